@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""abstentions.py: make the trees that tell an abstention from an answer.
+"""abstentions.py: train the trees that distinguish abstentions from answers.
 
     python corpora/abstentions.py            # cross-validate, then write the trees; a minute
-    python corpora/abstentions.py --errors   # and print what is taken for the other
+    python corpora/abstentions.py --errors   # and print the texts that are classified wrongly
 
-They learn from the responses of `corpora/*.txt` (never from its test set), from
-`corpora/lookalikes.txt`, abstentions and answers to the same questions that are hard to tell apart,
-and from `corpora/abstentions.json`: caveats, put before and behind answers, answers that deny
-something, and more abstentions, most of them in few words. The refusals of `corpora/stances` name
-nothing of the question.
-Each abstention is seen with its set phrases and without, so that the trees do not lean on them, and
-each text also cut short and turned round, so that they do not lean on one writer's order.
-Run it anew whenever these texts, the lexicons or `mirage/data/abstentions.json` change.
+The training texts are the responses of `corpora/*.txt` (never those of its test set); similar
+abstentions and answers to the same questions in `corpora/lookalikes.txt`; caveats before and after
+answers, answers that deny something, and more abstentions, mostly short ones, in
+`corpora/abstentions.json`; and the refusals of `corpora/stances`, which name nothing from the
+question. Each abstention is used with its set phrases and without, so that the trees do not depend
+on them. Each text is also used cut short and reordered, so that the trees do not depend on one
+writer's order. Run the script again whenever these texts, the lexicons or
+`mirage/data/abstentions.json` change.
 
-Cross-validation leaves out languages together with their questions, and a manner of writing at a
+Cross-validation leaves out languages together with their questions, and one manner of writing at a
 time.
 """
 
@@ -95,7 +95,7 @@ def written(language):
 
 
 def lookalikes(language):
-    """Abstentions and the answers that look like them, each with its question."""
+    """Yield abstentions and similar answers, each with its question."""
     with open(os.path.join(HERE, "lookalikes.txt"), encoding="utf-8") as handle:
         (own,) = re.findall(rf"^# {language}$(.*?)(?=^# |\Z)", handle.read(), re.M | re.S)
     ids = [f"p{i}" for i in range(1, 6)]
@@ -163,7 +163,7 @@ def with_caveats(own, caveats, language, rng):
 
 
 def refusals(own, language, rng):
-    """Abstentions that name nothing of the question, some of them before an unfinished "but"."""
+    """Return abstentions that name nothing from the question, some before an unfinished "but"."""
     with open(os.path.join(HERE, "stances", f"{language}.json"), encoding="utf-8") as handle:
         texts = json.load(handle)["refusals"]
     comma = "，" if language in ("ja", "zh") else ", "
@@ -204,7 +204,7 @@ def model():
 
 
 def weights(data):
-    """As much for abstentions as for answers."""
+    """Return weights that balance abstentions and answers."""
     each = np.array([1.0 if row.slot != "lookalike" else LOOKALIKE for row in data])
     each[[row.slot.startswith("reason") for row in data]] = EXPLANATION
     truth = np.array([row.abstains for row in data])
@@ -248,9 +248,9 @@ def report(data, values):
 
 
 def unseen(data, values, languages):
-    """Certainties by trees that saw neither the language nor, in another one, the question.
+    """Return probabilities by trees that were trained without the language and the question.
 
-    The questions are the same in many languages, so that a language alone leaves out too little.
+    The questions are the same in many languages, so it is not enough to leave out a language.
     """
     groups = np.array([list(LANGUAGES).index(code) % 6 for code in languages])
     halves = np.array([zlib.crc32((row.query or row.text).encode()) % 2 for row in data])

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""build.py [LANG ...]: write the bundled benchmark, and its test set, from LANG.txt.
+"""build.py [LANG ...]: write the bundled benchmarks, and their test sets.
 
-The text format (UTF-8): a block a query.
+The quick benchmark is read from LANG.txt, and the hard one from hard/LANG/*.txt, whose format
+hard.py describes.
+
+The text format of LANG.txt (UTF-8): a block a query.
 
     # q15 near_miss             id and kind open a block
     Q: ...                      the question
@@ -34,6 +37,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "..", "mirage", "data")
 TESTS = os.path.join(HERE, "..", "tests", "data", "truth")
+HARD_TESTS = TESTS + "_hard"
 SHIPPED = (
     *("id", "language", "text", "passages", "relevant", "answerable", "reference"),
     *("answers", "wrong_answers"),
@@ -173,6 +177,21 @@ def write(language, package=PACKAGE, tests=TESTS):
     lines(tests, language, ({"query_id": row["id"]} | row["test"] for row in rows))
 
 
+def write_hard(language, package=PACKAGE, tests=HARD_TESTS):
+    """Write the hard benchmark: queries by dossier, responses, and the held-out texts."""
+    import hard
+
+    questions = hard.read(language)
+    targets = {
+        os.path.join(package, "hard"): hard.dossiers(questions, language),
+        os.path.join(package, "hard_responses"): map(hard.responses, questions),
+        tests: map(hard.held_out, questions),
+    }
+    for folder, rows in targets.items():
+        os.makedirs(folder, exist_ok=True)
+        lines(folder, language, rows)
+
+
 def responses(row):
     texts = row["responses"]
     if row["answerable"]:
@@ -196,11 +215,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "languages", nargs="*", metavar="LANGUAGE", help="every LANG.txt by default"
-    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all by default")
     options = parser.parse_args()
-    for code in options.languages or sorted(
-        name[:-4] for name in os.listdir(HERE) if name.endswith(".txt")
-    ):
+    from mirage.languages import LANGUAGES
+
+    for code in options.languages or LANGUAGES:
         write(code)
+        write_hard(code)

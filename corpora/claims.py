@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""claims.py: train the trees that read what a text asserts of candidate answers.
+"""claims.py: train the trees that classify what a text asserts about candidate answers.
 
     python corpora/claims.py             # cross-validate, then write the trees; a few minutes
-    python corpora/claims.py --all       # leave out kinds and languages too, not questions alone
-    python corpora/claims.py --errors    # and print the texts that are read wrongly
-    python corpora/claims.py --test      # read the texts of tests/data/claims, without training
+    python corpora/claims.py --all       # also leave out kinds and languages, not only questions
+    python corpora/claims.py --errors    # and print the texts that are classified wrongly
+    python corpora/claims.py --test      # classify the texts of tests/data/claims, no training
 
-The trees learn from `corpora/claims/LANGUAGE.jsonl`, texts written to be hard, in which each
-mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R attributed,
-L listed, O in another role), from the phrases of `mirage/data/phrases`, and from the true, terse
-and false answers of `corpora/*.txt`, whose mentions are asserted if they are of the side that the
-answer takes. Cross-validation leaves out questions, kinds of text and languages, a part at a time.
-The kinds of `tests/data/claims` are in no training text. Run it anew if texts, lexicons or signs
-change.
+There are three kinds of training texts. `corpora/claims/LANGUAGE.jsonl` has difficult texts, in
+which each mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R
+attributed, L listed, O in another role). The phrases of `mirage/data/phrases` give more texts. In
+the true, terse and false answers of `corpora/*.txt`, mentions are asserted if they belong to the
+side that the answer takes. Cross-validation leaves out questions, kinds of text or languages, one
+part at a time. The kinds of `tests/data/claims` are in no training text. Run the script again if
+texts, lexicons or signs change.
 """
 
 import argparse
@@ -178,7 +178,7 @@ def rows_of(number, text):
 
 
 def training_texts(code):
-    """Every text that the trees of a language may learn from."""
+    """Return all texts that the trees of a language may be trained on."""
     yield from marked_texts(ROOT / "corpora" / "claims", code)
     yield from plain_texts(code)
     yield from phrased_texts(code)
@@ -202,7 +202,7 @@ def stance_at(text, place, places):
 
 
 def fit(values, target, weight, **settings):
-    """Boosted trees."""
+    """Return fitted boosted trees."""
     return GradientBoostingClassifier(
         **{
             "n_estimators": 120, "max_depth": 4, "learning_rate": 0.1, "subsample": 0.6,
@@ -212,7 +212,7 @@ def fit(values, target, weight, **settings):
 
 
 def fit_stances(rows, texts, use):
-    """Trees for stances from the mentions for which ``use`` holds."""
+    """Return trees for stances, trained on the mentions for which ``use`` holds."""
     chosen = [row for row in rows if row.stance is not None and use(texts[row.text])]
     values = np.array([row.signs for row in chosen])
     target = np.array([STANCES.index(row.stance) for row in chosen])
@@ -228,7 +228,7 @@ def stance_probabilities(model, rows):
 
 
 def commit_rows(texts, rows, probabilities):
-    """Signs, target and text of each group that a text mentions."""
+    """Return signs, target and text of each group that a text mentions."""
     by_text = defaultdict(list)
     for row, chances in zip(rows, probabilities, strict=True):
         start, end, index = row.place
@@ -289,13 +289,13 @@ def folds(texts, by):
 
 
 def outside(texts, fold, part):
-    """Whether a text is not in a part; texts are told apart by identity."""
+    """Return whether a text is not in a part; texts are compared by identity."""
     inside = {id(text) for text, number in zip(texts, fold, strict=True) if number == part}
     return lambda text: id(text) not in inside
 
 
 def cross_validate(texts, rows, by):
-    """Return what each text commits to, by trees that saw neither its language nor its kind."""
+    """Return what each text commits to, by trees trained without its language and its kind."""
     fold = folds(texts, by)
     said = {}
     out_of_fold = np.zeros((len(rows), len(STANCES)))
@@ -315,7 +315,7 @@ def cross_validate(texts, rows, by):
 
 
 def verdict(chances):
-    """Right, wrong or none."""
+    """Return right, wrong or none."""
     first, second, *_ = *sorted(chances.values(), reverse=True), 0.0, 0.0
     if first < COMMITS_AT or first - second < CLEARLY:
         return "none"
@@ -363,7 +363,7 @@ def save(stances, commits):
 
 
 def forest_json(model, k, names):
-    """One class of boosted trees as JSON; the prior of a class is the log of its share."""
+    """Return one class of boosted trees as JSON; its prior is the log of its share."""
     prior = model.init_.class_prior_
     trees = model.estimators_[:, 0 if k is None else k]
     start = np.log(prior[1] / prior[0]) if k is None else np.log(prior[k])

@@ -36,6 +36,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from check import FACTOR, SHARE, has, norm, overlap
 
@@ -217,6 +218,9 @@ def _question(
 def query(question: Question, language: str) -> Query:
     """Return a question as the library's record; its dossier is its cluster."""
     number = 2000 + int(question.dossier[:2])
+    level = DIFFICULTY.fullmatch(question.difficulty)
+    if level is None:
+        raise FormatError(f"{question.id}: DIFFICULTY is not 'LEVEL; N hops; why'")
 
     def cite(text: str) -> str:
         return CITATION.sub(lambda mark: f"[{number}#{int(mark[1]) - 1}]", text)
@@ -235,8 +239,48 @@ def query(question: Question, language: str) -> Query:
         answers=tuple(tuple(answer.forms) for answer in question.answers),
         wrong_answers=tuple(tuple(wrong.forms) for wrong in question.wrong_answers),
         cluster=question.dossier,
-        metadata={"kind": question.kind, "difficulty": question.difficulty},
+        metadata={
+            "kind": question.kind,
+            "difficulty": level[1],
+            "hops": level[2],
+        },
     )
+
+
+# Files of the package -----------------------------------------------------------------------------
+
+
+def dossiers(questions: list[Question], language: str) -> list[dict[str, Any]]:
+    """Return a row for each dossier: its passages once, and its queries without passages."""
+    rows: dict[str, dict[str, Any]] = {}
+    for question in questions:
+        plain = query(question, language).model_dump(mode="json", exclude_defaults=True)
+        shared = {name: plain.pop(name) for name in ("cluster", "passages")}
+        rows.setdefault(question.dossier, {**shared, "queries": []})["queries"].append(plain)
+    return list(rows.values())
+
+
+def responses(question: Question) -> dict[str, Any]:
+    """Return the texts of the simulated systems for a question, without those of the test set.
+
+    ``other_false`` is a second lie, which gives another wrong answer.
+    """
+    texts = question.texts
+    if question.answerable:
+        true, terse, false = [texts["TRUE1"], texts["TRUE2"]], texts["TERSE"], texts["FALSE"]
+    else:
+        true, false = [texts["ABST1"], texts["ABST2"]], texts["INVENT"]
+        terse = min(true, key=len)
+    row = {"query_id": question.id, "true": true, "terse": terse, "false": false}
+    return row | ({"other_false": texts["FALSE2"]} if question.answerable else {})
+
+
+def held_out(question: Question) -> dict[str, str]:
+    """Return the texts of the test set for a question."""
+    kinds = {"TESTTRUE": "true", "TESTFALSE": "false"}
+    kinds |= {"TESTABST": "abstention", "TESTINVENT": "invention"}
+    texts = {kind: question.texts[key] for key, kind in kinds.items() if key in question.texts}
+    return {"query_id": question.id} | texts
 
 
 def _forms(value: str) -> list[str]:

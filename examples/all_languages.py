@@ -1,8 +1,8 @@
-"""Rank one system in all 18 languages, and see in which it is weak, and at what.
+"""Rank one system in all 18 languages, and see in which languages it is weak, and why.
 
     python examples/all_languages.py
 
-The function is asked the questions of every language; ``query.language`` says which it is.
+The function answers the questions of every language; ``query.language`` is the language code.
 """
 
 import argparse
@@ -12,9 +12,9 @@ from mirage.text import split_sentences
 
 
 def my_rag(query: Query) -> str:
-    """Quote from the passage whose title shares most words with the question, and cite it.
+    """Quote from the passage whose title has most words in common with the question, and cite it.
 
-    Words are what stands between spaces. Is that a good idea in Chinese, Japanese and Thai?
+    Words are split at spaces. Is that a good idea in Chinese, Japanese and Thai?
     """
     words = set(query.text.lower().split())
     best = max(query.passages, key=lambda p: len(words & set(p.title.lower().split())))

@@ -1,18 +1,16 @@
-"""From LLM endpoints to a ranking: models answer, an LLM judges, a surrogate learns to do without.
+"""From LLM endpoints to a ranking: models answer, an LLM judges, and a surrogate predicts.
 
     export OPENAI_API_KEY=...
     ARENA_MODELS=gpt-4o-mini,gpt-4.1-nano ARENA_JUDGE=gpt-4o python examples/arena.py sw
 
-ARENA_MODELS names two models or more, parted by commas, and ARENA_JUDGE the one that judges. A
-model is asked at OpenAI, or where OPENAI_BASE_URL says; NAME@URL is a model at an endpoint of its
-own that needs no key, such as llama3.2@http://localhost:11434/v1. The argument is a language,
-by default en.
+ARENA_MODELS names two or more models, separated by commas, and ARENA_JUDGE names the judge. Models
+are called at OpenAI, or at OPENAI_BASE_URL. NAME@URL is a model at its own endpoint without a key,
+such as llama3.2@http://localhost:11434/v1. The argument is a language, by default en.
 
-A surrogate cannot learn from two or three models. So simulated systems whose faults are known
-compete too, and the same judge compares them all. What it says of the simulated systems trains the
-surrogate, which then ranks the endpoints by their features, without a verdict on them: put this
-ranking beside the judged one to see how far to trust it. Answers are cached, so the same
-arena a second time costs nothing.
+A surrogate needs more than two or three models. Therefore simulated systems with known faults
+compete too, and the same judge compares them all. The verdicts on the simulated systems train the
+surrogate. It then ranks the endpoints by their features, without a verdict on them. Compare this
+ranking with the judged one to see how reliable it is. Answers are cached, so a second run is free.
 """
 
 from __future__ import annotations
@@ -31,13 +29,13 @@ SIMULATED = ("reference", "quoting", "uncited", "wrong-language", "refusal", "of
 
 
 def llm(model: str) -> LLM:
-    """Return the LLM that NAME or NAME@URL stands for."""
+    """Return the LLM for NAME or NAME@URL."""
     name, _, url = model.partition("@http")
     return LLM(name, base_url=f"http{url}" if url else None)
 
 
 def simulated(dataset: MirageDataset) -> list[Run]:
-    """Return what systems with known faults answer."""
+    """Return the responses of systems with known faults."""
     corpora = {code: MirageDataset.bundled(code) for code in LANGUAGES}
     systems = [system for system in SYSTEMS if system.name in SIMULATED]
     runs, _ = simulate(corpora, dataset.language, systems, seed=0)
@@ -47,7 +45,7 @@ def simulated(dataset: MirageDataset) -> list[Run]:
 def rank_unjudged(
     dataset: MirageDataset, endpoints: list[Run], others: list[Run], judged: Judged
 ) -> Ranking:
-    """Return the endpoints among the others, by a surrogate that learnt from the others alone."""
+    """Return the ranking of the endpoints by a surrogate that was trained on the other systems."""
     names = {run.model for run in others}
     known = [j for j in judged if {j.model_a, j.model_b} <= names]
     # Few models: the stiffest surrogate.
@@ -56,7 +54,7 @@ def rank_unjudged(
 
 
 def main(language: str = "en") -> None:
-    """Ask, judge, learn, and print both rankings."""
+    """Ask, judge, train, and print both rankings."""
     models, judge = os.environ.get("ARENA_MODELS"), os.environ.get("ARENA_JUDGE")
     if not models or not judge:
         sys.exit(__doc__)

@@ -1,10 +1,10 @@
-"""Rank an async system that fails on some questions, then ask only those again.
+"""Rank an async system that fails on some questions, then ask only those questions again.
 
     python examples/async_with_failures.py
 
-A failure counts neither as zero nor as an empty answer: it stands below the table, with its reason.
-``out`` is a file that responses are added to as they come. A second run with it asks only what
-failed, or was never asked because the first run was killed.
+A failure counts neither as zero nor as an empty answer. It is listed below the table, with its
+reason. Responses are appended to the file ``out`` when they arrive. A second run with this file
+only asks the questions that failed, or were not asked because the first run was killed.
 """
 
 import argparse
@@ -19,7 +19,7 @@ overloaded_on = {"q03", "q11"}
 
 
 async def my_rag(query: Query) -> str:
-    """Put your own system here; several calls of it are under way at a time."""
+    """Answer a question; put your own system here. Several calls run at the same time."""
     asked.append(query.id)
     await asyncio.sleep(0.01)  # the index and the LLM at work
     if query.id in overloaded_on:

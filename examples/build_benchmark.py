@@ -22,7 +22,7 @@ REASONS = get_args(DropReason)
 
 
 def miracl(folder: Path, language: str) -> Benchmark:
-    """Return what MIRAGE-Bench takes of MIRACL's development topics."""
+    """Return the part of MIRACL's development topics that MIRAGE-Bench uses."""
     topics, qrels = (folder / kind / f"{language}-dev.tsv" for kind in ("topics", "qrels"))
     return build_benchmark(topics, qrels, language=language, recipe=MIRACL_RECIPE[language])
 
@@ -37,7 +37,7 @@ def row(language: str, benchmark: Benchmark, paper: object) -> str:
 
 
 def main(*arguments: str) -> None:
-    """Print how many queries there are, are dropped, why, and are kept, against the paper's."""
+    """Print how many queries there are, are dropped by reason, and are kept, and the paper's."""
     heads = "".join(f"  {reason}" for reason in REASONS)
     print(f"language  topics{heads}    kept   paper")
     if arguments:

@@ -1,15 +1,15 @@
-"""Build a benchmark for judges of sentences, as MEMERAG was built, up to what people have to label.
+r"""Build a benchmark for judges of sentences as MEMERAG was built; people then label the sentences.
 
     export OPENAI_API_KEY=...
-    MEMERAG_MODELS=gpt-4o-mini,gpt-4.1-nano MEMERAG_FILTER=gpt-4o-mini \\
+    MEMERAG_MODELS=gpt-4o-mini,gpt-4.1-nano MEMERAG_FILTER=gpt-4o-mini \
         python examples/build_memerag.py sw out/
     ... python examples/build_memerag.py sw out/ topics.tsv qrels.tsv corpus.jsonl 50
 
-MEMERAG_MODELS names the models that answer, and MEMERAG_FILTER the one that says which questions
-have answers that change over time. A model is asked at OpenAI, or where OPENAI_BASE_URL says;
-NAME@URL is one at an endpoint of its own that needs no key. Without files of your own, the
-questions and passages are those of the small corpus that ships with the library, and each model
-gets three. Started again, it goes on where it was.
+MEMERAG_MODELS names the models that answer. MEMERAG_FILTER names the model that decides which
+questions have answers that change over time. Models are called at OpenAI, or at OPENAI_BASE_URL.
+NAME@URL is a model at its own endpoint without a key. Without files of your own, the questions and
+passages are those of the small bundled corpus, and each model gets three questions. If you start
+the script again, it resumes.
 
 Then fill in "label" in out/sentences.jsonl and measure a judge on it:
 
@@ -30,13 +30,13 @@ from mirage.sources.trec import read_passages
 
 
 def llm(model: str) -> LLM:
-    """Return the LLM that NAME or NAME@URL stands for."""
+    """Return the LLM for NAME or NAME@URL."""
     name, _, url = model.strip().partition("@http")
     return LLM(name, base_url=f"http{url}" if url else None)
 
 
 def main(language: str = "en", out: str = "memerag", *files: str) -> None:
-    """Build it, and print what became of the questions."""
+    """Build the benchmark, and print how many questions were kept and dropped."""
     models, time_filter = os.environ.get("MEMERAG_MODELS"), os.environ.get("MEMERAG_FILTER")
     if not models or not time_filter or len(files) not in (0, 4):
         sys.exit(__doc__)

@@ -1,8 +1,8 @@
-"""Is the new version of a system better than the old one, at what, and on which questions?
+"""Test whether a new version of a system is better, in what, and on which questions.
 
     python examples/compare_two_versions.py
 
-Both answer the same questions, so their features can be held side by side, question by question.
+Both versions answer the same questions, so their features are compared question by question.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from mirage.text import split_sentences
 
 
 def retrieve(query: Query) -> Passage:
-    """Return the passage that shares most words with the question."""
+    """Return the passage with most words in common with the question."""
     words = set(query.text.lower().split())
     return max(query.passages, key=lambda p: len(words & set(p.text.lower().split())))
 
@@ -26,7 +26,7 @@ def old(query: Query) -> str:
 
 
 def new(query: Query) -> str:
-    """Its first two sentences, and a citation in each."""
+    """Return the first two sentences of the passage, with a citation in each."""
     best = retrieve(query)
     cited = [f"{text.rstrip('.')} [{best.id}]." for text in split_sentences(best.text, "en")[:2]]
     return f"##Reason: {best.title}\n##Answer: {' '.join(cited)}"

@@ -1,12 +1,12 @@
-"""Documents of a made-up town, and a stand-in LLM: the first guide, without a key or a network.
+"""Documents of a made-up town, and a simulated LLM: the first guide, without a key or a network.
 
     python examples/from_documents.py [PORT]
 
-writes handbook/, 80 documents of about 270 words, and answers at http://127.0.0.1:8765/v1 as an LLM
-would, until Ctrl-C. The steps of docs/guides/first-gate.md then run in another terminal, in the
-same folder. The stand-in reads the question and the facts in a prompt, and knows nothing else. Like
-an LLM it makes mistakes: some of the items that it writes are wrong, and now and then it overlooks
-a fact.
+The script writes handbook/, 80 documents of about 270 words, and serves a simulated LLM at
+http://127.0.0.1:8765/v1 until Ctrl-C. Run the steps of docs/guides/first-gate.md in another
+terminal, in the same folder. The simulated LLM only knows the question and the facts in a prompt.
+Like a real LLM it makes mistakes: some of the items that it writes are wrong, and sometimes it
+overlooks a fact.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def extras(number: int) -> dict[str, str]:
 
 
 class Form(NamedTuple):
-    """A form of questions on a house, the sentence that answers it, its facts, wrong answers."""
+    """A form of questions on a house, with the answer as a sentence, facts and wrong answers."""
 
     question: str
     sentence: str
@@ -173,7 +173,7 @@ Houses = dict[str, dict[str, str]]
 
 
 class Asked(NamedTuple):
-    """A question: its form, the house in the words of the question, and whom it compares."""
+    """A question: its form, the house as the question names it, and the house compared with it."""
 
     form: Form
     subject: str
@@ -181,7 +181,7 @@ class Asked(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The question in words."""
+        """Return the question in words."""
         return self.form.question.format(self.subject, *self.people)
 
 
@@ -195,7 +195,7 @@ def question_in(prompt: str) -> Asked:
 
 
 def houses_in(prompt: str) -> Houses:
-    """Return the facts on each house in a prompt: those behind its name, up to the next name."""
+    """Return the facts on each house in a prompt: those between its name and the next name."""
     houses: Houses = {}
     _, *parts = NAME.split(prompt)
     for name, text in zip(parts[::2], parts[1::2], strict=True):
@@ -206,7 +206,7 @@ def houses_in(prompt: str) -> Houses:
 
 
 def house_of(subject: str, houses: Houses) -> str:
-    """Return the name of the house that a question is about, or "" if no passage tells it."""
+    """Return the name of the house that a question is about; empty if no passage has it."""
     if NAME.fullmatch(subject):
         return subject
     return next(
@@ -221,7 +221,7 @@ def house_of(subject: str, houses: Houses) -> str:
 
 
 def answers_to(asked: Asked, houses: Houses) -> list[str]:
-    """Return the short answers to a question, or none if the passages do not tell them."""
+    """Return the short answers to a question; empty if the passages do not have them."""
     facts = houses.get(house_of(asked.subject, houses), {})
     if asked.people:
         since = {facts.get(role): facts.get(fact) for role, fact in SINCE.items()}
@@ -243,7 +243,7 @@ OVERLOOKS = {"gpt-4o-mini": 15, "gpt-4.1-nano": 10}  # one in so many; other mod
 
 
 def reply(request: Mapping[str, Any]) -> str:
-    """Return the answer of the stand-in to a chat."""
+    """Return the answer of the simulated LLM to a chat."""
     prompt = " ".join("\n".join(message["content"] for message in request["messages"]).split())
     houses = houses_in(prompt)
     if prompt.startswith("You write an item"):
@@ -280,7 +280,7 @@ KINDS: dict[str, tuple[Form, ...]] = {
 
 
 def question_on(prompt: str, name: str, facts: Mapping[str, str]) -> Asked | None:
-    """Return a question of the kind that a prompt asks for, if the passages are fit for one."""
+    """Return a question of the kind that a prompt asks for, if the passages allow one."""
     rule = next(rule for rule in KINDS if rule in prompt)
     subject, people = name, tuple(facts[role] for role in SINCE if role in facts)
     if "both passages" in prompt:
@@ -297,7 +297,7 @@ def question_on(prompt: str, name: str, facts: Mapping[str, str]) -> Asked | Non
 
 
 def item(prompt: str, houses: Houses) -> dict[str, Any]:
-    """Return an item of the kind that a prompt asks for, mostly a sound one."""
+    """Return an item of the kind that a prompt asks for, in most cases a correct one."""
     name = next(name for name, facts in houses.items() if facts)
     asked = question_on(prompt, name, houses[name])
     if asked is None:
@@ -322,7 +322,7 @@ def item(prompt: str, houses: Houses) -> dict[str, Any]:
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """POST /v1/chat/completions, as OpenAI's protocol has it."""
+    """A handler of POST /v1/chat/completions with OpenAI's protocol."""
 
     wbufsize = -1  # head and body leave together
 
@@ -340,7 +340,7 @@ class Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Be silent."""
+        """Print nothing."""
 
 
 if __name__ == "__main__":

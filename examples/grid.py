@@ -2,9 +2,9 @@
 
     python examples/grid.py [PAGE.html]
 
-Retrieval is by words and answers are the short answers themselves, so that it runs offline in
-seconds; in the file an LLM is a generator of kind `openai`, a model of your own `http` or
-`transformers`. Run it twice: the second time nothing is left to do.
+Retrieval uses BM25, and the answers are the short answers themselves, so the grid runs offline in
+seconds. In your own file, use generators of kind `openai`, `http` or `transformers`. Run the script
+twice: the second run has nothing left to do.
 """
 
 import argparse

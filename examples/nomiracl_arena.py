@@ -1,7 +1,7 @@
 """From recorded outputs of real LLMs to a ranking: nothing simulated, no judge, no key.
 
-NoMIRACL records what LLMs said about real queries whose right answer is known: right beats wrong.
-Eight of ten models train a surrogate; the other two are ranked among them by features alone.
+NoMIRACL has outputs of LLMs for real queries whose right answer is known. A right answer beats a
+wrong one. Eight of ten models train a surrogate. The other two are ranked among them by features.
 
     MIRAGE_DATA=../shared/data python examples/nomiracl_arena.py sw
 """

@@ -1,9 +1,10 @@
-"""Measure a system on questions of your own: what can be computed, and why the rest cannot.
+"""Measure a system on your own questions: which features can be computed, and why others cannot.
 
     python examples/own_dataset.py
 
-Features need no leaderboard. What a question lacks, such as a reference, makes no zero either. To
-rank on your own questions, have some systems judged on them, and see train_a_surrogate.py.
+Features need no leaderboard. If a question lacks data, such as a reference, the value is NaN with a
+reason, and not zero. To rank on your own questions, have some systems judged on them, as in
+train_a_surrogate.py.
 """
 
 import argparse

@@ -1,9 +1,10 @@
-"""Add a metric of your own: any function of a question and a response.
+"""Add your own metric: any function of a question and a response.
 
     python examples/own_feature.py
 
-A function that looks at what was parsed (the answer without its citations, its sentences, what each
-of them cites) is an AnsweredFeature. Where there is nothing to measure, say so: it is no zero.
+An AnsweredFeature is a function of the parsed response: the answer without its citations, its
+sentences, and the passages that each of them cites. If there is nothing to measure, it returns
+NotComputed with a reason, and not zero.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from mirage.features.base import AnsweredFeature
 
 
 def names_the_answer(query: Query, response: Response) -> float | NotComputed:
-    """Whether the short answers, which the bundled corpus knows, stand in the response."""
+    """Return whether the response contains the short answers of the query."""
     if not query.answers:
         return NotComputed("no passage answers the question")
     text = (response.text or "").lower()
@@ -26,7 +27,7 @@ def names_the_answer(query: Query, response: Response) -> float | NotComputed:
 
 
 def numbers_shown(item: Answered) -> float | NotComputed:
-    """Return the share of the answer's numbers that stand in some passage."""
+    """Return the share of the answer's numbers that occur in a passage."""
     numbers = re.findall(r"\d+", item.parsed.answer_text)
     shown = re.findall(r"\d+", " ".join(passage.text for passage in item.query.passages))
     if not numbers:

@@ -28,7 +28,7 @@ metrics: [qa_char3_recall, "R@5"]
 
 
 class Titles:
-    """Retrieve passages by the words that question and title share."""
+    """A retriever that counts the words that question and title have in common."""
 
     def __init__(self, corpus):
         self.passages = list(corpus)
@@ -49,7 +49,7 @@ def prompt(query):
 
 
 def echo(_, prompt):
-    """Answer a query with the last line of its prompt; an LLM of your own goes here."""
+    """Answer a query with the last line of its prompt; put your own LLM here."""
     return prompt.messages[-1]["content"].splitlines()[-1]
 
 

@@ -1,12 +1,12 @@
-"""Rank a system that finds its own passages: return them beside the text.
+"""Rank a system that retrieves its own passages: return them with the text.
 
     python examples/own_passages.py
 
-A function may return (text, passages). Then citations and support are measured on what the system
-read, and its passages are matched with the dataset's by id, text and document. Below are systems
-that get their passages as LangChain and LlamaIndex return them, each converted in one line. The
-classes stand in for langchain_core.documents.Document and llama_index.core.schema.NodeWithScore,
-whose attributes they have, so that the script needs neither.
+A function may return (text, passages). Citations and support are then measured on the passages that
+the system read, and these passages are matched with the dataset's by id, text and document. The
+systems below get their passages in the form of LangChain and LlamaIndex, which one line converts.
+The classes imitate langchain_core.documents.Document and llama_index.core.schema.NodeWithScore, so
+that the script needs neither package.
 """
 
 import argparse
@@ -20,7 +20,7 @@ FEATURES = ("citation_recall@10", "context_recall", "support_lexical")
 
 @dataclass
 class Document:
-    """The shape of LangChain's Document."""
+    """A class with the attributes of LangChain's Document."""
 
     page_content: str
     metadata: dict[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Document:
 
 @dataclass
 class NodeWithScore:
-    """The shape of LlamaIndex's NodeWithScore."""
+    """A class with the attributes of LlamaIndex's NodeWithScore."""
 
     node_id: str
     text: str
@@ -36,7 +36,7 @@ class NodeWithScore:
 
 
 def find(query: Query) -> list[tuple[str, str]]:
-    """In place of a vector store: paths and texts, with the passages that share most words."""
+    """Return paths and texts with most words in common, in place of a vector store."""
     words = set(query.text.lower().rstrip("?").split())
     ranked = sorted(query.passages, key=lambda p: -len(words & set(p.text.lower().split())))
     return [(f"index/{number}.txt", passage.text) for number, passage in enumerate(ranked[:3])]
@@ -57,7 +57,7 @@ def llamaindex_system(query: Query) -> tuple[str, list[dict[str, str]]]:
 
 
 def text_only(query: Query) -> str:
-    """Keep quiet about its passages: its [1] is taken for the first passage of the query."""
+    """Answer without returning passages: [1] then means the first passage of the query."""
     return f"{find(query)[0][1]} [1]"
 
 

@@ -2,8 +2,8 @@
 
     python examples/pipeline.py [REPORT.html]
 
-The documents are the passages of the bundled Swahili questions, so that what is relevant is known.
-For a folder of your own, give its path to Corpus.build. Measuring needs the extra `retrieval`.
+The documents are the passages of the bundled Swahili questions, so that the relevant ones are
+known. To use your own folder, pass its path to Corpus.build. Measuring needs the extra `retrieval`.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from mirage.retrieval import BM25, evaluate
 
 
 def answer(query: Query) -> str:
-    """Quote the passage that was found first; put an LLM here."""
+    """Quote the best passage; put an LLM here."""
     best = query.passages[0]
     return f"##Answer: {best.text.split('. ')[0].rstrip('.')} [{best.id}]."
 

@@ -1,4 +1,4 @@
-"""Rank a system of your own on the Swahili leaderboard that ships with the library.
+"""Rank your own system on the bundled Swahili leaderboard.
 
     python examples/quickstart.py
 
@@ -11,7 +11,7 @@ from mirage import Leaderboard, Query
 
 
 def my_rag(query: Query) -> str:
-    """Quote the passage that shares most words with the question. Put your own system here."""
+    """Quote the passage with most words in common with the question. Put your own system here."""
     words = set(query.text.lower().split())
     best = max(query.passages, key=lambda p: len(words & set(p.text.lower().split())))
     first = best.text.split(". ")[0].rstrip(".")

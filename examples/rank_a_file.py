@@ -1,11 +1,12 @@
 """Rank recorded responses: a system that can write a file needs no Python.
 
-    python examples/rank_a_file.py                        # on a file that is made up here
+    python examples/rank_a_file.py                        # on a file that the script writes
     mirage data queries en > queries.jsonl                # the questions, with their passages
-    python examples/rank_a_file.py en responses.jsonl     # what your system said to them
+    python examples/rank_a_file.py en responses.jsonl     # your system's responses to them
 
 A line of responses.jsonl has a "query_id" and a "text", or "text": null and an "error". A question
-that failed, or has no line, is listed under the table: it is left out, and does not count as zero.
+that failed, or has no line, is listed below the table with the reason. It is left out of the means,
+and does not count as zero.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mirage import Leaderboard, MirageDataset
 
 
 def record(path: Path, language: str) -> None:
-    """Stand in for your system: quote the first passage, fail on q05, and forget the last one."""
+    """Write responses as your system would: quote the first passage, fail on q05, omit the last."""
     with path.open("w", encoding="utf-8") as file:
         for query in MirageDataset.bundled(language)[:-1]:
             row: dict[str, str | None] = {
@@ -32,7 +33,7 @@ def record(path: Path, language: str) -> None:
 
 
 def main(language: str = "en", responses: str | None = None) -> None:
-    """Rank the file, or one that is made up."""
+    """Rank the given file, or one that the script writes."""
     with TemporaryDirectory() as folder:
         path = Path(responses or Path(folder) / "first-passage.jsonl")
         if responses is None:

@@ -1,10 +1,10 @@
-"""From verdicts that you have already, of people or of an LLM, to a ranking with intervals.
+"""From existing verdicts of people or of an LLM to a ranking with intervals.
 
     python examples/rank_from_judgments.py                # on the verdicts below
     python examples/rank_from_judgments.py verdicts.csv   # columns query_id,model_a,model_b,verdict
 
-A verdict is a, b or tie. Verdicts on the same question are not independent of each other: questions
-are what is counted for the intervals.
+A verdict is a, b or tie. Verdicts on the same question are not independent, so intervals are
+clustered by question.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def rows() -> list[dict[str, str]]:
 
 
 def read(path: str) -> list[dict[str, str]]:
-    """Return the rows of a file, as a spreadsheet program writes it."""
+    """Return the rows of a CSV file."""
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def main(path: str | None = None) -> None:
-    """Rank, and print."""
+    """Rank the models, and print the ranking."""
     verdicts = rows() if path is None else read(path)
     columns: list[list[Any]] = [[row.get(name) for row in verdicts] for name in COLUMNS]
     query, model_a, model_b, verdict = columns

@@ -1,14 +1,14 @@
 """The experiments of MIRAGE-Bench (arXiv 2410.13716), each as a table.
 
-On NoMIRACL's recorded outputs, on the benchmark itself, or on an arena of your own:
+The data are NoMIRACL's recorded outputs, the benchmark itself, or your own arena:
 
     MIRAGE_DATA=../shared/data python examples/reproduce_paper.py --quick
     python examples/reproduce_paper.py --hub              # needs the extra hub
     python examples/reproduce_paper.py --hub FOLDER       # copies of the hub's datasets
     python examples/reproduce_paper.py --files FOLDER     # see mirage.papers.read_arena
 
-``--quick`` takes two languages, few splits and no forests: a minute. Without it the forests take
-hours on two cores. ``--out FOLDER`` also writes each table as JSON, ready to plot.
+``--quick`` uses two languages, few splits and no forests, and takes a minute. Without it, the
+forests take hours on two cores. ``--out FOLDER`` also writes each table as JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOMIRACL = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
 
 
 def from_nomiracl(language: str) -> Arena:
-    """Return recorded outputs of ten LLMs; right beats wrong."""
+    """Return recorded outputs of ten LLMs; a right answer beats a wrong one."""
     folder = Path(os.environ.get("MIRAGE_DATA", "../shared/data")) / "nomiracl"
     dataset, runs, judgments = nomiracl.load(folder, language)
     suite = FeatureSuite(nomiracl.FEATURES, language)
@@ -41,7 +41,7 @@ def from_nomiracl(language: str) -> Arena:
 
 
 def languages(options: argparse.Namespace) -> list[str]:
-    """Return the languages given as options, or else all that the source has."""
+    """Return the languages given as options, or all languages of the source."""
     if options.languages:
         return list(options.languages)
     if options.files:
@@ -67,7 +67,7 @@ def arenas(options: argparse.Namespace) -> dict[str, Arena]:
 def all_experiments(
     found: Mapping[str, Arena], new: Sequence[str], quick: bool
 ) -> Iterator[tuple[str, Result[Any]]]:
-    """Each experiment by the number of its table or figure."""
+    """Yield each experiment with the number of its table or figure."""
     ours: dict[str, Any] = {"estimator": "ridge" if quick else "auto"}
     paper: dict[str, Any] = {"estimator": "svr" if quick else "forest", "pooled": False}
     names = ("ridge", "svr") if quick else tuple(ESTIMATORS)
@@ -96,7 +96,7 @@ def all_experiments(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print every experiment, by language and in the mean."""
+    """Print every experiment by language, and the mean over languages."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

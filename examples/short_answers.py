@@ -1,9 +1,9 @@
-"""Short answers: questions in plain JSON Lines, three systems, and what each metric says of them.
+"""Short answers: questions in plain JSON Lines, three systems, and the value of each metric.
 
     python examples/short_answers.py
 
-The upper bound gives each short answer itself; "a sentence" says it in one, and "other spelling"
-writes a name in another way, which only the recall of characters forgives.
+The upper bound answers with the short answer itself. "a sentence" puts it into a sentence. "other
+spelling" spells a name differently, and only the character recall still gives credit for it.
 """
 
 import argparse

@@ -1,9 +1,10 @@
-"""Learn from systems that were judged, and rank one that was not: no judge, no cost.
+"""Train a surrogate on judged systems, and rank a new system with it: no judge, no cost.
 
     python examples/train_a_surrogate.py
 
-Twenty simulated systems stand for those that you had judged, and a judge that knows their faults
-for the one that you paid. With tables and verdicts of your own, all from ``tournaments`` on stays.
+Twenty simulated systems replace the systems that you had judged, and a judge that knows their
+faults replaces the judge that you paid. With your own tables and verdicts, use all lines from
+``tournaments`` on.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from mirage.surrogate.simulation import SYSTEMS, judge, simulate
 
 
 def my_rag(query: Query) -> str:
-    """Answer as a new system that no judge has seen."""
+    """Answer as a new system without verdicts."""
     words = set(query.text.lower().split())
     best = max(query.passages, key=lambda p: len(words & set(p.text.lower().split())))
     first = best.text.split(". ")[0].rstrip(".")

@@ -1,16 +1,16 @@
 """Which judge agrees best with people? Three that need no key, and four prompts of any LLM.
 
-MEMERAG (arXiv 2502.17163) has real answers in several languages, and people said of each sentence
-whether the passages support it. Here judges say the same, and are held against people:
+MEMERAG (arXiv 2502.17163) has real answers in several languages, and labels by people: whether the
+passages support each sentence. The script compares judges with these labels:
 
     MIRAGE_DATA=../shared/data python examples/which_judge.py
     MIRAGE_DATA=../shared/data python examples/which_judge.py de --model gpt-4o-mini
     ... --endpoint http://localhost:11434/v1 --model llama3.2
 
-The languages are those given, by default all at hand. --model adds an LLM, asked in four ways, at
-OpenAI (with the key in OPENAI_API_KEY) or at an --endpoint (with the key in JUDGE_API_KEY, if it
-needs one). Answers are cached: a run that was stopped goes on where it was, and a second one is
-free. Put your own judge in the place of `names_and_numbers`.
+The arguments are languages, by default all available ones. --model adds an LLM with four prompts,
+at OpenAI (with the key in OPENAI_API_KEY) or at an --endpoint (with the key in JUDGE_API_KEY, if it
+needs one). Answers are cached: an interrupted run resumes, and a second run is free. Replace
+`names_and_numbers` by your own judge.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NO_DATA = (
 
 
 def words_found(sentence: AnswerSentence) -> float:
-    """Return the share of the sentence's words that stand in the passages."""
+    """Return the share of the sentence's words that occur in the passages."""
     code = sentence.query.language
     words = tokenize(sentence.text, code)
     known = {word for passage in sentence.cited for word in tokenize(passage.text, code)}
@@ -50,7 +50,7 @@ def words_found(sentence: AnswerSentence) -> float:
 
 
 def names_and_numbers(sentence: AnswerSentence) -> str:
-    """Return whether all numbers and names of the sentence stand in the passages."""
+    """Return whether all numbers and names of the sentence occur in the passages."""
     shown = " ".join(passage.text for passage in sentence.cited)
     _, *words = re.findall(r"\w+", sentence.text) or [""]  # any first word has a capital
     facts = [word for word in words if word[0].isupper() or word[0].isdigit()]
@@ -58,7 +58,7 @@ def names_and_numbers(sentence: AnswerSentence) -> str:
 
 
 def show(result: MetaEvaluation) -> None:
-    """Balanced accuracy with marks of significance, as the paper's Table 5; then its Figure 2."""
+    """Print balanced accuracy with significance, as in the paper's Table 5, and Figure 2."""
     ranked = sorted(result, key=lambda judge: -judge[MEAN].balanced_accuracy)
     best = ranked[0]
     columns = (MEAN, *result.truth.languages) if len(result.truth.languages) > 1 else (MEAN,)
@@ -94,14 +94,14 @@ def show(result: MetaEvaluation) -> None:
 
 
 def llm_judges(model: str, endpoint: str | None) -> list[LLMSentenceJudge]:
-    """Return an LLM, asked in the paper's four ways."""
+    """Return an LLM with the paper's four prompts."""
     key = os.environ.get("JUDGE_API_KEY") if endpoint else None  # None: OPENAI_API_KEY, at OpenAI
     llm = LLM(model, base_url=endpoint, api_key=key)
     return [LLMSentenceJudge(llm, strategy) for strategy in STRATEGIES]
 
 
 def main() -> None:
-    """Load, say what it will cost, ask, and print."""
+    """Load the data, print the cost, ask the judges, and print the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

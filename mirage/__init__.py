@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.arena import BradleyTerry, Judgments, PairwiseJudge, Tournaments
+    from mirage.arena import BradleyTerry, Judgments, PairwiseJudge
     from mirage.corpus import Corpus
     from mirage.dataset import MirageDataset
     from mirage.errors import MirageError
@@ -54,14 +54,13 @@ __all__ = [
     "Response",
     "Run",
     "SurrogateRanker",
-    "Tournaments",
     "Vote",
     "__version__",
     "respond",
 ]
 
 _NAMES = {
-    "mirage.arena": ("BradleyTerry", "Judgments", "PairwiseJudge", "Tournaments"),
+    "mirage.arena": ("BradleyTerry", "Judgments", "PairwiseJudge"),
     "mirage.corpus": ("Corpus",),
     "mirage.dataset": ("MirageDataset",),
     "mirage.errors": ("MirageError",),

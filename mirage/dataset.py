@@ -6,13 +6,14 @@ import json
 import random
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from mirage._base.files import parse_rows, read_rows, validated, write_records
+from mirage._base.files import parse_rows, record_rows, validated, write_records
 from mirage._base.near_names import NearNames
 from mirage._base.quoting import utf8_text
 from mirage._base.tables import Table, frame_of, to_html
@@ -59,11 +60,12 @@ def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, 
         for id_ in cluster:
             if id_ not in ids:
                 raise UnknownNameError("query of the dataset", id_, ids)
-    names = {query.id: _cluster_name(query, cluster) for query in queries}
+    names = {query.id: cluster_name(query, cluster) for query in queries}
     return {id_: name for id_, name in names.items() if name is not None}
 
 
-def _cluster_name(query: Query, cluster: Cluster) -> str | None:
+def cluster_name(query: Query, cluster: Cluster) -> str | None:
+    """Return the name of a query's cluster; ``None`` for a query that belongs to none."""
     if cluster is None:
         return query.cluster
     if isinstance(cluster, str):
@@ -75,6 +77,25 @@ def _cluster_name(query: Query, cluster: Cluster) -> str | None:
         f"the cluster of query {query.id!r} is {name!r}; it must be a text that is not empty, or "
         "None for a query without a cluster"
     )
+
+
+LEVELS: Mapping[str, str] = MappingProxyType({"quick": "mini", "hard": "hard"})
+"""Levels of difficulty of the bundled queries, with their folders in the data of the package."""
+
+
+def bundled_name(code: str, level: str) -> str:
+    """Return the name of a bundled dataset, such as ``bundled-sw`` or ``bundled-sw-hard``."""
+    return f"bundled-{code}" if level == "quick" else f"bundled-{code}-{level}"
+
+
+def _queries_of_dossiers(
+    dossiers: Iterable[tuple[str, dict[str, Any]]],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the queries of each dossier, with the passages that the dossier stores once."""
+    for where, dossier in dossiers:
+        shared = {"passages": dossier["passages"], "cluster": dossier["cluster"]}
+        for row in dossier["queries"]:
+            yield where, row | shared
 
 
 _NOTEBOOK_ROWS = 10
@@ -132,26 +153,42 @@ class MirageDataset(NearNames, Sequence[Query]):
             )
 
     @classmethod
-    def bundled(cls, language: str) -> MirageDataset:
-        """Return the benchmark that ships with the library: the same 40 queries in each language.
+    def bundled(cls, language: str, *, level: str = "quick") -> MirageDataset:
+        """Return a benchmark that ships with the library: the same queries in each language.
 
-        Thirty queries show five passages of which one to four answer them. Ten have no passage that
-        answers them. ``metadata["kind"]`` is the type of the question, such as ``two_passages``.
+        ``metadata["kind"]`` is the type of the question, such as ``two_passages``.
 
         Args:
             language: ISO 639-1 code.
+            level: Difficulty, one of :data:`LEVELS`. ``"quick"`` has 40 general-knowledge queries.
+                Thirty show five passages of which one to four answer them, and ten have no passage
+                that answers them. ``"hard"`` has 60 queries on twelve made-up dossiers, with 12 to
+                15 passages each. Fifty need two to four passages together, and ten have no answer.
+                Queries on one dossier are a cluster.
 
         Raises:
-            UnknownNameError: If there is no such language, or it has no bundled queries.
+            UnknownNameError: If there is no such language or level, or the language has no bundled
+                queries.
+
+        Example:
+            >>> hard = MirageDataset.bundled("sw", level="hard")
+            >>> len(hard), hard[0].cluster, hard[0].metadata["kind"]
+            (60, '01-council', 'update')
         """
         code = Language.with_board(language).code
-        source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
-        rows = parse_rows(source.read_text(encoding="utf-8"), f"bundled {code}")
-        return cls((validated(Query, row, where) for where, row in rows), name=f"bundled-{code}")
+        if level not in LEVELS:
+            raise UnknownNameError("level of the bundled queries", level, LEVELS)
+        name = bundled_name(code, level)
+        source = resources.files("mirage") / "data" / LEVELS[level] / f"{code}.jsonl"
+        rows = parse_rows(source.read_text(encoding="utf-8"), name)
+        queries = _queries_of_dossiers(rows) if level == "hard" else rows
+        return cls((validated(Query, row, where) for where, row in queries), name=name)
 
     @classmethod
     def load(cls, path: str | Path) -> MirageDataset:
         """Read a JSON Lines file with one query per line, as :meth:`save` writes it.
+
+        Parquet files with the same columns are read too; they need the extra ``retrieval``.
 
         Args:
             path: Path of the file. Its stem is the name of the dataset.
@@ -161,9 +198,9 @@ class MirageDataset(NearNames, Sequence[Query]):
         """
         path = Path(path)
         queries: dict[str, Query] = {}
-        for where, row in read_rows(path):
+        for where, row in record_rows(path):
             query = validated(Query, row, where)
-            _check_addition(query, queries, where)
+            check_addition(query, queries, next(iter(queries.values()), query).language, where)
             queries[query.id] = query
         if not queries:
             raise DatasetError(f"{path}: no query in this file")
@@ -269,7 +306,8 @@ class MirageDataset(NearNames, Sequence[Query]):
             paragraphs=paragraphs,
             judged=judged,
         ):
-            _check_addition(query, queries, str(source))
+            first = next(iter(queries.values()), query)
+            check_addition(query, queries, first.language, str(source))
             queries[query.id] = query
         if not queries:
             raise DatasetError(f"{source}: no query in this file")
@@ -511,14 +549,13 @@ def _mean(values: Iterable[int]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def _check_addition(query: Query, queries: Mapping[str, Query], where: str) -> None:
+def check_addition(query: Query, ids: Container[str], language: str, where: str) -> None:
     """Raise an error if a query has the id of an earlier query in its file, or another language."""
-    if query.id in queries:
+    if query.id in ids:
         raise DatasetError(
             f"{where}, field 'id': query {query.id!r} occurs a second time; query ids must be "
             "unique"
         )
-    language = next(iter(queries.values()), query).language
     if query.language != language:
         raise DatasetError(
             f"{where}, field 'language': {query.language!r}, but the queries above are in "

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from mirage._base.files import read_rows, validated, write_records
+from mirage._base.files import record_rows, validated, write_records
 from mirage._base.near_names import NearNames, NearNamesMeta
 from mirage._base.passages import document_of, is_other_text
 from mirage._base.quoting import utf8_text
@@ -50,8 +50,22 @@ Forms = Annotated[
 
 Verdict = Literal["a", "b", "tie"]
 
+SETTLED = "settled"
+"""The rater or judge whose label is final, because it settles a conflict between people."""
 
-class Record(BaseModel):
+
+if TYPE_CHECKING:  # type checkers need the constructor that pydantic's own metaclass declares
+    _NearModel = BaseModel
+else:
+
+    class _NearModelMeta(NearNamesMeta, type(BaseModel)):
+        pass
+
+    class _NearModel(NearNames, BaseModel, metaclass=_NearModelMeta):
+        pass
+
+
+class Record(_NearModel):
     """A row of a file. Fields cannot be changed, and unknown fields are rejected."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
@@ -286,18 +300,27 @@ class Response(Record):
         return self
 
 
-if TYPE_CHECKING:  # type checkers need the constructor that pydantic's own metaclass declares
-    _NearRecord = Record
-else:
+def response_of(row: Mapping[str, Any], where: str) -> Response:
+    """Return the response in a row of a file of responses; errors name its location ``where``."""
+    for alias in ("output", "response"):
+        if alias in row and "text" not in row:
+            row = {name: value for name, value in row.items() if name != alias} | {
+                "text": row[alias]
+            }
+    if "error" in row and "text" not in row:  # Parquet has no null apart from a missing value
+        row = {**row, "text": None}
+    return validated(Response, row, where)
 
-    class _NearRecordMeta(NearNamesMeta, type(Record)):
-        pass
 
-    class _NearRecord(NearNames, Record, metaclass=_NearRecordMeta):
-        pass
+def second_response(response: Response, where: str) -> DatasetError:
+    """Return the error for a second response to a query in a file, at the location ``where``."""
+    return DatasetError(
+        f"{where}, field 'query_id': second response to query {response.query_id!r}; a run has one "
+        'response per query, except for repeats, which need a number ("repeat": 1)'
+    )
 
 
-class Run(_NearRecord):
+class Run(Record):
     """All responses of one model to one dataset, at most one per query, as in TREC.
 
     If a model was asked several times, :attr:`responses` has all of its responses, distinguished by
@@ -380,9 +403,10 @@ class Run(_NearRecord):
 
     @classmethod
     def load(cls, path: str | Path, *, language: str, model: str = "") -> Run:
-        """Read a run from a JSON Lines file with one :class:`~mirage.Response` per line.
+        """Read a run from a file with one :class:`~mirage.Response` per row.
 
-        ``output`` and ``response`` are aliases of ``text``.
+        The file is JSON Lines, gzipped or not, or Parquet (extra ``retrieval``). ``output`` and
+        ``response`` are aliases of ``text``.
 
         Args:
             path: Path of the file.
@@ -396,18 +420,11 @@ class Run(_NearRecord):
         path = Path(path)
         code = Language.of(language).code
         responses: dict[tuple[str, int], Response] = {}
-        for where, row in read_rows(path):
-            for alias in ("output", "response"):
-                if alias in row and "text" not in row:
-                    row["text"] = row.pop(alias)
-            response = validated(Response, row, where)
+        for where, row in record_rows(path):
+            response = response_of(row, where)
             key = response.query_id, response.repeat
             if key in responses:
-                raise DatasetError(
-                    f"{where}, field 'query_id': second response to query {response.query_id!r}; a "
-                    "run has one response per query, except for repeats, which need a number "
-                    '("repeat": 1)'
-                )
+                raise second_response(response, where)
             responses[key] = response
         if not responses:
             raise DatasetError(f"{path}: no response in this file")

@@ -15,7 +15,7 @@ matches every passage of that document.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -149,38 +149,129 @@ def citation_gaps(
     """
     by_id = {query.id: query for query in queries}
     pairs = [
-        (by_id[response.query_id], response)
-        for response in responses
-        if response.text is not None and response.query_id in by_id
+        (by_id[response.query_id], response) for response in responses if response.query_id in by_id
     ]
-    return CitationGaps(None if retrieved else _find_unjudged(by_id, pairs), _find_unread(pairs))
+    survey = CitationSurvey(retrieved=retrieved)
+    survey.add(by_id.values(), pairs)
+    if survey.needs_recount:
+        survey.recount(pairs)
+    return survey.gaps()
 
 
-def _find_unjudged(
-    by_id: Mapping[str, Query], pairs: Iterable[tuple[Query, Response]]
-) -> NotComputed | None:
-    """Return why no relevance judgment applies to the passages of the responses, or ``None``."""
-    pairs_with_passages = [
-        (query, response)
-        for query, response in pairs
-        if (response.shown or response.passages) and (query.relevant or query.passages)
-    ]
-    if not pairs_with_passages:
-        return None
-    texts = dict.fromkeys((id_ for query in by_id.values() for id_ in query.relevant), "")
-    for query in by_id.values():
-        texts |= {passage.id: passage.text for passage in query.passages}
-    bare_texts = {bare_text(text) for text in texts.values() if text}
-    if any(
-        _has_dataset_passage(query, response, texts, bare_texts)
-        for query, response in pairs_with_passages
-    ):
-        return None
-    query, response = pairs_with_passages[0]
-    retrieved_id, dataset_id = query.shown_to(response)[0], (*query.relevant, *query.passage_ids)[0]
-    return NotComputed(
-        f"{NOTHING_JUDGED} ({retrieved_id!r} was found, {dataset_id!r} is in the dataset)"
-    )
+class CitationSurvey:
+    """The :func:`citation_gaps` of a run whose responses are read block by block.
+
+    The passages of a system are compared with those of the queries in the same block.
+
+    Args:
+        retrieved: As for :func:`citation_gaps`.
+    """
+
+    def __init__(self, *, retrieved: bool = False) -> None:
+        self._retrieved = retrieved
+        self._answers = self._bracketed = self._foreign = self._strange = self._recounted = 0
+        self._cites = self._is_judged = False
+        # The reason that the first response of each kind gives, if it turns out to apply.
+        self._unjudged_reason = self._foreign_reason = self._strange_reason = ""
+
+    def add(self, queries: Iterable[Query], pairs: Iterable[tuple[Query, Response]]) -> None:
+        """Survey a block: some queries, and the responses to them."""
+        answers = [pair for pair in pairs if pair[1].text is not None]
+        self._answers += len(answers)
+        if not self._retrieved and not self._is_judged:
+            self._survey_judged(queries, answers)
+        self._survey_ids(answers)
+        for query, response in answers:
+            bracket = _strange_bracket(query, response)
+            self._strange += bool(bracket)
+            if bracket and not self._strange_reason:
+                self._strange_reason = (
+                    f"the style of the citations was not recognised: {bracket!r} names no shown "
+                    f"passage ({query.shown_to(response)[0]!r} was shown); cite by id or position, "
+                    "as in [1]"
+                )
+
+    @property
+    def needs_recount(self) -> bool:
+        """Whether all responses must be given to :meth:`recount` before :meth:`gaps`."""
+        return 2 * self._strange > self._answers
+
+    def recount(self, pairs: Iterable[tuple[Query, Response]]) -> None:
+        """Count the responses of a block that cite a shown passage in a known style."""
+        self._recounted += sum(_has_citations(*pair) for pair in pairs if pair[1].text is not None)
+
+    def gaps(self) -> CitationGaps:
+        """Return the reasons why the citations of the surveyed responses cannot be measured."""
+        reason = self._foreign_ids_reason() or self._unread_style_reason()
+        unjudged = "" if self._is_judged else self._unjudged_reason
+        return CitationGaps(
+            NotComputed(unjudged) if unjudged else None, NotComputed(reason) if reason else None
+        )
+
+    def _survey_judged(
+        self, queries: Iterable[Query], pairs: Iterable[tuple[Query, Response]]
+    ) -> None:
+        """Note whether any response was shown a passage that the dataset has."""
+        pairs_with_passages = [
+            (query, response)
+            for query, response in pairs
+            if (response.shown or response.passages) and (query.relevant or query.passages)
+        ]
+        if not pairs_with_passages:
+            return
+        queries = list(queries)
+        texts = dict.fromkeys((id_ for query in queries for id_ in query.relevant), "")
+        for query in queries:
+            texts |= {passage.id: passage.text for passage in query.passages}
+        bare_texts = {bare_text(text) for text in texts.values() if text}
+        self._is_judged = any(
+            _has_dataset_passage(query, response, texts, bare_texts)
+            for query, response in pairs_with_passages
+        )
+        if self._unjudged_reason:
+            return
+        query, response = pairs_with_passages[0]
+        retrieved_id = query.shown_to(response)[0]
+        dataset_id = (*query.relevant, *query.passage_ids)[0]
+        self._unjudged_reason = (
+            f"{NOTHING_JUDGED} ({retrieved_id!r} was found, {dataset_id!r} is in the dataset)"
+        )
+
+    def _survey_ids(self, pairs: Iterable[tuple[Query, Response]]) -> None:
+        """Count the responses with brackets, and those with ids of a foreign format."""
+        for query, response in pairs:
+            if not _BRACKET.search(response.text or ""):
+                continue
+            self._bracketed += 1
+            self._cites = self._cites or _has_citations(query, response)
+            cited_id = next(_foreign_ids(query, response), None)
+            self._foreign += cited_id is not None
+            if cited_id is not None and not self._foreign_reason:
+                shown_id = query.shown_to(response)[0]
+                self._foreign_reason = (
+                    f"{NOTHING_JUDGED} ({cited_id!r} is cited, {shown_id!r} was shown)"
+                )
+
+    def _foreign_ids_reason(self) -> str:
+        """Return a reason if the cited ids have another format than the shown ids.
+
+        Two conditions must be true. No response cites a shown passage. And at least half of the
+        responses with brackets contain an id whose format differs from that of all shown ids, such
+        as ``deploy.rst:3`` if the shown ids are like ``deploy.rst#3``. If an id has the right
+        format but was not shown, it is a false citation, not an unknown format.
+        """
+        is_foreign = 2 * self._foreign >= self._bracketed and not self._cites
+        return self._foreign_reason if is_foreign else ""
+
+    def _unread_style_reason(self) -> str:
+        """Return a reason if most responses have citations in an unknown style.
+
+        There is no reason if at least a tenth of the responses cite a shown passage in a known
+        style.
+        """
+        if not self.needs_recount or self._recounted >= _RARE_SHARE * self._answers:
+            return ""
+        return self._strange_reason
 
 
 def _has_dataset_passage(
@@ -207,37 +298,6 @@ _ID = re.compile(r"(?=.*[^\W\d_])(?=.*[#:/._-])[^\s\"'†]{2,}\w")
 _RUNS = (re.compile(r"\d+"), "9"), (re.compile(r"[^\W\d_]+"), "a")
 
 
-def _find_unread(pairs: Iterable[tuple[Query, Response]]) -> NotComputed | None:
-    """Return why the citations of the responses cannot be read, or ``None``.
-
-    There are two possible reasons: ids of an unknown format, and an unknown style of brackets.
-    """
-    pairs = list(pairs)
-    return _find_foreign_ids(pairs) or _find_unread_style(pairs)
-
-
-def _find_foreign_ids(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
-    """Return a reason if the cited ids have another format than the shown ids, or ``None``.
-
-    Two conditions must be true. No response cites a shown passage. And at least half of the
-    responses with brackets contain an id whose format differs from that of all shown ids, such as
-    ``deploy.rst:3`` if the shown ids are like ``deploy.rst#3``. If an id has the right format but
-    was not shown, it is a false citation, not an unknown format.
-    """
-    bracketed = [pair for pair in pairs if _BRACKET.search(pair[1].text or "")]
-    first_foreign_ids = [(pair, next(_foreign_ids(*pair), None)) for pair in bracketed]
-    foreign_responses = [
-        (query, response, id_) for (query, response), id_ in first_foreign_ids if id_ is not None
-    ]
-    if not foreign_responses or 2 * len(foreign_responses) < len(bracketed):
-        return None
-    if any(_has_citations(query, response) for query, response in bracketed):
-        return None
-    query, response, cited_id = foreign_responses[0]
-    shown_id = query.shown_to(response)[0]
-    return NotComputed(f"{NOTHING_JUDGED} ({cited_id!r} is cited, {shown_id!r} was shown)")
-
-
 # Brackets that may be a citation in an unknown style: [Source A], {3}, <doc 3>, (source A).
 _SQUARE = re.compile(r"[\[【［]([^\[\]【】［］\n]{1,60})[\]】］](?!\()")
 _UNUSUAL = re.compile(r"[{<⟨⟦‹]([^{}<>⟨⟩⟦⟧‹›/\n]{0,30}\d[^{}<>⟨⟩⟦⟧‹›/\n]{0,30})[}>⟩⟧›]")
@@ -245,27 +305,6 @@ _ROUND = re.compile(r"[(（]([^()（）\n]{1,60})[)）]")
 _REMARKS = frozenset(("sic", "x"))
 _LETTER = re.compile(r"[^\W\d_]")
 _RARE_SHARE = 0.1
-
-
-def _find_unread_style(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
-    """Return a reason if most responses have citations in an unknown style, or ``None``.
-
-    There is no reason if at least a tenth of the responses cite a shown passage in a known style.
-    """
-    first_brackets = [(pair, _strange_bracket(*pair)) for pair in pairs]
-    unread_responses = [
-        (query, response, text) for (query, response), text in first_brackets if text
-    ]
-    if 2 * len(unread_responses) <= len(pairs):
-        return None
-    if sum(_has_citations(*pair) for pair in pairs) >= _RARE_SHARE * len(pairs):
-        return None
-    query, response, text = unread_responses[0]
-    shown_id = query.shown_to(response)[0]
-    return NotComputed(
-        f"the style of the citations was not recognised: {text!r} names no shown passage "
-        f"({shown_id!r} was shown); cite by id or position, as in [1]"
-    )
 
 
 def _strange_bracket(query: Query, response: Response) -> str:

@@ -10,7 +10,8 @@ from mirage._base.near_names import NearNames
 from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import SettingError
 from mirage.executors import Executor
-from mirage.generation import Answer, CallableGenerator, Generator, respond
+from mirage.generation import Answer, Generator, respond
+from mirage.generation.callables import CallableGenerator
 from mirage.generation.repeats import again
 from mirage.models import Passage, Query, Run
 from mirage.retrieval import ContextProcessor, Reranker, RetrievalRun, Retriever

@@ -35,7 +35,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what stays anyway: modules and tests, a million objects."""
+    """Exclude modules and tests, a million objects, from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
@@ -43,7 +43,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of real data for development, or a skip where there is none."""
+    """Return the folder of real data; skip the test if there is none."""
     folder = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set MIRAGE_DATA to run this test")
@@ -52,7 +52,7 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Names of new folders, which do not exist yet: few tests need theirs."""
+    """Yield names of new folders, which are not created, because few tests need them."""
     folder = tmp_path_factory.mktemp("caches")
     return (folder / str(number) for number in itertools.count())
 
@@ -67,6 +67,6 @@ def _private_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    """A chat-completions endpoint on loopback that answers ``ok`` until it is told otherwise."""
+    """Start a chat-completions endpoint on loopback that answers ``ok`` by default."""
     with ChatServer() as server:
         yield server

@@ -166,7 +166,7 @@ def _overwrite(data: bytearray, rng: random.Random) -> None:
 
 
 def _number(data: bytearray, rng: random.Random) -> None:
-    """Replace a number of two, four or eight bytes by an extreme one, behind any header."""
+    """Replace a number of two, four or eight bytes after any header by an extreme one."""
     width = rng.choice([2, 4, 8])
     begin = 128 if data[:6] == b"\x93NUMPY" and len(data) > 136 else 0
     at = begin + rng.randrange((len(data) - begin) // width or 1) * width
@@ -183,7 +183,7 @@ def _not_finite(data: bytearray, rng: random.Random) -> None:
 
 
 def _header(data: bytearray, rng: random.Random) -> None:
-    """Change what the header of an array says; of another file, its first bytes."""
+    """Change the header of an array; of another file, change its first bytes."""
     changes = [
         (b"<i8", b"|O8"), (b"<i4", b"<f8"), (b"<f2", b"<f8"), (b"<u8", b"<i8"),
         (b"False", b"True "), (b"(", b"(-"), (b"(", b"(9999999999, "), (b",)", b", 1)"),
@@ -229,7 +229,7 @@ def _signed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def damage(folder: Path, rng: random.Random, *, signed: bool) -> str:
-    """Damage one file of a store; with ``signed``, fit the digests to it. Return what was done."""
+    """Damage one file of a store, and with ``signed`` update the digests; return what was done."""
     path = folder / MANIFEST
     manifest = json.loads(path.read_text())
     names = [name for name in manifest["files"] if (folder / name).stat().st_size]

@@ -1,4 +1,4 @@
-"""What happens on a full disk."""
+"""A simulated full disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["disk_of"]
 
 @contextmanager
 def disk_of(most: int) -> Iterator[None]:
-    """No file takes more bytes than that, as on a full disk."""
+    """Limit the size of each file, as a full disk does."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))

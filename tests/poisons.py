@@ -17,7 +17,8 @@ from item_llm import QUESTION, ItemWriter, documents_of
 from llm_server import ChatServer, last_user_text
 
 from mirage import LLM, MirageDataset, Passage
-from mirage.testsets import ItemSet, build_test_set
+from mirage.testsets import build_test_set
+from mirage.testsets.item_sets import ItemSet
 
 COMPANY = "Zorvex Payments"
 RIVAL = "Quillon Transfers"

@@ -24,6 +24,8 @@ from mirage.text.claims import Stance
 DATA = Path(__file__).parent / "data"
 QUESTION = "Which is the longest river in Africa?"
 RIVERS = (("Nile", "River Nile"), ("Congo",), ("Zambezi",))
+DIFFICULT_KINDS = ("abstain_then_answer", "late_lie", "myth_truth", "rhetorical")
+DENIALS = ("denial_after", "denial_verb", "double_negation")
 MARK = re.compile(r"\{[ADCRLO]\|([^{}|]*)\}")
 
 
@@ -94,11 +96,9 @@ def test_every_text_is_read_consistently(text: str, language: str) -> None:
 def test_held_out_kinds_of_text_are_mostly_read_correctly(codes: tuple[str, ...]) -> None:
     """Test four difficult kinds of text in 18 languages against a rule that looks for mentions."""
     right, mention_rule, turned = 0, 0, Counter[bool]()
-    rows = [row for code in codes for row in held_out(code)]
+    rows = [row for code in codes for row in held_out(code, DIFFICULT_KINDS)]
     for code, row in rows:
-        query = MirageDataset.bundled(code)[row["query_id"]]
-        answer = parse(MARK.sub(r"\1", row["text"]), code, query.passage_ids).answer_text
-        side, mentioned = sides(query, answer)
+        side, mentioned = sides_of_text(code, row)
         right += side == row["commits"]
         mention_rule += mentioned == row["commits"]
         turned[{side, row["commits"]} == {"right", "wrong"}] += 1
@@ -107,9 +107,26 @@ def test_held_out_kinds_of_text_are_mostly_read_correctly(codes: tuple[str, ...]
     assert turned[True] < 0.1 * len(rows)
 
 
-def held_out(code: str) -> list[tuple[str, dict[str, str]]]:
+@pytest.mark.parametrize("codes", slow_except([("en", "sw")], [("en", "sw"), tuple(LANGUAGES)]))
+def test_denials_by_verbs_and_by_following_sentences_are_recognised(codes: tuple[str, ...]) -> None:
+    """Denials such as "None of this is true", and truths such as "it cannot be denied"."""
+    rows = [row for code in codes for row in held_out(code, DENIALS)]
+    pairs = [(sides_of_text(code, row), row["commits"]) for code, row in rows]
+    right = sum(side == commits for (side, _), commits in pairs)
+    mention_rule = sum(mentioned == commits for (_, mentioned), commits in pairs)
+    assert right > 0.5 * len(rows)
+    assert mention_rule < 0.4 * len(rows)
+
+
+def held_out(code: str, kinds: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
     lines = (DATA / "claims" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [(code, json.loads(line)) for line in lines]
+    return [(code, row) for row in map(json.loads, lines) if row["kind"] in kinds]
+
+
+def sides_of_text(code: str, row: dict[str, str]) -> tuple[str, str]:
+    query = MirageDataset.bundled(code)[row["query_id"]]
+    answer = parse(MARK.sub(r"\1", row["text"]), code, query.passage_ids).answer_text
+    return sides(query, answer)
 
 
 def sides(query: Query, answer: str) -> tuple[str, str]:
@@ -175,3 +192,22 @@ def value(name: str, query: Query, text: str) -> float:
     return float(
         feature(name).compute([answered(query, Response(query_id=query.id, text=text))])[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text", "answer"),
+    [
+        ("th", "ใครเป็นผู้แต่งนวนิยายเรื่องดอนกิโฆเต้", "ผู้แต่งนวนิยายเรื่องดอนกิโฆเต้คือเซร์บันเตส", "เซร์บันเตส"),
+        (
+            "ru",
+            "Какова глубина озера Байкал?",
+            "Глубина озера Байкал составляет 1642 метра.",
+            "1642",
+        ),
+    ],
+)
+def test_words_that_only_contain_a_cue_deny_nothing(
+    language: str, question: str, text: str, answer: str
+) -> None:
+    """The Thai word for a novel contains that for fiction; Baikal begins like a tall story."""
+    assert read_claims(text, [(answer,)], language, question=question).committed == {0}

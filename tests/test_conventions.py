@@ -157,6 +157,8 @@ def unlike(parameter: inspect.Parameter) -> str | None:
     if name not in SETTINGS:
         return None
     setting = SETTINGS[name]
+    if name == "level" and annotation_of(parameter) == "str":
+        setting = Setting("str", "quick")  # of bundled queries, not of an interval
     if name == "draws" and "int" not in annotation_of(parameter):
         return None  # the draws themselves, not their number
     if name == "out" and parameter.default is parameter.empty:
@@ -228,6 +230,7 @@ DEMANDED = {
 IN_MODULE = {
     "_base.lazy": {"AttributeError"},
     "_base.concurrency": {"_InterruptError", "RuntimeError", "CancelledError"},
+    "boards.records": {"ValueError"},
     "cli._inputs": {"ValueError"},
     "cli._shell": {"Exit"},
     "generation.http": {"TransientError"},

@@ -24,7 +24,8 @@ from mirage.models import Run, Vote
 from mirage.papers.arenas import read_arena
 from mirage.sources import memerag, nomiracl
 from mirage.sources.trec import read_passages
-from mirage.testing import read_baseline, save_baseline
+from mirage.testing import save_baseline
+from mirage.testing.baseline import read_baseline
 
 DATASET = MirageDataset.bundled("sw").sample(3)
 

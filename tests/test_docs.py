@@ -119,7 +119,7 @@ def in_python(example: Example) -> None:
 
 
 # Pages whose blocks of text are what the commands before them print.
-PRINTED = {"docs/guides/first-gate.md"}
+PRINTED = {"docs/guides/first-gate.md", "docs/guides/which-system.md"}
 
 
 def examples(page: Path, *, printed: bool = False) -> list[Example]:
@@ -279,22 +279,22 @@ def test_the_pages_show_every_way_to_use_a_leaderboard() -> None:
 LISTED = [entry for name, entry in DEFINITIONS.items() if not name.startswith("nugget_recall_")]
 
 
-def told(name: str) -> tuple[str, ...]:
-    """What the table says of a feature: values, which are better, what it needs."""
-    known = facts(name)
-    span = f"{known.low:g} to {known.high:g}" if math.isfinite(known.high) else "a logit"
-    better = known.direction.replace("none", "neither")
-    others = (f", {way} in {code}" for code, way in known.direction_by_language.items())
-    own = ", or none" if "embedder" in known.needs else ""  # anybody's own will do too
-    extra = f" (extra `{known.extra}`{own})" if known.extra else ""
-    return span, better + "".join(others), (", ".join(known.needs) or "-") + extra
+def table_row(name: str) -> tuple[str, ...]:
+    """Return the expected cells of a feature: its range, its direction and its needs."""
+    row = facts(name)
+    span = f"{row.low:g} to {row.high:g}" if math.isfinite(row.high) else "a logit"
+    better = row.direction.replace("none", "neither")
+    exceptions = (f", {way} in {code}" for code, way in row.direction_by_language.items())
+    alternative = ", or none" if "embedder" in row.needs else ""  # the user's embedder works too
+    extra = f" (extra `{row.extra}`{alternative})" if row.extra else ""
+    return span, better + "".join(exceptions), (", ".join(row.needs) or "-") + extra
 
 
-def test_the_table_of_features_says_what_their_definitions_say() -> None:
+def test_the_table_of_features_agrees_with_their_definitions() -> None:
     text = (ROOT / "docs" / "guides" / "feature.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)` \| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)
     table = {name: tuple(cells) for name, *cells in rows}
-    assert table == {entry.example: told(entry.example) for entry in LISTED}
+    assert table == {entry.example: table_row(entry.example) for entry in LISTED}
 
 
 def test_every_feature_has_an_entry() -> None:

@@ -31,7 +31,7 @@ from mirage.errors import DatasetError, MirageError, SettingError, UnknownNameEr
 from mirage.llm.cache import Cache
 from mirage.models import Response, Run
 from mirage.retrieval import RetrievalRun
-from mirage.testing import read_baseline
+from mirage.testing.baseline import read_baseline
 
 PACKAGE = Path(mirage.__file__).parent
 SECRET = "the victim's text"
@@ -224,6 +224,8 @@ def written_elsewhere(path: Path) -> Iterator[str]:
 
 
 ALLOWED = {
+    "_base/block_file.py open": "a file that grows block by block, with a journal",
+    "_base/block_file.py os.replace": "the same, when all blocks are complete",
     "_base/files.py open": "a pipe or a terminal",
     "_base/files.py os.open": "the functions that all others use",
     "_base/files.py os.fdopen": "the same",

@@ -13,6 +13,7 @@ from llm_server import ChatServer
 
 from mirage import (
     LLM,
+    BradleyTerry,
     FeatureSuite,
     Judgment,
     Judgments,
@@ -20,6 +21,7 @@ from mirage import (
     MirageDataset,
     MultilingualLeaderboard,
     PairwiseJudge,
+    Passage,
     Pipeline,
     Query,
     Ranking,
@@ -285,6 +287,29 @@ def test_the_ten_main_classes_suggest_the_near_name(names: dict[str, Any]) -> No
         for owner in (names[name], type(names[name])):
             with pytest.raises(AttributeError, match=f"{wrong!r}; did you mean {right!r}\\?"):
                 getattr(owner, wrong)
+
+
+@pytest.mark.parametrize(
+    ("owner", "guess", "name"),
+    [
+        (BradleyTerry, "fit_transform", "fit"),
+        (BradleyTerry, "botstrap", "bootstrap"),
+        (FeatureSuite, "compute", "score"),
+        (Leaderboard, "score", "rank"),
+        (MirageDataset, "shuffle", "sample"),
+        (MirageDataset, "to_dataframe", "to_pandas"),
+        (Passage(id="a", text="x"), "content", "text"),
+        (Pipeline, "ask", "run"),
+        (Query(id="q", language="en", text="x"), "question", "text"),
+        (Query(id="q", language="en", text="x"), "contexts", "passages"),
+        (Ranking, "save", "write"),
+        (Response(query_id="q", text="x"), "answer", "text"),
+        (SurrogateRanker, "train", "fit"),
+    ],
+)
+def test_a_name_of_another_library_suggests_ours(owner: object, guess: str, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"{guess!r}; did you mean {name!r}\\?"):
+        getattr(owner, guess)
 
 
 def test_an_error_within_a_property_is_not_hidden() -> None:

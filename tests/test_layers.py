@@ -41,8 +41,8 @@ FLOORS = (
     {"grids"},
     {"papers"},
     {"report"},
-    {"testing", "integrations"},
-    {"monitoring"},
+    {"testing", "integrations", "labelling"},
+    {"monitoring", "boards"},
     {"cli"},
 )
 # The package itself names everything and is imported by nobody below the shell.

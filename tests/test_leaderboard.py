@@ -30,7 +30,8 @@ from mirage.errors import (
 )
 from mirage.features import Facts, FeatureSuite
 from mirage.features.base import FunctionFeature
-from mirage.generation import CallableGenerator, OpenAIGenerator, respond
+from mirage.generation import OpenAIGenerator, respond
+from mirage.generation.callables import CallableGenerator
 from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.models import Judgment, Query, Response, Run
@@ -361,7 +362,8 @@ def test_bundled_without_a_language_is_all_of_them(monkeypatch: pytest.MonkeyPat
     # What ships takes a second a language to load; stand-ins of the same make do here.
     features = FeatureSuite.default().names
 
-    def pretrained(code: str) -> SurrogateRanker:
+    def pretrained(code: str, *, level: str) -> SurrogateRanker:
+        assert level == "quick"
         small = training(code, tournaments=5)
         values = np.random.default_rng(0).random((len(ANCHORS), 40, len(features)))
         y = np.tile(np.linspace(3, -3, len(ANCHORS)), (5, 1))

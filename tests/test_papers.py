@@ -50,7 +50,8 @@ from mirage.papers.results import FewerJudgmentsRow, TauRow, tau_b
 from mirage.papers.surrogates import feature_sets, surrogate_data
 from mirage.sources import nomiracl
 from mirage.surrogate.simulation import System
-from mirage.training import BERGEN_TUNING, MIRAGE_BENCH_TUNING, TuningRecipe
+from mirage.training import BERGEN_TUNING, MIRAGE_BENCH_TUNING
+from mirage.training.recipes import TuningRecipe
 
 ROOT = Path(__file__).parents[1]
 MODELS = tuple(f"m{i:02d}" for i in range(10))

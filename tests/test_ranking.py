@@ -356,6 +356,8 @@ def test_json_has_everything() -> None:
         "uncontrolled": None,
         "findings": [],
         "fragility": None,
+        "accuracy": None,
+        "closed_book": None,
     }
     assert plain["entries"][0]["answered"] is None
     many = ranking([0.1] * 8, HARD_NAMES)
@@ -367,7 +369,7 @@ def test_pandas_frame() -> None:
     assert list(frame.index) == ["anchor/good", "mine", "anchor/bad"]
     assert list(frame.columns) == [
         "rank", "logit", "lower", "upper", "rank_best", "rank_worst", "anchor", "answered",
-        "failed", "unfamiliar", "f", "g",
+        "failed", "unfamiliar", "right", "wrong", "declined", "f", "g",
     ]  # fmt: skip
     mine = frame.loc["mine"]
     assert (mine["rank"], mine["lower"], mine["rank_worst"]) == (2, -1.0, 3)

@@ -14,7 +14,8 @@ from mirage import FeatureSuite, Leaderboard, MirageDataset, Query, Response, Ru
 from mirage.errors import DatasetError, SettingError
 from mirage.features import FeatureTable
 from mirage.statistics.variance import variance_components
-from mirage.testing import FellShortError, assert_no_regression, read_baseline, save_baseline
+from mirage.testing import FellShortError, assert_no_regression, save_baseline
+from mirage.testing.baseline import read_baseline
 
 SWAHILI = MirageDataset.bundled("sw")
 SUITE = FeatureSuite(["citation_recall@10", "abstention"])

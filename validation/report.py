@@ -47,6 +47,21 @@ KEYS: dict[str, tuple[Key, ...]] = {
         (f"coverage at least, {size}", "", ("over all cells", size, "least"), ".1%")
         for size in ("14 queries", "20 queries", "40 queries", "100 queries")
     ),
+    "coverage/compared_systems": (
+        (
+            "the better one with P >= 0.9, three faults",
+            "",
+            ("three faults", "all kinds", "the same manner", "the better one"),
+            ".1%",
+        ),
+        (
+            "but amount and form",
+            "",
+            ("three faults", "but amount and form", "the same manner", "the better one"),
+            ".1%",
+        ),
+        ("two manners called different", "", ("two manners", "all pairs", "different"), ".1%"),
+    ),
     "coverage/compared_scores": (
         ("false worse at most", "", ("false worse at most",), ".1%"),
         ("mean", "", ("false worse, mean",), ".1%"),
@@ -114,6 +129,24 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
     ),
+    "truth/outcomes": (
+        *(
+            (
+                f"{name} on the {level} set",
+                "",
+                (f"{level}, plain", "all languages", f"{name}: precision"),
+                ".1%",
+            )
+            for level in ("quick", "hard")
+            for name in ("right", "wrong")
+        ),
+        (
+            "true answers called wrong, at most in a language",
+            "most",
+            ("*, languages", "*", "accused"),
+            ".1%",
+        ),
+    ),
     "truth/facts": (
         *(
             (
@@ -124,6 +157,37 @@ KEYS: dict[str, tuple[Key, ...]] = {
             )
             for data, title in (("halluqa", "HalluQA"), ("mtrag", "MTRAG"))
         ),
+    ),
+    "truth/board_copies": (
+        (
+            "languages in which copies are refused",
+            "",
+            ("repeats the reference", "languages in which it is refused"),
+            ".0f",
+        ),
+        (
+            "in which quotations are",
+            "most",
+            ("quotes*", "languages in which it is refused"),
+            ".0f",
+        ),
+    ),
+    "truth/spans": (
+        ("mean F1", "", ("mean F1 by type", "all types"), ".2f"),
+        ("true texts with a mark", "", ("true texts with a mark", "all"), ".1%"),
+    ),
+    "speed/board": (
+        ("MB", "", ("page, MB",), ".1f"),
+        ("first view, ms", "", ("first view, ms",), ".0f"),
+        ("change of view, ms", "", ("change of view, loading it, ms",), ".0f"),
+    ),
+    "speed/features": (
+        ("all features, responses per second", "", ("17 features, responses per second",), ".0f"),
+        ("four features, times the peers' rate", "", ("4 features, times the peers' rate",), ".2f"),
+    ),
+    "speed/page": (
+        ("CPU seconds", "", ("written, s of CPU",), ".0f"),
+        ("MB", "", ("size, MB",), ".1f"),
     ),
 }
 # Lines of guides whose figures come from the files: the page, the line with a gap for each figure,

@@ -77,15 +77,48 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     return (json_object(where, line) for where, line in lines(path))
 
 
-def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def record_rows(path: Path, *, whole: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return an iterator over the rows of a file of records, each with its location.
+
+    A file with the suffix ``.parquet`` is read as Parquet, and its missing values are left out. Any
+    other file is read as JSON Lines, which may be compressed with gzip. Set ``whole`` if the caller
+    keeps all rows in memory; see :func:`mirage._base.inputs.byte_lines`.
+    """
+    if path.name.lower().endswith(".parquet"):
+        return ((where, _without_nulls(row)) for where, row in parquet_rows(path))
+    return read_rows(path) if whole else _json_lines(path)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a value of a Parquet file without the missing fields of its records.
+
+    A map, which pyarrow returns as a list of pairs, becomes a dictionary.
+    """
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        if value and all(isinstance(item, tuple) for item in value):
+            return dict(value)
+        return list(map(_without_nulls, value))
+    return value
+
+
+def table_rows(
+    path: Path, damaged: list[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return an iterator over the rows of a JSON Lines or Parquet file, each with its location.
 
     A file with the suffix ``.parquet`` is read as Parquet, any other as JSON Lines, which may be
     compressed with gzip. The file may be larger than memory.
+
+    Args:
+        path: Path of the file.
+        damaged: List to which the errors of lines are added that are not JSON objects. By default
+            they are raised.
     """
     if path.name.lower().endswith(".parquet"):
         return parquet_rows(path)
-    return _json_lines(path)
+    return _json_lines(path, damaged)
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -113,12 +146,21 @@ def _delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str,
         raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
 
 
-def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_lines(
+    path: Path, damaged: list[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the objects of a JSON Lines file, which may be larger than memory."""
     for number, line in byte_lines(path, whole=False):
         if line.strip():
             where = f"{path}, line {number}"
-            yield json_object(where, decode(line, where, first=number == 1))
+            try:
+                row = json_object(where, decode(line, where, first=number == 1))
+            except DatasetError as error:
+                if damaged is None:
+                    raise
+                damaged.append(str(error))
+            else:
+                yield row
 
 
 def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -11,35 +11,60 @@ from mirage.errors import nearest_name
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
+        "add": ("rank",),
+        "answer": ("text", "run"),
+        "answers": ("responses",),
+        "ask": ("complete", "run"),
+        "call": ("complete",),
         "chat": ("complete",),
+        "compute": ("score",),
+        "content": ("text",),
+        "contexts": ("passages",),
+        "cost": ("usage",),
         "evaluate": ("rank", "score", "compare", "run"),
         "feature_importances_": ("importances",),
+        "feature_names": ("names",),
+        "fit_transform": ("fit",),
         "from_csv": ("from_pandas", "load"),
-        "from_pandas": ("load",),
         "from_dict": ("from_records", "of"),
         "from_file": ("load",),
         "from_json": ("load", "from_records"),
         "from_jsonl": ("load",),
         "from_list": ("from_records",),
+        "from_pandas": ("load",),
         "from_pretrained": ("pretrained", "load"),
         "generate": ("complete", "run"),
         "head": ("sample",),
         "invoke": ("complete", "run"),
+        "judge_pairs": ("judge",),
         "load": ("bundled",),
-        "logits": ("to_pandas",),
-        "predict": ("rank", "complete"),
+        "logit": ("fit",),
+        "logits": ("to_pandas", "fit"),
+        "predict": ("rank", "complete", "fit"),
+        "predict_logits": ("predict",),
+        "question": ("text",),
+        "rank": ("models",),
+        "ratings": ("fit",),
         "read": ("load",),
         "read_jsonl": ("load",),
         "results": ("to_pandas",),
+        "run": ("score", "compare"),
+        "save": ("write",),
         "savefig": ("plot",),
+        "score": ("rank",),
         "scores": ("to_pandas",),
+        "show": ("to_text",),
+        "shuffle": ("sample",),
         "to_csv": ("to_pandas", "save"),
+        "to_dataframe": ("to_pandas",),
         "to_df": ("to_pandas",),
         "to_html": ("write",),
-        "to_pandas": ("ranking",),
         "to_jsonl": ("save",),
+        "to_pandas": ("ranking",),
         "top": ("best",),
+        "train": ("fit",),
         "values": ("to_pandas",),
+        "vote": ("compare",),
         "where": ("filter", "select"),
         "winner": ("best",),
         "write": ("save",),
@@ -47,8 +72,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Method names that other libraries use, each with Mirage's names for the same, best first."""
 
-SIMILAR = 0.6
-"""Least similarity of a suggested name, as difflib measures it; also the default of difflib."""
+SIMILAR = 0.7
+"""Least similarity of a suggested name, as difflib measures it; 0.6 suggests "drawn" for "rank"."""
 
 
 def hint(name: str, names: Iterable[str]) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
+from mirage._base.near_names import NearNames
 from mirage._base.progress import progress_bar
 from mirage.arena import estimation
 from mirage.arena._controlled import with_controls
@@ -38,9 +39,6 @@ from mirage.statistics.ranks import (
     t_intervals,
 )
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["BradleyTerry", "Ties"]
 
 Ties = Literal["half", "drop", "davidson"]
@@ -53,7 +51,7 @@ _DENSE = 1 << 23  # array elements of all queries' win matrices, above which row
 
 
 @dataclass(frozen=True)
-class BradleyTerry:
+class BradleyTerry(NearNames):
     """The Bradley-Terry model: P(a is preferred to b) = 1 / (1 + exp(logit_b - logit_a)).
 
     Formulas and sources are in :mod:`mirage.arena.estimation`, as functions on arrays.

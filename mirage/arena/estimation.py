@@ -219,7 +219,7 @@ def comparison_pieces(wins: Floats) -> list[Ints]:
 
 
 def separated(wins: Floats) -> Bools:
-    """Return whether each model won, or lost, all of its judgments: ``(..., models)``.
+    """Return whether each model won all, or lost all, of its judgments: ``(..., models)``.
 
     The likelihood alone does not bound the logits of such models. A tie is half a win for both, so
     a model that tied once is not separated. A model without any judgment is separated.

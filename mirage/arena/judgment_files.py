@@ -1,18 +1,21 @@
-"""Readers of votes and judgments from JSON Lines."""
+"""Readers of votes and judgments from JSON Lines, and recorded votes as a judge."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
 from mirage._base.files import read_rows, validated
 from mirage._base.logs import logger
 from mirage.arena._votes import tabulate
+from mirage.arena.pairs import Contest, Pair
 from mirage.arena.verdicts import Judged, Votes, judgments_of
-from mirage.errors import DatasetError, UnknownNameError
-from mirage.models import Judgment, Vote
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, NoJudgmentError, SettingError, UnknownNameError
+from mirage.models import Judgment, Run, Vote
 
-__all__ = ["read_judged", "read_votes"]
+__all__ = ["RecordedJudge", "read_judged", "read_votes"]
 
 _LOG = logger("mirage.arena")
 _WITHOUT_VERDICT = ("invalid", "failed")
@@ -75,6 +78,97 @@ def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "m
         _LOG.warning("%d of %d votes left out: invalid or failed", count, len(valid_votes))
     tabulate(valid_votes)  # raises an error on duplicate votes, and if none has a verdict
     return Judged(valid_votes, judgments_of(valid_votes, votes))
+
+
+class RecordedJudge:
+    """A judge of pairs whose votes are in a file, such as people's votes from ``mirage label``.
+
+    It has a verdict on a pair if the file has a vote on these two models and this query, in either
+    order. A vote that names the digest of the texts that its judge saw only counts if the two
+    responses, the question and the passages are still the same; a warning gives the number of
+    others. Pairs without a vote get no verdict, so a ranking uses those that people have labelled
+    so far.
+
+    Args:
+        path: JSON Lines file of :class:`~mirage.Vote`.
+        votes: How the votes of several raters are combined, as for :class:`PairwiseJudge`.
+
+    Raises:
+        DatasetError: The file is wrong; the message gives the line and the field.
+        JudgmentError: A rater voted twice on the same two responses.
+
+    Example:
+        >>> from mirage import Leaderboard
+        >>> from mirage.arena.judgment_files import RecordedJudge
+        >>> board = Leaderboard.bundled("sw")
+        >>> board.rank("my-rag.jsonl", judge=RecordedJudge("votes.jsonl"))  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | Path, *, votes: Votes = "majority") -> None:
+        self.path: Path = Path(path)
+        self.votes: Votes = votes
+        self._recorded = read_judged(path, votes=votes).votes
+        if not self._recorded:
+            raise DatasetError(
+                f"{path}: has judgments without digests, but a judge needs votes, as `mirage "
+                "label --pairs` writes them"
+            )
+
+    def __repr__(self) -> str:
+        return f"RecordedJudge({str(self.path)!r}, votes={self.votes!r})"
+
+    def judge(
+        self,
+        dataset: MirageDataset,
+        runs: Iterable[Run],
+        pairs: Iterable[Pair],
+        *,
+        out: str | Path | None = None,
+        progress: bool = True,  # noqa: ARG002  # part of the protocol
+    ) -> Judged:
+        """Return the recorded verdicts on these pairs.
+
+        Args:
+            dataset: The queries.
+            runs: The runs.
+            pairs: The pairs.
+            out: Must be ``None``, because nothing new is recorded.
+            progress: Ignored.
+
+        Raises:
+            NoJudgmentError: The file has no current vote on any of the pairs.
+            SettingError: ``out`` is not ``None``.
+        """
+        if out is not None:
+            raise SettingError("out= needs a judge that is asked; the votes are in a file already")
+        contest = Contest(dataset, runs)
+        possible, skipped = contest.sort_out(pairs)
+        wanted = {(pair.query_id, frozenset(pair[1:])) for pair in possible}
+        by_people = [
+            vote
+            for vote in self._recorded
+            if (vote.query_id, frozenset((vote.model_a, vote.model_b))) in wanted
+        ]
+        current = [vote for vote in by_people if _is_current(vote, contest)]
+        if len(current) < len(by_people):
+            count = len(by_people) - len(current)
+            _LOG.warning(
+                "%s: %d of %d votes left out, because they are about other responses or passages",
+                self.path,
+                count,
+                len(by_people),
+            )
+        if not current:
+            raise NoJudgmentError(
+                f"{self.path}: has no vote on any of the {len(possible)} pairs to judge; label "
+                "pairs of these models, with the same seed"
+            )
+        return Judged(tuple(current), judgments_of(current, self.votes), skipped)
+
+
+def _is_current(vote: Vote, contest: Contest) -> bool:
+    pair = Pair(vote.query_id, vote.model_a, vote.model_b)
+    return vote.prompt_digest in ("", contest.digest(pair))
 
 
 def _drop_superseded(votes: list[Vote]) -> list[Vote]:

@@ -149,6 +149,14 @@ class Contest:
         query = self.dataset[pair.query_id]
         return judge_question(query, a, b, self._template, reference=self._reference)
 
+    def digest(self, pair: Pair) -> str:
+        """Return a digest of what a judge of a pair sees, regardless of the wording of the prompt.
+
+        It changes if the question, a passage or a response changes, or if the pair is swapped.
+        """
+        material = json.dumps(self.question(pair).material, ensure_ascii=False)
+        return hashlib.sha256(material.encode("utf-8", "replace")).hexdigest()[:16]
+
     def _missing_reference(self, query_id: str) -> str:
         """Return why a query has no right answer to show; empty if it has one or needs none."""
         lines = reference_lines(self.dataset[query_id]) if self._reference else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mirage.arena.pairs import Skipped
-from mirage.models import Judgment, Verdict, Vote
+from mirage.models import SETTLED, Judgment, Verdict, Vote
 
 __all__ = ["Judged", "Votes", "judgments_of"]
 
@@ -68,7 +68,8 @@ def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgme
     """Combine votes into judgments, in the same way as :class:`PairwiseJudge`.
 
     A judge that saw two responses in both orders has one verdict on them. It is a tie if the two
-    votes do not agree. There is no verdict if one of the votes is invalid or failed.
+    votes do not agree. There is no verdict if one of the votes is invalid or failed. A vote of the
+    judge ``settled`` replaces the majority.
 
     Args:
         votes: Votes of one or several judges, at most one per judge on two responses in each order.
@@ -102,7 +103,8 @@ def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgme
             if (verdict := _verdict(judge_votes, first.model_a)) is not None
         }
         if how == "majority" and len(judges) > 1 and verdicts:
-            verdicts = {majority_name: _majority(verdicts.values())}
+            final = verdicts.get(SETTLED) or _majority(verdicts.values())
+            verdicts = {majority_name: final}
         names = {"query_id": query_id, "model_a": first.model_a, "model_b": first.model_b}
         judgments += [
             Judgment(**names, verdict=v, judge=name, half=first.half)

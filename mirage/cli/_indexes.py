@@ -15,7 +15,8 @@ from mirage.errors import DatasetError, UnknownNameError
 if TYPE_CHECKING:
     from mirage.corpus import Corpus
     from mirage.llm import LLM
-    from mirage.neural import Embedder, SparseEmbedder
+    from mirage.neural import SparseEmbedder
+    from mirage.neural.embedders import Embedder
     from mirage.retrieval import DenseRetriever, Retriever
 
 KINDS = ("dense", "sparse", "bm25")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from mirage._base.logs import logger
 from mirage._base.quoting import utf8_text
 from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
+    from mirage.executors import Executor
     from mirage.leaderboard import Leaderboard
     from mirage.metaeval import LabelledSentences
     from mirage.metaeval.judges import Score
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from mirage.monitoring.logs import Log
     from mirage.surrogate import SurrogateRanker
 
+_LOG = logger("mirage.cli")
 STDIN = "-"
 _FILES: list[Path] = []  # the file that holds the content of standard input
 
@@ -149,8 +153,10 @@ def language_of(language: str | None, reason: str = "") -> str:
     return Language.of(language).code
 
 
-def dataset_of(language: str | None, path: Path | None, form: str | None = None) -> MirageDataset:
-    """Return the queries in a file, or the bundled ones of a language.
+def dataset_of(
+    language: str | None, path: Path | None, form: str | None = None, *, level: str = "quick"
+) -> MirageDataset:
+    """Return the queries in a file, or the bundled ones of a language and a level.
 
     ``form`` is the format of a file that is not in Mirage's own format; see
     :meth:`~mirage.MirageDataset.from_qa`.
@@ -159,8 +165,9 @@ def dataset_of(language: str | None, path: Path | None, form: str | None = None)
 
     if path is None:
         return MirageDataset.bundled(
-            language_of(language, ", for the bundled queries, or --dataset FILE")
+            language_of(language, ", for the bundled queries, or --dataset FILE"), level=level
         )
+    check_level(level, "--dataset")
     if form is not None:
         return MirageDataset.from_qa(file_of(path), form, language=language)
     dataset = MirageDataset.load(file_of(path))
@@ -169,6 +176,12 @@ def dataset_of(language: str | None, path: Path | None, form: str | None = None)
             f"{path} is in {dataset.language!r} and not in {language!r}; leave out --language"
         )
     return dataset
+
+
+def check_level(level: str, other: str) -> None:
+    """Raise an error if a level was chosen although the queries are not the bundled ones."""
+    if level != "quick":
+        raise MirageError(f"--level selects bundled queries; leave it out with {other}")
 
 
 def named_files(texts: Sequence[str]) -> dict[str, Path]:
@@ -230,22 +243,35 @@ def run_of(language: str, text: str) -> Run:
     return runs_of(language, [text])[0]
 
 
-def log_fields(texts: Iterable[str] | None, cluster: str | None = None) -> dict[str, str]:
-    """Return, for each field, the key under which the log has it.
+class LogReading(NamedTuple):
+    """How to read a log: see :func:`mirage.monitoring.logs.read`."""
+
+    fields: Mapping[str, str]
+    form: str | None
+    skip_damaged: bool
+
+
+def log_reading(
+    fields: Iterable[str] | None, cluster: str | None, form: str | None, skip_damaged: bool
+) -> LogReading:
+    """Return how to read a log, from the options of a command.
 
     Args:
-        texts: Values of ``--field``, such as ``question=input.text``.
+        fields: Values of ``--field``, such as ``question=input.text``.
         cluster: Value of ``--cluster``.
+        form: Value of ``--format``.
+        skip_damaged: Value of ``--skip-damaged``.
     """
-    fields = named_texts("--field", texts or (), "FIELD=NAME, such as question=input.text")
-    return fields if cluster is None else {**fields, "cluster": cluster}
+    names = named_texts("--field", fields or (), "FIELD=NAME, such as question=input.text")
+    names = names if cluster is None else {**names, "cluster": cluster}
+    return LogReading(names, form, skip_damaged)
 
 
-def log_of(language: str, path: Path, fields: Mapping[str, str], name: str = "") -> Log:
+def log_of(language: str, path: Path, reading: LogReading, name: str = "") -> Log:
     """Return the log in a file."""
     from mirage.monitoring import logs
 
-    return logs.read(path, language=language, fields=fields, model=name)
+    return logs.read(path, language=language, model=name, **reading._asdict())
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
@@ -300,11 +326,13 @@ def leaderboard_of(
     dataset: Path | None,
     surrogate: Path | None,
     trust: bool,
+    level: str = "quick",
 ) -> Leaderboard:
     """Return the leaderboard that the options name.
 
     ``board`` is ``bundled``, ``official``, or a folder with copies of the official datasets.
-    ``trust`` allows a surrogate that does not ship with mirage.
+    ``trust`` allows a surrogate that does not ship with mirage. ``level`` is that of a bundled
+    leaderboard.
     """
     from mirage.leaderboard import Leaderboard
 
@@ -316,15 +344,34 @@ def leaderboard_of(
     if board != "bundled":
         if dataset is not None:
             raise MirageError("--board has its own queries; leave out --dataset and --surrogate")
+        check_level(level, "--board")
         folder = None if board == "official" else existing(Path(board))
         return Leaderboard.from_hub(language_of(language), path=folder)
     if dataset is None or surrogate is None:
-        return Leaderboard.bundled(language_of(language))
+        return Leaderboard.bundled(language_of(language), level=level)
+    check_level(level, "--dataset")
     from mirage.features import FeatureSuite
 
     queries = dataset_of(language, dataset)
     ranker = ranker_of(surrogate, trust)
     return Leaderboard(queries, FeatureSuite(ranker.features, queries.language), ranker)
+
+
+# Executors ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def executor_of(name: str | None) -> Iterator[Executor | None]:
+    """Yield the executor with this name, or ``None`` if no name is given."""
+    if name is None:
+        yield None
+        return
+    if name != "ray":
+        raise UnknownNameError("executor", name, ("ray",))
+    from mirage.executors import ray_executor
+
+    with ray_executor() as executor:
+        yield executor
 
 
 # Labels of sentences -----------------------------------------------------------------------------
@@ -350,7 +397,13 @@ def labelled_of(
         if task not in TASKS:
             raise UnknownNameError("task of MEMERAG", task, TASKS)
         return LabelledSentences.memerag(path, task=task)  # type: ignore[arg-type]
-    return LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+    labelled = LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+    rest = [name for name in labelled.names if name not in {positive, *labelled.undecided}]
+    if len(rest) < 2 or positive not in labelled.names:
+        return labelled
+    negative = f"not {positive}"
+    _LOG.warning("%s: the labels %s count as %r", path, ", ".join(map(repr, rest)), negative)
+    return labelled.merged(dict.fromkeys(rest, negative), positive)
 
 
 def score_of(text: str) -> Score:

@@ -24,6 +24,13 @@ def complete_feature(start: str) -> list[str]:
     return [name for name in DEFINITIONS if name.startswith(start)]
 
 
+def complete_level(start: str) -> list[str]:
+    """Return the levels of the bundled boards that begin with a text, for completion in a shell."""
+    from mirage.dataset import LEVELS
+
+    return [level for level in LEVELS if level.startswith(start)]
+
+
 def _language(words: str) -> Any:
     """Return an option for a language code."""
     return option("CODE", words, autocompletion=complete_language, show_default=False)
@@ -78,6 +85,15 @@ Dataset = Annotated[
         "Your own queries, as JSON Lines.  [default: the bundled queries of --language]",
     ),
 ]
+Level = Annotated[
+    str,
+    option(
+        "LEVEL",
+        "Level of the bundled queries: quick has 40 general-knowledge questions, hard has 60 that "
+        "need several passages.",
+        autocompletion=complete_level,
+    ),
+]
 Cluster = Annotated[
     str | None,
     option(
@@ -114,9 +130,24 @@ Fields = Annotated[
     option(
         "FIELD=NAME",
         "Read FIELD from the key NAME of the log, such as question=input.text; may be repeated. "
-        "FIELD is question, passages, answer, error, id, time, model, cluster or session.",
+        "FIELD is question, passages, text (of a passage), passage_id, answer, error, id, time, "
+        "model, cluster or session.",
         "--field",
     ),
+]
+LogFormat = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "Tool that exported the log: langchain, llamaindex, opentelemetry, langfuse or phoenix.  "
+        "[default: one answered question per line]",
+        "--format",
+        show_default=False,
+    ),
+]
+SkipDamaged = Annotated[
+    bool,
+    flag("Skip lines that are not valid, and print their number.", "--skip-damaged"),
 ]
 LogCluster = Annotated[
     str | None,
@@ -153,6 +184,24 @@ RunFile = Annotated[
 # Running ------------------------------------------------------------------------------------------
 
 Jobs = Annotated[int, option("N", "Number of parallel processes; -1 uses one per core.")]
+ValueFile = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Also write the values to this file: JSON Lines, or Parquet if its suffix is .parquet. "
+        "Inputs, which may be Parquet too, are then read block by block, so that they need not fit "
+        "into memory, and an interrupted command continues where it stopped.",
+        "--out",
+    ),
+]
+Executor = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "With ray, run slow steps on the Ray cluster at RAY_ADDRESS, or on a local one if it is "
+        "not set.  [default: run everything on this machine]",
+    ),
+]
 Seed = Annotated[int, option("N", "Random seed.")]
 Trust = Annotated[
     bool,

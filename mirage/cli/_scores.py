@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mirage.features import FeatureTable
+    from mirage.features.streams import ScoredRun
     from mirage.features.table import Stability
 
 
@@ -65,21 +67,53 @@ def ends(low: float, high: float) -> str:
     return "" if low != low else f"[{low:.3f}, {high:.3f}]"
 
 
-def feature_plain(table: FeatureTable) -> dict[str, Any]:
-    """Return the features of a run as JSON data."""
+def scored_text(scored: ScoredRun) -> str:
+    """Return a table of the features of a run whose values are in a file, as text."""
+    failed = len(scored.failed)
+    note = f"\n{failed} of {scored.responses} responses failed" if failed else ""
+    return feature_text(scored.table) + note
+
+
+def scored_plain(scored: ScoredRun) -> dict[str, Any]:
+    """Return the features of a run whose values are in a file, as JSON data."""
+    return table_plain(scored.table, scored.missing) | {"failed": list(scored.failed)}
+
+
+def table_plain(table: FeatureTable, missing: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """Return a table without its values as JSON data.
+
+    ``missing`` has the reasons why values are missing, with their counts, by feature.
+    """
+    reasons = [
+        {"feature": name, "reason": why, "queries": count}
+        for name, counts in missing.items()
+        for why, count in counts.items()
+    ]
+    return _means(table) | {"not_computed": reasons}
+
+
+def _means(table: FeatureTable) -> dict[str, Any]:
     return {
         "model": table.model,
         "language": table.language,
         "mean": dict(zip(table.features, table.mean().tolist(), strict=True)),
         "interval": dict(zip(table.features, table.intervals().tolist(), strict=True)),
-        "queries": {
-            query_id: dict(zip(table.features, row, strict=True))
-            for query_id, row in zip(table.query_ids, table.values.tolist(), strict=True)
-        },
         "repeats": 1 if table.repeats is None else len(table.repeats),
         "stability": [
             steady._asdict() for steady in table.stability() if table.repeats is not None
         ],
+    }
+
+
+def feature_plain(table: FeatureTable) -> dict[str, Any]:
+    """Return the features of a run as JSON data."""
+    means = _means(table)
+    queries = {
+        query_id: dict(zip(table.features, row, strict=True))
+        for query_id, row in zip(table.query_ids, table.values.tolist(), strict=True)
+    }
+    return means | {
+        "queries": queries,
         "not_computed": [
             {"query_id": query_id, "feature": name, "reason": why}
             for (query_id, name), why in table.reasons.items()

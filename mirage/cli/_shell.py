@@ -24,9 +24,10 @@ FELL_SHORT, BAD_INPUT, INCONCLUSIVE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 14
 
 SECTIONS = {
     "Rank and score": ("rank", "features", "generate"),
-    "Judge": ("judge", "fit", "metaeval", "decide"),
+    "Judge": ("judge", "fit", "label", "metaeval", "decide"),
     "Test": ("baseline", "check", "compare", "audit", "plan", "history", "tests"),
     "Monitor": ("logs",),
+    "Share": ("board",),
     "Build pipelines": ("index", "retrieve", "rerank", "eval-run", "grid", "finetune"),
     "Data and set-up": ("data", "surrogate", "hub", "doctor"),
 }

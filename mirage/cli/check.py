@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
 from mirage.cli._inputs import check_folder, dataset_of, run_of
-from mirage.cli._output import out_either, out_json
+from mirage.cli._output import out_either, out_json, say
 from mirage.cli._shell import app, end_inconclusive, example, fall_short, option
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def check(
     """
     from mirage._base.files import write_text
     from mirage.monitoring import History
-    from mirage.testing import FellShortError, comments, read_baseline
+    from mirage.monitoring.judges import compare_judge_runs
+    from mirage.testing import FellShortError, comments
+    from mirage.testing.baseline import read_baseline
     from mirage.testing.regressions import (
         check_comparison,
         compare_with_baseline,
@@ -98,8 +100,13 @@ def check(
     runs = compare_with_baseline(
         run, saved, alpha, margin=margin, features=feature, on=queries, cluster=cluster
     )
+    shifts = []
     if history is not None:
-        History(history).append(later_baseline(runs), commit)
+        store = History(history)
+        store.append(later_baseline(runs), commit)
+        shifts = [compare_judge_runs(series).shift for series in store.judge_runs()]
+    for shift in filter(None, shifts):
+        say(f"{shift}: this comparison needs no judge, but judged scores changed with it")
     more = extra_queries(runs.comparison)
     if comment is not None:
         write_text(comment, comments.comment(runs, allow_failed=allow_failed, more=more))

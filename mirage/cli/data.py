@@ -28,7 +28,7 @@ commands = group("data", "Print, describe, build and convert datasets.")
 # Queries ------------------------------------------------------------------------------------------
 
 
-@commands.command(epilog=example("mirage data queries sw > queries.jsonl"))
+@commands.command(epilog=example("mirage data queries sw --level hard > queries.jsonl"))
 def queries(
     source: Annotated[
         str,
@@ -38,6 +38,7 @@ def queries(
             "reads standard input.",
         ),
     ],
+    level: options.Level = "quick",
 ) -> None:
     """Print queries as JSON Lines, as a system under test receives them.
 
@@ -47,7 +48,7 @@ def queries(
     from mirage.models import GOLD
 
     if is_language(source):
-        dataset = MirageDataset.bundled(source)
+        dataset = MirageDataset.bundled(source, level=level)
     else:
         dataset = MirageDataset.load(file_of(Path(source)))
     for query in dataset:
@@ -67,6 +68,7 @@ def describe(
             "reads standard input.",
         ),
     ],
+    level: options.Level = "quick",
     as_json: options.Json = False,
 ) -> None:
     """Count the contents of datasets, and list problems.
@@ -74,7 +76,7 @@ def describe(
     Counts queries, passages and labels. Problems are errors such as a repeated query id or an empty
     passage. The exit status is 1 if a dataset has a problem.
     """
-    surveys = list(map(_survey, sources))
+    surveys = [_survey(source, level) for source in sources]
     out_either("\n\n".join(map(str, surveys)), [each.to_dict() for each in surveys], as_json)
     fall_short(
         f"{each.name}: {len(each.problems)} problems; --json lists all"
@@ -83,13 +85,13 @@ def describe(
     )
 
 
-def _survey(source: str) -> Survey:
+def _survey(source: str, level: str) -> Survey:
     from mirage.dataset import MirageDataset
     from mirage.sources.survey import survey, survey_file
 
     if not is_language(source):
         return survey_file(file_of(Path(source)))
-    dataset = MirageDataset.bundled(source)
+    dataset = MirageDataset.bundled(source, level=level)
     return survey(dataset.name, dataset)
 
 
@@ -141,7 +143,8 @@ def build(
     As in MIRAGE-Bench, the benchmark consists of the queries that have both relevant and
     non-relevant passages.
     """
-    from mirage.testsets import MIRACL_RECIPE, Recipe, build_benchmark
+    from mirage.testsets import MIRACL_RECIPE, build_benchmark
+    from mirage.testsets.evaluation_sets import Recipe
 
     if miracl and sample is not None:
         raise MirageError("--miracl sets the number of queries to sample; leave out --sample")

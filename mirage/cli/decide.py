@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
+from mirage.cli._calibrations import require_fresh, sentence_judge
 from mirage.cli._inputs import check_folder, file_of, labelled_of, run_of, score_of
 from mirage.cli._llms import LLMSettings, prompt_of
 from mirage.cli._output import out_either, out_json, say, summarise
@@ -86,6 +87,14 @@ def decide(
         ),
     ] = None,
     prompt: options.Prompt = None,
+    calibration: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "With --judge: calibration that `mirage metaeval --calibration` wrote. If it is stale, "
+            "the command ends with status 3 and labels nothing.",
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
         option(
@@ -121,12 +130,12 @@ def decide(
     The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
     sentences without a label.
     """
-    from mirage.metaeval import LLMSentenceJudge, cascade, write_sentences
+    from mirage.metaeval import cascade, write_sentences
 
     for output in (file, rest):
         check_folder(output)
-    if prompt is not None and model is None:
-        raise MirageError("--prompt needs --judge")
+    if model is None and (prompt or calibration):
+        raise MirageError("--prompt and --calibration need --judge")
     labelled = labelled_of(labels, language, positive)
     unlabelled = _sentences(sentences, dataset, language, labelled)
     settings = LLMSettings(llm, base_url, budget)
@@ -134,8 +143,10 @@ def decide(
     judge = (
         None
         if model is None
-        else LLMSentenceJudge(settings.llm(model), prompt=prompt_of(prompt), failed_is_wrong=True)
+        else sentence_judge(settings.llm(model), labelled, prompt_of(prompt), failed_is_wrong=True)
     )
+    if judge is not None and calibration is not None:
+        require_fresh(calibration, judge, labelled)
     judged = cascade(
         _feature_scores(feature), judge, labelled, risk=risk, confidence=confidence, seed=seed
     )

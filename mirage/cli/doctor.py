@@ -97,6 +97,7 @@ def _extra(name: str, packages: dict[str, str | None]) -> dict[str, Any]:
 
 
 def _data() -> dict[str, Any]:
+    from mirage.dataset import LEVELS
     from mirage.languages import LANGUAGES
     from mirage.llm.cache import default_cache_path
     from mirage.surrogate.artifacts import verify
@@ -104,7 +105,9 @@ def _data() -> dict[str, Any]:
     cache = default_cache_path()
     root = Path(__file__).parents[1]
     return {
-        "bundled_corpora": len(list((root / "data" / "mini").glob("*.jsonl"))),
+        "bundled_corpora": sum(
+            len(list((root / "data" / folder).glob("*.jsonl"))) for folder in LEVELS.values()
+        ),
         "bundled_surrogates": len(list((root / "surrogate" / "pretrained").glob("*.joblib"))),
         "changed_surrogates": {name: fault for name, fault in verify(None).items() if fault},
         "languages": list(LANGUAGES),

@@ -6,13 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import dataset_of, named_numbers, read_runs, response_files
+from mirage.cli._inputs import (
+    check_folder,
+    check_level,
+    dataset_of,
+    executor_of,
+    file_of,
+    language_of,
+    named_numbers,
+    read_runs,
+    response_files,
+)
 from mirage.cli._output import out_either
-from mirage.cli._scores import feature_plain, feature_text
+from mirage.cli._scores import feature_plain, feature_text, scored_plain, scored_text
 from mirage.cli._shell import app, end_inconclusive, example, fall_short, option
 from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mirage.dataset import MirageDataset
     from mirage.features import FeatureTable
     from mirage.models import Run
@@ -34,6 +46,7 @@ SHORT_ANSWER_FEATURES = (
         "mirage features my-rag.jsonl --language sw",
         "mirage features my-rag.jsonl --language sw --min citation_recall@10=0.6",
         "mirage features my-rag.jsonl --dataset mkqa.jsonl.gz --form mkqa --language sw",
+        "mirage features my-rag.jsonl --dataset queries.jsonl --jobs -1 --out values.parquet",
     )
 )
 def features(
@@ -51,6 +64,7 @@ def features(
     ] = None,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
+    level: options.Level = "quick",
     form: Annotated[
         str | None,
         option(
@@ -61,13 +75,16 @@ def features(
         ),
     ] = None,
     cluster: options.Cluster = None,
+    out: options.ValueFile = None,
     jobs: options.Jobs = 1,
+    executor: options.Executor = None,
     as_json: options.Json = False,
 ) -> None:
     """Score responses by features, such as citation_recall@10.
 
     Prints the mean of each feature with a 95 % confidence interval. Values that cannot be computed
-    are counted and left out of the mean. --json also prints the value of each query.
+    are counted and left out of the mean. --json also prints the value of each query, unless --out
+    writes the values to a file.
 
     Exit status with --min, by the 90 % intervals of the means: 0 if every interval is at or above
     its minimum, 1 if an interval is entirely below its minimum, and 3 if an interval contains its
@@ -78,8 +95,15 @@ def features(
 
     if form is not None and dataset is None:
         raise MirageError("--form describes the file of --dataset; give --dataset too")
+    if executor is not None and out is None:
+        raise MirageError("--executor needs --out FILE, the file of the values")
     files = response_files(responses)
-    queries = dataset_of(language, dataset, form)
+    if out is not None:
+        if minimum or form is not None:
+            raise MirageError("--out cannot be combined with --min or --form; run two commands")
+        _write(files, out, language, feature, dataset, level, cluster, jobs, executor, as_json)
+        return
+    queries = dataset_of(language, dataset, form, level=level)
     if feature or form is not None:
         suite = FeatureSuite(feature or SHORT_ANSWER_FEATURES)
     else:
@@ -105,6 +129,36 @@ def features(
     end_inconclusive(
         check.inconclusive_reason() for check in checks if check.result.verdict == "inconclusive"
     )
+
+
+def _write(
+    files: Mapping[str, Path],
+    path: Path,
+    language: str | None,
+    features: Sequence[str] | None,
+    dataset: Path | None,
+    level: str,
+    cluster: str | None,
+    jobs: int,
+    executor: str | None,
+    as_json: bool,
+) -> None:
+    """Write the values to a file, reading the inputs block by block, and print the means."""
+    from mirage.features import FeatureSuite
+    from mirage.features.streams import RunFiles, score_stream
+
+    check_folder(path)
+    code = None if language is None else language_of(language)
+    if dataset is not None:
+        check_level(level, "--dataset")
+    queries = dataset_of(language, None, level=level) if dataset is None else file_of(dataset)
+    suite = FeatureSuite(features) if features else None
+    with (
+        RunFiles(queries, files, language=code, cluster=cluster) as stream,
+        executor_of(executor) as workers,
+    ):
+        scored = score_stream(stream, suite, path, n_jobs=jobs, executor=workers)
+    out_either("\n\n".join(map(scored_text, scored)), list(map(scored_plain, scored)), as_json)
 
 
 def _text(table: FeatureTable, run: Run) -> str:

@@ -22,9 +22,9 @@ from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
-    from mirage.testsets import TrainingExample
-    from mirage.training import TuningRecipe
+    from mirage.testsets.training_sets import TrainingExample
     from mirage.training.examples import Target
+    from mirage.training.recipes import TuningRecipe
 
 RECIPES = ("bergen", "mirage-bench")
 SCHEDULE = ("steps", "micro_batch", "save_every")
@@ -124,7 +124,7 @@ def finetune(
             "--cell selects a cell of a grid; give the YAML file of a grid as DATASET"
         )
     if not grid and not is_language(data) and _is_training_set(Path(source)):
-        from mirage.testsets import read_training_set
+        from mirage.testsets.training_sets import read_training_set
 
         examples = read_training_set(source)
     else:

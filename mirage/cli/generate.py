@@ -54,6 +54,7 @@ def generate(
     ] = 1,
     file: options.Growing = None,
     dataset: options.Dataset = None,
+    level: options.Level = "quick",
     base_url: options.BaseUrl = None,
     llm: options.Llm = None,
     budget: options.Budget = None,
@@ -65,7 +66,7 @@ def generate(
     """
     from mirage.generation import respond
 
-    queries = dataset_of(language, dataset)
+    queries = dataset_of(language, dataset, level=level)
     settings = LLMSettings(llm, base_url, budget)
     generator, llms = _generator(settings, model, service, answer)
     check_folder(file)

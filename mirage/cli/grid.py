@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -14,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 from mirage._base.tables import WIDTH
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
-from mirage.cli._inputs import check_folder, file_of, named_texts
+from mirage.cli._inputs import check_folder, executor_of, file_of, named_texts
 from mirage.cli._llms import budget_of
 from mirage.cli._output import out_either
 from mirage.cli._shell import argument, example, fall_short, group, keeping, option
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from mirage.executors import Executor
     from mirage.grids import Grid, ResultTable
     from mirage.grids.comparisons import Correction
 
@@ -95,14 +92,7 @@ def run(
     grid: GridFile,
     limit: Limit = None,
     budget: options.Budget = None,
-    executor: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "With ray, run slow steps on the Ray cluster at RAY_ADDRESS, or on a local one if it "
-            "is not set.  [default: run everything in this process]",
-        ),
-    ] = None,
+    executor: options.Executor = None,
     file: Table = None,
     page: Page = None,
     order: Order = None,
@@ -120,7 +110,7 @@ def run(
         check_folder(output)
     commit = current_commit() if history is not None else ""
     pipelines = _grid(grid, trust)
-    with keeping(pipelines.store(None).folder, cached=True), _executor(executor) as workers:
+    with keeping(pipelines.store(None).folder, cached=True), executor_of(executor) as workers:
         table = pipelines.run(limit=limit, budget=budget_of(budget), executor=workers)
     if history is not None:
         _record(table, pipelines, history, commit)
@@ -234,20 +224,6 @@ def _grid(path: Path, trust: bool = False) -> Grid:
     from mirage.grids import Grid
 
     return Grid.read(file_of(path), trust=trust)
-
-
-@contextmanager
-def _executor(name: str | None) -> Iterator[Executor | None]:
-    """Yield the executor with this name, or ``None`` if no name is given."""
-    if name is None:
-        yield None
-        return
-    if name != "ray":
-        raise UnknownNameError("executor", name, ("ray",))
-    from mirage.executors import ray_executor
-
-    with ray_executor() as executor:
-        yield executor
 
 
 def _write_page(table: ResultTable, grid: Grid, page: Path, limit: int | None) -> None:

@@ -12,6 +12,7 @@ from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from mirage.monitoring.judges import JudgeSeries
     from mirage.monitoring.series import Series
 
 __all__ = ["history"]
@@ -29,8 +30,8 @@ def history(
         Path,
         argument(
             "FILE",
-            "History file, written with the option --history of `mirage check`, `mirage rank` or "
-            "`mirage grid run`.",
+            "History file, written with the option --history of `mirage check`, `mirage judge`, "
+            "`mirage rank` or `mirage grid run`.",
         ),
     ],
     model: Annotated[str | None, option("NAME", "Show only this model.")] = None,
@@ -60,8 +61,13 @@ def history(
 
     Marks the commits at which a feature shows a lasting drop on the same queries since the first
     commit, or since the last accepted one. At least four earlier commits are needed.
+
+    If `mirage judge --anchors` added to the file, the command also shows whether the judge has
+    changed on its anchor pairs, and whether a drop of a judged score comes from the judge or the
+    system.
     """
     from mirage.monitoring import History, compare_commits
+    from mirage.monitoring.judges import compare_judge_runs, explain_drops
 
     check_folder(page)
     store = History(existing(file))
@@ -80,8 +86,20 @@ def history(
         from mirage.monitoring.page import write_history
 
         write_history(all_series, page)
-    plain = {"series": list(map(_plain, all_series))}
-    out_either("\n\n".join(map(str, all_series)), plain, as_json)
+    judges = [compare_judge_runs(runs, alpha=alpha) for runs in store.judge_runs()]
+    explanations = [explain_drops(series, judges) for series in all_series]
+    plain = {
+        "series": [
+            _plain(series) | {"explanations": list(lines)}
+            for series, lines in zip(all_series, explanations, strict=True)
+        ],
+        "judges": list(map(_judge_plain, judges)),
+    }
+    parts = [
+        "\n".join((str(series), *lines))
+        for series, lines in zip(all_series, explanations, strict=True)
+    ]
+    out_either("\n\n".join((*parts, *map(str, judges))), plain, as_json)
 
 
 def _plain(series: Series) -> dict[str, Any]:
@@ -103,5 +121,28 @@ def _plain(series: Series) -> dict[str, Any]:
                 "features": [step._asdict() for step in row.steps],
             }
             for row in series.commits
+        ],
+    }
+
+
+def _judge_plain(series: JudgeSeries) -> dict[str, Any]:
+    return {
+        "judge": series.judge,
+        "pairs": len(series.steps[-1].run.verdicts.counts),
+        "shift": series.shift,
+        "runs": [
+            {
+                "sha": step.run.sha,
+                "time": step.run.time,
+                "accepted": step.run.accepted,
+                "self_agreement": step.agreement,
+                "interval": step.interval,
+                "same_as_reference": step.same,
+                "p": step.p,
+                "moved": step.moved,
+                "since": step.since or None,
+                "changed": step.changed,
+            }
+            for step in series.steps
         ],
     }

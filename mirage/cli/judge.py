@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
+from mirage.cli._history import current_commit
 from mirage.cli._inputs import check_folder, dataset_of, runs_of
 from mirage.cli._llms import LLMSettings, naming_models, prompt_of
 from mirage.cli._output import out, out_either, print_records, say, summarise
-from mirage.cli._shell import app, example, fall_short, flag, keeping, option
+from mirage.cli._shell import (
+    app,
+    end_inconclusive,
+    example,
+    fall_short,
+    flag,
+    keeping,
+    option,
+)
+from mirage.errors import MirageError
+
+if TYPE_CHECKING:
+    from mirage.arena import PairwiseJudge
+    from mirage.arena.anchor_pairs import AnchorPairs
+    from mirage.arena.verdicts import Judged
+    from mirage.dataset import MirageDataset
+    from mirage.models import Run
 
 __all__ = ["judge"]
 
@@ -59,6 +77,16 @@ def judge(
     budget: options.Budget = None,
     seed: options.Seed = 0,
     page: options.Page = None,
+    anchors: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "File of anchor pairs, on which the judge is asked again three times in every run, so "
+            "that a change of the judge is noticed; needs --history. If the file does not exist, "
+            "40 pairs of this run are drawn and written.",
+        ),
+    ] = None,
+    history: options.History = None,
     as_json: Annotated[
         bool, flag("Print the summary as JSON; needs --out or --dry-run.", "--json")
     ] = False,
@@ -68,11 +96,20 @@ def judge(
     Prints an estimate of the cost on standard error before the first call. To rank the models from
     the votes, use --report or `mirage fit`. The exit status is 1 if a call failed or an answer of
     the judge contains no verdict.
+
+    With --history, the score of the first model against the others is added to a history file. With
+    --anchors too, the exit status is 3 if the judge has changed since earlier runs, because the
+    scores are then not comparable.
     """
     from mirage.arena import PairwiseJudge
+    from mirage.llm.estimates import sum_estimates
     from mirage.ranking import Ranking
 
-    check_folder(page)
+    if (anchors is None) != (history is None) or (anchors and judgments is not None):
+        raise MirageError("--anchors and --history need each other, and go without --judgments")
+    commit = current_commit() if history is not None else ""
+    for output in (page, anchors, history):
+        check_folder(output)
     questions = dataset_of(language, dataset)
     runs = runs_of(questions.language, responses)
     settings = LLMSettings(llm, base_url, budget)
@@ -83,6 +120,9 @@ def judge(
     plan: dict[str, Any] = {"queries": queries, "seed": seed}
     plan |= {} if judgments is None else {"judgments": judgments}
     estimate = arena.estimate(questions, runs, **plan)
+    frozen = None if anchors is None else _anchor_pairs(anchors, questions, runs, seed, dry_run)
+    if frozen is not None:
+        estimate = sum_estimates([estimate, frozen.estimate(arena)])
     if dry_run:
         out_either(estimate, asdict(estimate), as_json)
         return
@@ -93,6 +133,7 @@ def judge(
         judged = compare(questions, runs, out=file, **plan)
     if file is None:
         print_records(judged.votes)
+    moved = _record(arena, judged, runs[0], questions, frozen, history, commit, queries, seed)
     counts = judged.describe()
     text = ", ".join(f"{n} {what}" for what, n in counts.items())
     summarise(text, file, counts, as_json=as_json)
@@ -106,3 +147,52 @@ def judge(
     lost = len(judged.failed) + len(judged.invalid)
     if lost:
         fall_short([f"{lost} of {len(judged.votes)} votes failed or name no verdict"])
+    end_inconclusive([f"{shift}: scores are not comparable with earlier ones" for shift in moved])
+
+
+def _anchor_pairs(
+    path: Path, dataset: MirageDataset, runs: list[Run], seed: int, dry_run: bool
+) -> AnchorPairs:
+    """Return the anchor pairs in a file, which is written first if it does not exist."""
+    from mirage.arena.anchor_pairs import AnchorPairs
+
+    if path.exists():
+        return AnchorPairs.load(path)
+    pairs = AnchorPairs.draw(dataset, runs, seed=seed)
+    if not dry_run:
+        pairs.save(path)
+        say(f"{path}: {len(pairs.pairs)} anchor pairs drawn; keep this file")
+    return pairs
+
+
+def _record(
+    arena: PairwiseJudge,
+    judged: Judged,
+    run: Run,
+    dataset: MirageDataset,
+    pairs: AnchorPairs | None,
+    history: Path | None,
+    commit: str,
+    queries: int,
+    seed: int,
+) -> list[str]:
+    """Add the judge's verdicts and the model's score to the history; return changes of judges."""
+    if pairs is None or history is None:
+        return []
+    from mirage.monitoring import History
+    from mirage.monitoring.judges import compare_judge_runs, judged_baseline
+
+    store = History(history)
+    for verdicts in pairs.judge(arena):
+        store.append_judge(verdicts, commit)
+    names = [llm.model for llm in arena.judges]
+    sample = dataset.sample(min(queries, len(dataset)), seed=seed).query_ids
+    store.append(judged_baseline(judged, run.model, names, dataset, sample), commit)
+    all_series = [
+        compare_judge_runs(series)
+        for series in store.judge_runs()
+        if series[-1].verdicts.judge in names and series[-1].verdicts.pairs_digest == pairs.digest
+    ]
+    for series in all_series:
+        say(str(series))
+    return [series.shift for series in all_series if series.shift]

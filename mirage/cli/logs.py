@@ -6,17 +6,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import file_of, input_files, language_of, log_fields, log_of
+from mirage.cli._inputs import (
+    LogReading,
+    check_folder,
+    dataset_of,
+    executor_of,
+    file_of,
+    input_files,
+    language_of,
+    log_of,
+    log_reading,
+)
 from mirage.cli._logs import (
     drift_plain,
     log_plain,
     log_text,
     measured_logs,
     model_logs,
+    streamed_plain,
+    untested_plain,
     watch_plain,
 )
 from mirage.cli._output import out_either, say
-from mirage.cli._shell import argument, end_inconclusive, example, fall_short, group, option
+from mirage.cli._shell import argument, end_inconclusive, example, fall_short, flag, group, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
@@ -32,6 +44,7 @@ commands = group("logs", "Measure production logs, and detect drift.")
     epilog=example(
         "mirage logs features log.jsonl --language sw",
         "mirage logs features log.jsonl --language sw --field answer=output.text",
+        "mirage logs features log.parquet --language sw --jobs -1 --out values.parquet",
     )
 )
 def features(
@@ -45,9 +58,20 @@ def features(
     ],
     language: options.RequiredLanguage = None,
     feature: options.Features = None,
+    tests: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Also list the documents that the log retrieves and no query of this test set has.",
+        ),
+    ] = None,
     cluster: options.LogCluster = None,
     field: options.Fields = None,
+    form: options.LogFormat = None,
+    skip_damaged: options.SkipDamaged = False,
+    out: options.ValueFile = None,
     jobs: options.Jobs = 1,
+    executor: options.Executor = None,
     as_json: options.Json = False,
 ) -> None:
     """Score the answers in logs by features.
@@ -56,16 +80,69 @@ def features(
     the reason for each feature that could not be measured.
     """
     code = language_of(language)
-    parts = model_logs(code, input_files(logs), log_fields(field, cluster))
+    reading = log_reading(field, cluster, form, skip_damaged)
+    if executor is not None and out is None:
+        raise MirageError("--executor needs --out FILE, the file of the values")
+    if out is not None:
+        if tests is not None:
+            raise MirageError("--out cannot be combined with --tests; run two commands")
+        _write(code, logs, reading, feature, out, jobs, executor, as_json)
+        return
+    parts = model_logs(code, input_files(logs), reading)
     sides = measured_logs(parts, feature, jobs)
-    text = "\n\n".join(log_text(log, side) for log, side in zip(parts, sides, strict=True))
-    out_either(text, list(map(log_plain, sides)), as_json)
+    texts = [log_text(log, side) for log, side in zip(parts, sides, strict=True)]
+    plain = list(map(log_plain, sides))
+    if tests is not None:
+        from mirage.monitoring.untested import untested_documents
+
+        queries = dataset_of(None, tests)
+        results = [untested_documents(part, queries) for part in parts]
+        texts += map(str, results)
+        plain = [
+            side | {"untested": untested_plain(result)}
+            for side, result in zip(plain, results, strict=True)
+        ]
+    out_either("\n\n".join(texts), plain, as_json)
+
+
+def _write(
+    language: str,
+    logs: list[str],
+    reading: LogReading,
+    features: list[str] | None,
+    path: Path,
+    jobs: int,
+    executor: str | None,
+    as_json: bool,
+) -> None:
+    """Write the values to a file, reading the log block by block, and print the means."""
+    from mirage.features import FeatureSuite
+    from mirage.monitoring.log_streams import measure_log_file
+
+    if len(logs) != 1:
+        raise MirageError(f"--out needs a single log, got {len(logs)}; run one command for each")
+    check_folder(path)
+    ((name, file),) = input_files(logs).items()
+    with executor_of(executor) as workers:
+        measured = measure_log_file(
+            file,
+            path,
+            language=language,
+            **reading._asdict(),
+            model=name,
+            suite=FeatureSuite(features) if features else None,
+            n_jobs=jobs,
+            executor=workers,
+        )
+    text = "\n\n".join(log_text(log, log.measures) for log in measured)
+    out_either(text, list(map(streamed_plain, measured)), as_json)
 
 
 @commands.command(
     epilog=example(
         "mirage logs drift last-week.jsonl this-week.jsonl --language sw",
         "mirage logs drift log.jsonl --language sw --by week --margin 0.1",
+        "mirage logs drift log.jsonl --language sw --by week --each",
     )
 )
 def drift(
@@ -86,6 +163,9 @@ def drift(
             "month.",
         ),
     ] = None,
+    each: Annotated[
+        bool, flag("With --by: compare each period with all other ones.", "--each")
+    ] = False,
     margin: Annotated[
         float | None,
         option(
@@ -97,6 +177,8 @@ def drift(
     feature: options.Features = None,
     cluster: options.LogCluster = None,
     field: options.Fields = None,
+    form: options.LogFormat = None,
+    skip_damaged: options.SkipDamaged = False,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -115,7 +197,13 @@ def drift(
     from mirage.features import FeatureSuite
     from mirage.monitoring import drift as compare_logs
 
-    before, after = _read_two(language_of(language), logs, by, log_fields(field, cluster))
+    reading = log_reading(field, cluster, form, skip_damaged)
+    if each:
+        _compare_each(language, logs, by, margin, reading, feature, alpha, jobs, as_json)
+        return
+    before, after = _read_two(
+        language_of(language), logs, by, log_reading(field, cluster, form, skip_damaged)
+    )
     result = compare_logs(
         before,
         after,
@@ -151,6 +239,8 @@ def watch(
     feature: options.Features = None,
     cluster: options.LogCluster = None,
     field: options.Fields = None,
+    form: options.LogFormat = None,
+    skip_damaged: options.SkipDamaged = False,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -166,7 +256,9 @@ def watch(
     from mirage.features import FeatureSuite
     from mirage.monitoring import watch as watch_log
 
-    log = log_of(language_of(language), file_of(file), log_fields(field, cluster))
+    log = log_of(
+        language_of(language), file_of(file), log_reading(field, cluster, form, skip_damaged)
+    )
     suite = FeatureSuite(feature) if feature else None
     result = watch_log(log, period=by, suite=suite, alpha=alpha, n_jobs=jobs)
     out_either(str(result), watch_plain(result), as_json)
@@ -180,13 +272,41 @@ def watch(
         )
 
 
+def _compare_each(
+    language: str | None,
+    paths: list[Path],
+    by: str | None,
+    margin: float | None,
+    reading: LogReading,
+    feature: list[str] | None,
+    alpha: float,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Compare each period of a log with the other ones; see ``mirage logs drift --each``."""
+    from mirage.features import FeatureSuite
+    from mirage.monitoring.drifts import drift_each
+
+    if len(paths) != 1 or by is None or margin is not None:
+        raise MirageError("--each needs one log and --by day, week or month, and no --margin")
+    log = log_of(language_of(language), file_of(paths[0]), reading)
+    suite = FeatureSuite(feature) if feature else None
+    results = drift_each(log, by, suite=suite, alpha=alpha, n_jobs=jobs)
+    text = "\n\n".join(map(str, results.values()))
+    plain = {"periods": {name: drift_plain(result) for name, result in results.items()}}
+    out_either(text, plain, as_json)
+    fall_short([_loss(result) for result in results.values() if result.fell])
+    if all(result.verdict == "inconclusive" for result in results.values()):
+        end_inconclusive([_inconclusive(next(iter(results.values())))])
+
+
 def _read_two(
-    language: str, paths: list[Path], by: str | None, fields: dict[str, str]
+    language: str, paths: list[Path], by: str | None, reading: LogReading
 ) -> tuple[Log, Log]:
     """Return the earlier log and the later one."""
     if len(paths) > 2 or (len(paths) == 2) == (by is not None):
         raise MirageError("give two logs, or one log and --by day, week or month")
-    logs = [log_of(language, file_of(path), fields) for path in paths]
+    logs = [log_of(language, file_of(path), reading) for path in paths]
     if by is None:
         return logs[0], logs[1]
     before, after = logs[0].last(by)

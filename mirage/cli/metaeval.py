@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import file_of, labelled_of, score_of
-from mirage.cli._output import out_either
-from mirage.cli._shell import app, argument, example, flag, option
+from mirage.cli._calibrations import require_fresh, sentence_judge
+from mirage.cli._inputs import check_folder, file_of, labelled_of, score_of
+from mirage.cli._llms import LLMSettings, prompt_of
+from mirage.cli._output import out_either, say
+from mirage.cli._shell import app, argument, example, flag, keeping, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
-    from mirage.metaeval import MetaEvaluation
+    from mirage.metaeval import LabelledSentences, MetaEvaluation
     from mirage.metaeval.comparisons import Comparisons
+    from mirage.metaeval.judges import Score, SentenceJudge
 
 
 @app.command(
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
         "mirage metaeval labels.jsonl --feature support_lexical",
         "mirage metaeval MEMERAG/data/memerag_ext --feature support_lexical=0.8",
         "mirage metaeval labels.jsonl --feature support_lexical --rest others.jsonl",
+        "mirage metaeval labels.jsonl --positive correct --judge gpt-4o --calibration gpt-4o.json",
     )
 )
 def metaeval(
@@ -59,6 +63,27 @@ def metaeval(
             "--card",
         ),
     ] = False,
+    model: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "LLM to evaluate as a judge, instead of features.  [default: none]",
+            "--judge",
+        ),
+    ] = None,
+    prompt: options.Prompt = None,
+    calibration: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "With --judge: file of the judge's verdicts on LABELS. It is written if it does not "
+            "exist; if it does, the judge is not asked again. If model, prompt, parameters or "
+            "labels have changed since, the command ends with status 3.",
+        ),
+    ] = None,
+    base_url: options.BaseUrl = None,
+    llm: options.Llm = None,
+    budget: options.Budget = None,
     rest: Annotated[
         Path | None,
         option(
@@ -73,8 +98,13 @@ def metaeval(
     """Measure how well judges agree with people's labels.
 
     A judge is a feature with a threshold, which decides for each sentence whether it is supported
-    by the passages. In Python, an LLM or any function can be a judge too.
+    by the passages, or an LLM with --judge. In Python, any function can be a judge too.
     """
+    if model is None and (prompt, calibration, base_url, llm, budget) != (None,) * 5:
+        raise MirageError("--prompt, --calibration, --base-url, --llm and --budget need --judge")
+    if model is not None and (card or feature):
+        raise MirageError("--judge cannot be combined with --feature or --card")
+    check_folder(calibration)
     if sum((compare, card, rest is not None)) > 1:
         raise MirageError(
             "--compare, --card and --rest each print a different table; give only one of them"
@@ -82,9 +112,14 @@ def metaeval(
     from mirage.metaeval import corrected_share, evaluate, read_sentences, transfer_card
 
     labelled = labelled_of(labels, language, positive, task)
-    judges = list(map(score_of, feature or ["support_lexical"]))
+    judges: list[Score] | list[SentenceJudge]
+    if model is None:
+        judges = scores = list(map(score_of, feature or ["support_lexical"]))
+    else:
+        settings = LLMSettings(llm, base_url, budget)
+        judges = [_llm_judge(labelled, model, settings, prompt, calibration)]
     if card:
-        table = transfer_card(labelled, judges)
+        table = transfer_card(labelled, scores)
         rows = [row._asdict() | {"advice": row.advice} for row in table]
         out_either(table, {"features": rows}, as_json)
         return
@@ -98,6 +133,29 @@ def metaeval(
     compared = measured.compare() if compare else None
     text = measured if compared is None else f"{measured}\n\n{compared}"
     out_either(text, _plain(measured, compared), as_json)
+
+
+def _llm_judge(
+    labelled: LabelledSentences,
+    model: str,
+    settings: LLMSettings,
+    prompt: Path | None,
+    calibration: Path | None,
+) -> SentenceJudge:
+    """Return the LLM as a judge, with the verdicts of a calibration if there is one."""
+    from mirage.metaeval.calibration import Calibration, calibrate
+
+    judge = sentence_judge(settings.llm(model), labelled, prompt_of(prompt))
+    if calibration is None:
+        return judge
+    if calibration.exists():
+        require_fresh(calibration, judge, labelled)
+        return Calibration.load(calibration).recorded(judge)
+    with keeping(None, cached=settings.cache):
+        verdicts = calibrate(judge, labelled)
+    verdicts.save(calibration)
+    say(f"{calibration}: {len(verdicts.verdicts)} verdicts of {model}")
+    return verdicts.recorded(judge)
 
 
 def _plain(measured: MetaEvaluation, compared: Comparisons | None) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def plan(
     """
     from mirage.llm import Price
     from mirage.testing import plan as simulate_plan
-    from mirage.testing import read_baseline
+    from mirage.testing.baseline import read_baseline
 
     caps = named_numbers("--budget", budget)
     for name in caps:

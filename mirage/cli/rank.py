@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
-from mirage.cli._inputs import check_folder, leaderboard_of, read_runs, response_files
+from mirage.cli._inputs import check_folder, existing, leaderboard_of, read_runs, response_files
 from mirage.cli._llms import LLMSettings, naming_models, prompt_of
 from mirage.cli._output import out, out_either, out_json_text, say
 from mirage.cli._shell import app, example, fall_short, keeping, option, shortfalls
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     epilog=example(
         "mirage rank my-rag.jsonl --language sw --at-least anchor/uncited",
         "my-pipeline | mirage rank my-rag=- --language sw --json",
-        "mirage rank my-rag.jsonl --language sw --report report.html",
+        "mirage rank my-rag.jsonl --language sw --level hard --report report.html",
         "mirage rank my-rag.jsonl --language sw --judge gpt-4o --judgments 100 --dry-run",
     )
 )
@@ -53,6 +53,7 @@ def rank(
             "datasets.",
         ),
     ] = "bundled",
+    level: options.Level = "quick",
     dataset: options.Dataset = None,
     surrogate: Annotated[
         Path | None,
@@ -67,7 +68,7 @@ def rank(
         option(
             "NAME",
             "LLM that compares some responses with those of the leaderboard's models; repeat the "
-            "option to let several LLMs vote.",
+            "option to let several LLMs vote. Or a file of votes from `mirage label --pairs`.",
         ),
     ] = None,
     judgments: Annotated[
@@ -128,7 +129,7 @@ def rank(
     for output in (file, page):
         check_folder(output)
     models = response_files(responses)
-    leaderboard = leaderboard_of(language, board, dataset, surrogate, trust)
+    leaderboard = leaderboard_of(language, board, dataset, surrogate, trust, level)
     _check_models([*(at_least or ()), *filter(None, [until_against])], leaderboard, models)
     if not judge:
         ranking = leaderboard.rank_many(models, n_jobs=jobs)
@@ -204,6 +205,12 @@ def _judge(
     from mirage.arena import PairwiseJudge
     from mirage.llm.estimates import sum_estimates
 
+    if any(name.endswith(".jsonl") for name in names):
+        if dry_run or both_orders or prompt or stop["out"]:
+            raise MirageError(
+                "--dry-run, --both-orders, --prompt and --out need an LLM as --judge, not votes"
+            )
+        return _rank_by_votes(board, models, names, {**plan, **stop}, jobs)
     llms = list(map(settings.llm, names))
     plan = {"judge": PairwiseJudge(llms, both_orders=both_orders, prompt=prompt), **plan}
     estimate = sum_estimates(board.estimate(path, name, **plan) for name, path in models.items())
@@ -213,6 +220,23 @@ def _judge(
     say(str(estimate))
     with keeping(stop["out"], cached=settings.cache), naming_models(llms, settings):
         return board.rank_many(models, **plan, **stop, n_jobs=jobs)
+
+
+def _rank_by_votes(
+    board: Leaderboard,
+    models: dict[str, Path],
+    names: list[str],
+    settings: dict[str, Any],
+    jobs: int,
+) -> Ranking:
+    """Return the ranking by the votes of people in a file."""
+    from mirage.arena.judgment_files import RecordedJudge
+
+    if len(names) > 1:
+        raise MirageError("--judge takes one file of votes, or the names of LLMs")
+    return board.rank_many(
+        models, judge=RecordedJudge(existing(Path(names[0]))), **settings, n_jobs=jobs
+    )
 
 
 def _record(

@@ -18,7 +18,7 @@ from mirage.cli._inputs import (
 )
 from mirage.cli._output import out_either, say, wrapped
 from mirage.cli._shell import argument, example, fall_short, flag, group, option
-from mirage.errors import MirageError
+from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.surrogate import SurrogateRanker
@@ -131,6 +131,7 @@ def show(
         str,
         argument("LANGUAGE|FILE", "Language code, which selects the bundled surrogate, or a file."),
     ],
+    level: options.Level = "quick",
     trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
@@ -142,7 +143,7 @@ def show(
     from mirage.surrogate import SurrogateRanker
 
     if is_language(source):
-        ranker = SurrogateRanker.pretrained(source)
+        ranker = SurrogateRanker.pretrained(source, level=level)
     else:
         ranker = ranker_of(Path(source), trust)
     _print(_description(ranker), ranker, None, as_json)
@@ -151,6 +152,14 @@ def show(
 @commands.command(epilog=example("mirage surrogate rebuild surrogates/"))
 def rebuild(
     folder: Annotated[Path, argument("FOLDER", "Folder to write the surrogates to.")],
+    level: Annotated[
+        list[str] | None,
+        option(
+            "LEVEL",
+            "Train only the surrogates of this level, quick or hard; may be repeated.  [default: "
+            "all]",
+        ),
+    ] = None,
     jobs: options.Jobs = -1,
     as_json: options.Json = False,
 ) -> None:
@@ -162,10 +171,14 @@ def rebuild(
     The exit status is 1 if one of the surrogates has the wrong order of faults: false answers have
     to lower the logit more than wrong abstentions, and these more than missing citations.
     """
+    from mirage.dataset import LEVELS
     from mirage.surrogate.artifacts import MANIFEST, verify
     from mirage.surrogate.pretraining import write_pretrained
 
-    violations = write_pretrained(folder, n_jobs=jobs)
+    for name in level or ():
+        if name not in LEVELS:
+            raise UnknownNameError("level of the bundled surrogates", name, LEVELS)
+    violations = write_pretrained(folder, levels=level or tuple(LEVELS), n_jobs=jobs)
     faults = verify(folder)
     equal = [name for name, fault in faults.items() if not fault]
     plain = {"surrogates": sorted(faults), "equal": equal, "manifest": MANIFEST}

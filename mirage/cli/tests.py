@@ -32,8 +32,8 @@ from mirage.errors import MirageError
 
 if TYPE_CHECKING:
     from mirage.testing.mutation import MutationScore
-    from mirage.testsets import ItemSet
     from mirage.testsets.item_checks import ItemKind
+    from mirage.testsets.item_sets import ItemSet
 
 FaultKinds = Annotated[
     list[str] | None,
@@ -197,7 +197,7 @@ def _print_items(created: ItemSet, file: Path, page: Path | None) -> None:
 def _write_page(file: Path, page: Path) -> None:
     from mirage.dataset import MirageDataset
     from mirage.report import write_review
-    from mirage.testsets import read_rejected
+    from mirage.testsets.item_sets import read_rejected
 
     write_review(MirageDataset.load(file), page, rejected=read_rejected(file))
     say(f"{page}: page for reviewing the items")

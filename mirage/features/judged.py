@@ -19,7 +19,8 @@ from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import answer_of_reference
 from mirage.features.rated import ANSWER_FIELDS, RatedFeature, named_by_prompt
-from mirage.llm import LLM, Completion, as_llm
+from mirage.llm import LLM, as_llm
+from mirage.llm.answers import Completion
 from mirage.llm.questions import BRACKETS, Form, Question, final_verdict
 from mirage.llm.templates import template_of
 from mirage.models import Query

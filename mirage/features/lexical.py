@@ -345,37 +345,49 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
 
     A shared run is a sequence of adjacent characters of the text that also occurs in the source.
     """
-    in_source = _shared_grams(text, source)
-    ends, end = [], 0
-    for start in range(len(text)):
+    # Runs that start where no n-gram is shared are shorter than an n-gram.
+    ends = np.arange(len(text)) + _short_runs(text, source)
+    is_shared = np.zeros(len(text) + 1, dtype=bool)
+    if len(text) >= _RUN_GRAM:
+        is_shared[: len(text) - _RUN_GRAM + 1] = _are_shared(text, source, _RUN_GRAM)
+    in_source = is_shared.tolist()
+    end = 0
+    for start in np.flatnonzero(is_shared).tolist():
         # The longest run from the next position ends no earlier, so ``end`` never moves back.
-        limit = len(text)
-        if in_source[start]:
-            end = max(end, start + _RUN_GRAM)
-        else:
-            end, limit = max(end, start), min(limit, start + _RUN_GRAM - 1)
+        end = max(end, start + _RUN_GRAM)
         # Searching the source is slow, and needless if it lacks the last n-gram of the longer run.
         while (
-            end < limit
-            and (end - start < _RUN_GRAM or in_source[end - _RUN_GRAM + 1])
-            and text[start : end + 1] in source
+            end < len(text) and in_source[end - _RUN_GRAM + 1] and text[start : end + 1] in source
         ):
             end += 1
-        ends.append(end)
-    return np.array(ends, dtype=np.int64)
+        ends[start] = end
+    result: NDArray[np.int64] = np.maximum.accumulate(ends)
+    return result
 
 
-def _shared_grams(text: str, source: str) -> list[bool]:
-    """Return for each position whether the n-gram of three characters there is in the source."""
-    values = packed_grams(text, _RUN_GRAM)
-    source_values = np.append(_distinct_grams(source), -1)
-    is_shared = source_values[np.searchsorted(source_values[:-1], values)] == values
-    return [*is_shared.tolist(), False, False]
+def _short_runs(text: str, source: str) -> NDArray[np.int64]:
+    """Return for each position the length of the shared run of up to two characters there."""
+    source_characters = frozenset(source)
+    lengths = np.array([char in source_characters for char in text], dtype=np.int64)
+    if len(text) > 1:
+        lengths[:-1] += lengths[:-1] & _are_shared(text, source, 2)
+    return lengths
+
+
+def _are_shared(text: str, source: str, length: int) -> NDArray[np.bool_]:
+    """Return for each position at which an n-gram of the text starts whether the source has it."""
+    values, source_values = packed_grams(text, length), _distinct_grams(source, length)
+    if not len(source_values):
+        return np.zeros(len(values), dtype=bool)
+    positions = np.searchsorted(source_values, values)
+    positions[positions == len(source_values)] = 0
+    result: NDArray[np.bool_] = source_values[positions] == values
+    return result
 
 
 @lru_cache(maxsize=4096)
-def _distinct_grams(text: str) -> NDArray[np.int64]:
-    return np.unique(packed_grams(text, _RUN_GRAM))
+def _distinct_grams(text: str, length: int) -> NDArray[np.int64]:
+    return np.unique(packed_grams(text, length))
 
 
 # Relevance ----------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def reference_answer(item: Answered) -> str | NotComputed:
-    """Return the reference's answer without its citations, or why there is none."""
+    """Return the reference's answer without its citations, or the reason why there is none."""
     return answer_of_reference(item.query)
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
-from mirage.neural import Embedder
-from mirage.neural.embedders import embed
+from mirage.neural.embedders import Embedder, embed
 
 # Vectors in memory. The same references recur with every model, so their vectors are cached.
 _CACHE_SIZE = 20_000
@@ -77,7 +76,7 @@ class SimilarityFeature:
         ]
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, Vector | NotComputed]:
-        """Return the unit vector of each of these distinct texts, or why a text has none."""
+        """Return the unit vector of each distinct text, or the reason why it has none."""
         vectors: dict[str, Vector | NotComputed] = {
             text: self._cache[text] for text in texts if text in self._cache
         }

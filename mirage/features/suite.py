@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
-from numbers import Real
-from pickle import PicklingError
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from mirage._base.logs import logger
 from mirage._base.near_names import NearNames
 from mirage._base.progress import progress_bar
 from mirage._base.rows import first_duplicate
 from mirage.dataset import Cluster, DatasetLike, MirageDataset, as_dataset, clusters_of
 from mirage.errors import FeatureError, SettingError
 from mirage.executors import Executor
-from mirage.executors.base import in_order
 from mirage.features import registry
+from mirage.features._scoring import Row, iterate_rows, jobs_of, missing_responses, pairs_of
 from mirage.features.base import (
     GIVEN,
-    Answered,
     Facts,
     Feature,
     FunctionFeature,
     Need,
     NotComputed,
-    answered,
 )
-from mirage.features.neural import NeuralFeature
 from mirage.features.registry import OFFLINE, facts, feature
-from mirage.features.similarity import SimilarityFeature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
-from mirage.passages import CitationGaps, citation_gaps
-from mirage.text.recurring import recurring_sentences
 
 if TYPE_CHECKING:
     from mirage.llm import LLM
@@ -46,11 +35,6 @@ if TYPE_CHECKING:
 
 FeatureLike = str | Feature | Callable[[Query, Response], float | NotComputed]
 """A feature, its name, or a function ``(query, response) -> float``."""
-
-_LOG = logger("mirage.features")
-
-# Large enough for a model behind a feature to batch, small enough to show progress.
-_BATCH = 64
 
 
 class FeatureSuite(NearNames):
@@ -198,7 +182,11 @@ class FeatureSuite(NearNames):
         The result maps the name of each such feature to those of its requirements, such as a
         reference, that no query of the dataset meets.
         """
-        met_needs = {need for need, has in GIVEN.items() if any(map(has, dataset))}
+        return self.unmet_by(need for need, has in GIVEN.items() if any(map(has, dataset)))
+
+    def unmet_by(self, needs: Iterable[Need]) -> dict[str, tuple[Need, ...]]:
+        """Return the features that need more than these needs, each with what is missing."""
+        met_needs = set(needs)
         lacks = {
             item.name: tuple(n for n in registry.needs(item) if n in GIVEN and n not in met_needs)
             for item in self.features
@@ -319,8 +307,10 @@ class FeatureSuite(NearNames):
         clusters = clusters_of(dataset, cluster)
         # Each repeat is a run with one response per query, so it is scored like any other run.
         repeats = [repeat for run in runs for repeat in run.repeats]
-        gaps = [_missing_responses(dataset, run) for run in repeats]
-        pairs = [_pairs(dataset, run, gaps_of) for run, gaps_of in zip(repeats, gaps, strict=True)]
+        gaps = [missing_responses(dataset, run) for run in repeats]
+        pairs = [
+            pairs_of(dataset, run, gaps_of) for run, gaps_of in zip(repeats, gaps, strict=True)
+        ]
         rows: list[dict[str, Row]] = [
             {id_: [NotComputed(why)] * len(self) for id_, why in gaps_of.items()}
             for gaps_of in gaps
@@ -328,8 +318,8 @@ class FeatureSuite(NearNames):
         label = runs[0].model if len(runs) == 1 else f"{len(runs)} models"
         with progress_bar(sum(map(len, pairs)), f"features of {label}", progress) as bar:
             models = [run.model for run in repeats]
-            for part in _iterate_rows(
-                self.features, _jobs(dataset, models, pairs), n_jobs, executor
+            for part in iterate_rows(
+                self.features, jobs_of(dataset, models, pairs), n_jobs, executor
             ):
                 for (number, query_id), row in part.items():
                     rows[number][query_id] = row
@@ -340,7 +330,7 @@ class FeatureSuite(NearNames):
                 for run, rows_of_run in zip(repeats, rows, strict=True)
             ]
         )
-        return [_average_repeats([next(tables) for _ in run.repeats]) for run in runs]
+        return [average_repeats([next(tables) for _ in run.repeats]) for run in runs]
 
     def _table(
         self,
@@ -394,33 +384,7 @@ class FeatureSuite(NearNames):
                 )
 
 
-@lru_cache(maxsize=256)
-def _warn_once(model: str, reason: str) -> None:
-    """Log why a run's citations are not measured; the same message is logged only once."""
-    _LOG.warning("%s: citation features are not computed: %s", model, reason)
-
-
-def _recurring(run: Run) -> frozenset[str]:
-    """Return the sentences that most answers of a run contain, and log the first of them."""
-    recurring = recurring_sentences(response.text for response in run if response.text)
-    if recurring:
-        _note_recurring(run.model, len(recurring), min(recurring))
-    return recurring
-
-
-@lru_cache(maxsize=256)
-def _note_recurring(model: str, number: int, sentence: str) -> None:
-    """Log how many sentences recur; the same message is logged only once."""
-    _LOG.info(
-        "%s: sentences that recur in most answers count as layout unless they deny something: %d, "
-        "such as %r",
-        model,
-        number,
-        sentence[:80],
-    )
-
-
-def _average_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
+def average_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
     """Combine the tables of all repeats into one table, whose values are means over repeats."""
     if len(tables) == 1:
         return tables[0]
@@ -459,171 +423,3 @@ def _as_feature(item: FeatureLike) -> Feature:
     if not isinstance(computable.name, str) or computable.name in ("", "<lambda>"):
         raise FeatureError(f"{item!r} has no name; use FunctionFeature(function, name=...)")
     return computable
-
-
-# Scoring ------------------------------------------------------------------------------------------
-
-Pair = tuple[Query, Response, CitationGaps, frozenset[str]]
-Row = Sequence[float | NotComputed]  # one query's values, in the order of the features
-Job = Sequence[tuple[int, str, Sequence[Pair]]]  # for each run its number, its model and its pairs
-Rows = dict[tuple[int, str], Row]  # by the number of the run and the query id
-
-
-def _missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
-    """Return the reason why a query has no response text, for each such query by its id."""
-    failed = {response.query_id: f"the model failed: {response.error}" for response in run.failed}
-    missing = {id_: "no response to this query" for id_ in dataset.query_ids if not run.get(id_)}
-    return missing | failed
-
-
-def _pairs(dataset: MirageDataset, run: Run, gaps: Container[str]) -> dict[str, Pair]:
-    """Return each query that has a response with this response, by query id."""
-    cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
-    if cited.unread is not None:
-        _warn_once(run.model, cited.unread.reason)
-    recurring = _recurring(run)
-    return {
-        query.id: (query, run[query.id], cited, recurring)
-        for query in dataset
-        if query.id not in gaps
-    }
-
-
-def _jobs(
-    dataset: MirageDataset, models: Sequence[str], pairs: Sequence[Mapping[str, Pair]]
-) -> list[Job]:
-    """Return the responses of all runs to the first queries, to the next queries, and so on.
-
-    The jobs do not depend on the number and kind of workers, so that the results are the same.
-    """
-    ids = dataset.query_ids
-    blocks = [ids[i : i + _BATCH] for i in range(0, len(ids), _BATCH)]
-    return [
-        [
-            (number, models[number], [by_id[id_] for id_ in block if id_ in by_id])
-            for number, by_id in enumerate(pairs)
-        ]
-        for block in blocks
-    ]
-
-
-def _iterate_rows(
-    features: Sequence[Feature], jobs: Sequence[Job], n_jobs: int, executor: Executor | None
-) -> Iterator[Rows]:
-    """Yield the values of the features for one job at a time."""
-    if executor is not None:
-        yield from _iterate_rows_on(executor, features, jobs)
-        return
-    if n_jobs == 1:
-        yield from (_score_job(features, [part]) for job in jobs for part in job)
-        return
-    from joblib import Parallel, delayed
-
-    delayed_jobs = (delayed(_score_job)(features, job) for job in jobs)
-    try:
-        yield from Parallel(n_jobs=n_jobs, return_as="generator")(delayed_jobs)
-    except PicklingError as error:
-        # joblib gives the original error only as the text of a traceback; its last line says why.
-        cause = str(error.__cause__ or error).strip('"\n').rpartition("\n")[2]
-        raise FeatureError(
-            f"the suite {[item.name for item in features]} cannot be sent to other processes "
-            f"({cause}); score it with n_jobs=1"
-        ) from error
-
-
-def _iterate_rows_on(
-    executor: Executor, features: Sequence[Feature], jobs: Sequence[Job]
-) -> Iterator[Rows]:
-    """Yield the values of the features for one job at a time, computed by an executor's workers.
-
-    Features that cache the results of a model are computed in this process.
-    """
-    # A cache is useful only if all jobs share it, so features with one stay in this process.
-    local_features = [
-        item for item in features if isinstance(item, NeuralFeature | SimilarityFeature)
-    ]
-    remote_features = [item for item in features if item not in local_features]
-    for item in local_features:
-        if isinstance(item, NeuralFeature):
-            parts = (_parse_batch(pairs) for job in jobs for _, _, pairs in job)
-            item.compute_ahead(parts, executor)
-    work = partial(_score_job, remote_features)
-    rows = in_order(executor, work, jobs) if remote_features else map(work, jobs)
-    for job, remote_rows in zip(jobs, rows, strict=True):
-        local_rows = _score_job(local_features, job)
-        yield {
-            key: _merge_rows(features, local_features, local_rows[key], remote_rows[key])
-            for key in remote_rows
-        }
-
-
-def _merge_rows(
-    features: Sequence[Feature], local_features: Sequence[Feature], local_row: Row, remote_row: Row
-) -> Row:
-    local, remote = iter(local_row), iter(remote_row)
-    return [next(local) if item in local_features else next(remote) for item in features]
-
-
-def _parse_batch(pairs: Iterable[Pair]) -> list[Answered]:
-    return [
-        answered(query, response, gaps, recurring=recurring)
-        for query, response, gaps, recurring in pairs
-    ]
-
-
-def _score_job(features: Sequence[Feature], job: Job) -> Rows:
-    rows: Rows = {}
-    for number, model, pairs in job:
-        batch = _parse_batch(pairs)
-        columns = [_feature_column(item, model, batch) for item in features] if batch else []
-        keys = [(number, query.id) for query, *_ in pairs]
-        values = zip(*columns, strict=True) if columns else ((),) * len(keys)
-        rows |= zip(keys, values, strict=True)
-    return rows
-
-
-def _feature_column(
-    item: Feature, model: str, batch: Sequence[Answered]
-) -> list[float | NotComputed]:
-    try:
-        values = list(item.compute(batch))
-    except Exception as error:
-        query = _describe_failing_query(item, batch)
-        raise FeatureError(
-            f"feature {item.name!r} failed on {query} of model {model!r}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if len(values) != len(batch):
-        raise FeatureError(
-            f"feature {item.name!r} returned {len(values)} values for {len(batch)} responses of "
-            f"model {model!r}, queries {batch[0].query.id!r} to {batch[-1].query.id!r}; it has to "
-            "return one for each"
-        )
-    return [
-        _check_value(value, item.name, answer.query.id, model)
-        for value, answer in zip(values, batch, strict=True)
-    ]
-
-
-def _describe_failing_query(item: Feature, batch: Sequence[Answered]) -> str:
-    """Return a text that names the query on which a feature fails.
-
-    To find this query, the feature is computed again for each query of the batch alone.
-    """
-    for answer in batch:
-        try:
-            list(item.compute([answer]))
-        except Exception:
-            return f"query {answer.query.id!r}"
-    return f"queries {batch[0].query.id!r} to {batch[-1].query.id!r} together"
-
-
-def _check_value(value: Any, name: str, query_id: str, model: str) -> float | NotComputed:
-    if isinstance(value, NotComputed):
-        return value
-    if not isinstance(value, Real) or math.isinf(value):
-        raise FeatureError(
-            f"feature {name!r} returned {value!r} for query {query_id!r} of model {model!r}; it "
-            "has to return a finite number, or NotComputed(reason)"
-        )
-    return NotComputed("the feature returned NaN") if math.isnan(value) else float(value)

@@ -1,4 +1,4 @@
-"""The table of feature values: one model's responses by the features of one suite."""
+"""A table of feature values, with one row per response of a model and one column per feature."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.generation.base import Generator
-    from mirage.generation.callables import Answer, CallableGenerator, ReplayGenerator
+    from mirage.generation.callables import Answer, ReplayGenerator
     from mirage.generation.http import HTTPGenerator, OpenAIGenerator
     from mirage.generation.local import TransformersGenerator, VLLMGenerator
     from mirage.generation.prompts import DatasetPrompt, Prompt, RagPrompt
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
-    "CallableGenerator",
     "DatasetPrompt",
     "Generator",
     "HTTPGenerator",
@@ -38,7 +37,7 @@ __all__ = [
 
 _NAMES = {
     "mirage.generation.base": ("Generator",),
-    "mirage.generation.callables": ("Answer", "CallableGenerator", "ReplayGenerator"),
+    "mirage.generation.callables": ("Answer", "ReplayGenerator"),
     "mirage.generation.http": ("HTTPGenerator", "OpenAIGenerator"),
     "mirage.generation.local": ("TransformersGenerator", "VLLMGenerator"),
     "mirage.generation.prompts": ("DatasetPrompt", "Prompt", "RagPrompt"),

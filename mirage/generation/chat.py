@@ -10,7 +10,7 @@ from typing import Any
 
 from mirage.generation.prompts import CONTEXT_TOKENS, RagPrompt
 from mirage.generation.short_answers import ShortAnswerPrompt
-from mirage.llm import Message
+from mirage.llm.client import Message
 from mirage.llm.controls import apart
 
 # Some tokenizers do not list all of their control tokens as special tokens.

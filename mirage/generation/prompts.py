@@ -16,8 +16,7 @@ from typing import Literal, NamedTuple
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
 from mirage.languages import Language
-from mirage.llm import Message
-from mirage.llm.client import estimate_tokens
+from mirage.llm.client import Message, estimate_tokens
 from mirage.llm.questions import fenced, harmless
 from mirage.models import Passage, Query
 

@@ -18,8 +18,7 @@ from mirage.errors import DatasetError, GenerationError
 from mirage.generation.base import answered, recording
 from mirage.generation.prompts import CONTEXT_TOKENS, Prompt, fitted, room, user_message
 from mirage.languages import Language
-from mirage.llm import Message
-from mirage.llm.client import estimate_tokens
+from mirage.llm.client import Message, estimate_tokens
 from mirage.llm.questions import fenced
 from mirage.models import Passage, Query, Run
 

@@ -9,8 +9,7 @@ from string import Formatter
 from mirage.errors import SettingError, UnknownNameError
 from mirage.generation.prompts import CONTEXT_TOKENS, Prompt, fitted, room
 from mirage.languages import Language
-from mirage.llm import Message
-from mirage.llm.client import estimate_tokens
+from mirage.llm.client import Message, estimate_tokens
 from mirage.models import Passage, Query
 
 SLOTS = ("question", "passages", "language")

@@ -31,7 +31,7 @@ from pydantic import (
 from mirage._base.inputs import files_below
 from mirage._base.quoting import utf8_text
 from mirage.errors import DatasetError, MirageError, SettingError
-from mirage.grids import _own
+from mirage.grids import _user_parts
 from mirage.languages import Language
 from mirage.llm.keys import KeyUse, check_key, key_uses
 
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from mirage.generation import Generator
     from mirage.llm import LLM, Budget
     from mirage.models import Passage, Run
-    from mirage.neural import Embedder, SparseEmbedder
+    from mirage.neural import SparseEmbedder
+    from mirage.neural.embedders import Embedder
     from mirage.retrieval import ContextProcessor, Retriever
     from mirage.retrieval.rewriting import QueryRewriter
 
@@ -222,7 +223,7 @@ class OwnEntry(Entry):
         section, _, key = name.partition(".")
         self._part = parts.get(key)
         if self._part is not None:
-            _own.check(section, self._part)
+            _user_parts.check(section, self._part)
         if self.version is None and not isinstance(self._fingerprint, str):
             raise SettingError(
                 "results of a component of your own are stored under its version: set "
@@ -260,11 +261,13 @@ class OwnEntry(Entry):
     @property
     def has_prompt(self) -> bool:
         """Whether the user's generator is a function that gets the prompt of the cell."""
-        return _own.takes_prompt(self.part())
+        return _user_parts.takes_prompt(self.part())
 
     def make(self, **context: Any) -> Any:
         """Return the user's object, wrapped for use in a pipeline."""
-        return _own.ADAPTERS[self._name.partition(".")[0]](self.part(), self._name, **context)
+        return _user_parts.ADAPTERS[self._name.partition(".")[0]](
+            self.part(), self._name, **context
+        )
 
 
 class EndpointEntry(Entry):
@@ -376,7 +379,8 @@ class DatasetEntry(Entry):
     on the ``hub`` may replace it, with ``config`` and ``split``. With ``paragraphs``, qrels from
     KILT contain ids of paragraphs rather than of pages. With ``judged``, queries without an entry
     in ``qrels`` are left out. ``cluster`` is the metadata key whose value names the cluster of a
-    query, that is, the group of queries that are not independent of each other.
+    query, that is, the group of queries that are not independent of each other. ``level`` is that
+    of bundled queries.
     """
 
     form: Literal[
@@ -401,9 +405,12 @@ class DatasetEntry(Entry):
     paragraphs: bool = False
     judged: bool = False
     cluster: str | None = None
+    level: Literal["quick", "hard"] = "quick"
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
+        if self.level != "quick" and self.form != "bundled":
+            raise ValueError(f"level can only be set with form 'bundled', not with {self.form!r}")
         sources = [each for each in (self.path, self.hub) if each is not None]
         if self.form in ("bundled", "mirage-bench"):
             if sources:
@@ -439,7 +446,7 @@ class DatasetEntry(Entry):
 
         language, path = str(self.language), self.path
         if self.form == "bundled":
-            dataset = MirageDataset.bundled(language)
+            dataset = MirageDataset.bundled(language, level=self.level)
         elif self.form == "mirage-bench":
             dataset = MirageDataset.from_hub(language)
         elif path is not None and self.form == "jsonl":

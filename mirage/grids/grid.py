@@ -333,7 +333,8 @@ class Grid:
                 f"dataset {dataset} is not of form 'bundled', and the bundled leaderboard ranks "
                 "only responses to the bundled queries: pass a judge as judge="
             )
-        board = Leaderboard.bundled(queries.language)
+        level = self.config.datasets[dataset].level
+        board = Leaderboard.bundled(queries.language, level=level)
         # The surrogate uses features of passages, which closed-book responses do not have.
         open_book = {run.model: run for run in runs if any(each.passages for each in run)}
         return board.rank_many(open_book, seed=seed, progress=progress)

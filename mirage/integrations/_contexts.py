@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mirage._base.passages import plain_text
-from mirage.dataset import MirageDataset
+from mirage.dataset import LEVELS, MirageDataset
 from mirage.errors import DatasetError, MirageError
 from mirage.features import FeatureSuite
 from mirage.features.registry import feature
@@ -22,9 +22,10 @@ def dataset_of(dataset: MirageDataset | str | None) -> MirageDataset | None:
     """Return a dataset that is passed as an object, a name (``bundled-sw``) or a file path."""
     if dataset is None or isinstance(dataset, MirageDataset):
         return dataset
-    if dataset.removeprefix("bundled-") in LANGUAGES:
-        # Language codes alone are accepted too, so the prefix is optional.
-        return MirageDataset.bundled(dataset.removeprefix("bundled-"))
+    # Language codes alone are accepted too, so the prefix is optional.
+    code, _, level = dataset.removeprefix("bundled-").partition("-")
+    if code in LANGUAGES and level in ("", *LEVELS):
+        return MirageDataset.bundled(code, level=level or "quick")
     if not Path(dataset).is_file():
         raise DatasetError(
             f"there is no dataset {dataset!r}; pass the name of a bundled dataset, such as "

@@ -101,15 +101,16 @@ def mirage_task(
 
 
 @task
-def bundled(language: str) -> Task:
+def bundled(language: str, *, level: str = "quick") -> Task:
     """Return a task on the bundled queries of a language, scored with all features without a model.
 
     ``inspect eval`` uses it from the command line.
 
     Args:
         language: ISO 639-1 code.
+        level: ``"quick"`` or ``"hard"``.
     """
-    return mirage_task(MirageDataset.bundled(language))
+    return mirage_task(MirageDataset.bundled(language, level=level))
 
 
 def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[Sample]:

@@ -154,7 +154,7 @@ def _cluster_codes(
 def pairs_for(
     dataset: MirageDataset, run: Run, runs: Mapping[str, Run], judgments: int | None, seed: int
 ) -> tuple[list[Pair], Sample, tuple[Skipped, ...]]:
-    """Return the pairs for a judge in the order of judging, their sample, and the skipped pairs.
+    """Return the pairs to judge in their order, their sample, and the skipped pairs.
 
     The sample contains the probability with which each pair is drawn.
 

@@ -13,7 +13,13 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 from mirage.arena.judge import JudgeLike, PairJudge, as_judge
 from mirage.errors import SettingError
 
-__all__ = ["RankOptions", "RankSettings", "systems_by_name", "with_rank_options"]
+__all__ = [
+    "RankOptions",
+    "RankSettings",
+    "systems_by_name",
+    "with_named_closed_book",
+    "with_rank_options",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +38,7 @@ class RankOptions(TypedDict, total=False):
     n_jobs: int
     concurrency: int
     timeout: float | None
+    closed_book: Any
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class RankSettings:
     n_jobs: int = 1
     concurrency: int = 8
     timeout: float | None = None
+    closed_book: Any = False
 
     def __post_init__(self) -> None:
         if self.judge is not None:
@@ -66,6 +74,11 @@ class RankSettings:
             raise SettingError(
                 "until_width=, until_against= and out= can only be used with judge=, and "
                 f"judgments= must then be None or at least 1, got judgments={self.judgments}"
+            )
+        if not isinstance(self.closed_book, bool | Mapping):
+            raise SettingError(
+                "closed_book must be True, or for rank_many a mapping from the names of systems to "
+                f"systems without passages, got {reprlib.repr(self.closed_book)}"
             )
         if self.until_width is not None and not self.until_width > 0:
             raise SettingError(f"until_width must be above 0 (in logits), got {self.until_width}")
@@ -84,6 +97,16 @@ class RankSettings:
     def stops(self) -> bool:
         """Whether there is a stopping rule."""
         return self.until_width is not None or self.until_against is not None
+
+
+def with_named_closed_book(options: RankOptions, model: str) -> RankOptions:
+    """Return the options of one system as those of several: closed-book systems by name."""
+    closed_book = options.get("closed_book", False)
+    return (
+        options
+        if isinstance(closed_book, bool)
+        else {**options, "closed_book": {model: closed_book}}
+    )
 
 
 def systems_by_name(models: Mapping[str, T]) -> Mapping[str, T]:

@@ -14,6 +14,7 @@ import numpy as np
 from mirage._base.near_names import NearNames
 from mirage.arena.judge import PairwiseJudge
 from mirage.arena.judgments import JudgmentsLike, as_judgments
+from mirage.arena.pairs import Pair
 from mirage.arena.verdicts import Judged
 from mirage.dataset import Cluster, DatasetLike, MirageDataset, as_dataset
 from mirage.errors import DatasetError, JudgmentError, UnknownNameError
@@ -24,6 +25,7 @@ from mirage.human_agreement import known_agreement
 from mirage.languages import Language
 from mirage.leaderboard import _judged
 from mirage.leaderboard._anchors import JudgedAnchors, TrainedAnchors
+from mirage.leaderboard._closed_book import closed_book_accuracies
 from mirage.leaderboard._entries import (
     EQUAL,
     ScoredModel,
@@ -38,6 +40,7 @@ from mirage.leaderboard._settings import (
     RankOptions,
     RankSettings,
     systems_by_name,
+    with_named_closed_book,
     with_rank_options,
 )
 from mirage.leaderboard._suite import offline_suite
@@ -50,6 +53,7 @@ from mirage.statistics.ranks import ranks
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
+    from mirage.ranking.accuracy import Accuracy
     from mirage.surrogate.ranker import SurrogateRanker
 
 __all__ = ["Leaderboard"]
@@ -60,6 +64,13 @@ SIMULATED = (
     "given passages, not how good it is on your documents."
 )
 """Explanation of a bundled leaderboard."""
+
+SIMULATED_HARD = (
+    "anchor/... are simulated systems: texts made from the bundled corpus, most of them with a "
+    "known fault. A rank shows how well a system combines passages on made-up matters, which it "
+    "cannot know, not how good it is on your documents."
+)
+"""Explanation of a bundled leaderboard of the hard level."""
 
 OFFICIAL = (
     "The other models are the LLMs of MIRAGE-Bench, as an LLM judged them. A rank predicts from "
@@ -134,29 +145,43 @@ class Leaderboard(NearNames):
         )
 
     @classmethod
-    def bundled(cls, language: str) -> Leaderboard:
-        """Return the leaderboard that ships with mirage: bundled queries, pretrained surrogate.
+    def bundled(cls, language: str, *, level: str = "quick") -> Leaderboard:
+        """Return a leaderboard that ships with mirage: bundled queries, pretrained surrogate.
 
         The anchors are simulated systems, such as ``anchor/uncited``, most of them with a known
         fault. :meth:`MultilingualLeaderboard.bundled` returns one for each of the 18 languages.
 
         Args:
             language: Language name or code.
+            level: ``"quick"`` for 40 general-knowledge queries with five passages each, which tell
+                careless systems from good ones. ``"hard"`` for 60 queries that need several of 12
+                to 15 passages, which tell good systems apart; see
+                :meth:`mirage.MirageDataset.bundled`.
+
+        Raises:
+            UnknownNameError: There is no such language or level.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> len(Leaderboard.bundled("sw", level="hard").dataset)
+            60
         """
         from mirage.features import FeatureSuite
+        from mirage.surrogate.levels import SIMULATED as SYSTEMS
         from mirage.surrogate.pretraining import simulated_runs
         from mirage.surrogate.ranker import SurrogateRanker
-        from mirage.surrogate.simulation import ANCHORS
 
         code = Language.with_board(language).code
+        dataset = MirageDataset.bundled(code, level=level)
+        anchors = SYSTEMS[level].anchors
         return cls(
-            MirageDataset.bundled(code),
+            dataset,
             FeatureSuite.default(code),
-            SurrogateRanker.pretrained(code),
-            ANCHORS,
+            SurrogateRanker.pretrained(code, level=level),
+            anchors,
             prefix="anchor/",
-            runs=lambda: simulated_runs(code, ANCHORS).values(),
-            about=SIMULATED,
+            runs=lambda: simulated_runs(code, anchors, level=level).values(),
+            about=SIMULATED if level == "quick" else SIMULATED_HARD,
         )
 
     @classmethod
@@ -408,6 +433,12 @@ class Leaderboard(NearNames):
             concurrency: Number of simultaneous calls of an async function. A generator uses its own
                 setting.
             timeout: Seconds that a function may take for a query; see :func:`~mirage.respond`.
+            closed_book: Measure what the system knows by heart. ``True`` asks it all queries a
+                second time, without passages. For an LLM, pass a generator instead whose prompt
+                asks for an answer from memory, such as
+                :class:`~mirage.generation.ShortAnswerPrompt`. Any other system works too, such as
+                a run of recorded responses. The result is :attr:`Entry.closed_book
+                <mirage.ranking.Entry.closed_book>`, and does not change the logit.
 
         Returns:
             The ranking. Queries that the model fails on are listed under the table and excluded
@@ -425,19 +456,22 @@ class Leaderboard(NearNames):
             JudgmentError: The responses of the anchors are not available, or no judgment was
                 obtained.
         """
-        return self.rank_many({own_name(system) if model is None else model: system}, **options)
+        model = own_name(system) if model is None else model
+        return self.rank_many({model: system}, **with_named_closed_book(options, model))
 
     @with_rank_options
     def rank_many(self, models: Mapping[str, ModelLike], **options: Unpack[RankOptions]) -> Ranking:
         """Rank several models, by name, among the anchors and each other.
 
-        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately.
+        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately. Two of
+        these models are compared query by query (:meth:`Ranking.compare <mirage.Ranking.compare>`).
 
         Args:
             models: Systems by name.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
-                ``concurrency`` and ``timeout``.
+                ``concurrency``, ``timeout`` and ``closed_book``, which is ``True`` or a mapping
+                from model names to systems without passages.
         """
         return self._rank(systems_by_name(models), RankSettings(**options))
 
@@ -452,12 +486,13 @@ class Leaderboard(NearNames):
             self._check_name(name)
         if settings.asks_judge:
             self._check_anchors(settings)
+        closed_book = closed_book_accuracies(self.dataset, models, settings)
         runs = [self._respond(model, name, settings) for name, model in models.items()]
         tables = self.suite.score_all(
             self.dataset, runs, n_jobs=settings.n_jobs, progress=settings.progress
         )
         if settings.asks_judge:
-            return self._rank_by_judge(settings, runs, tables)
+            return self._rank_by_judge(settings, runs, tables, closed_book)
         scored = [self._score(run, table) for run, table in zip(runs, tables, strict=True)]
         evidence = Evidence(
             self.dataset,
@@ -465,6 +500,7 @@ class Leaderboard(NearNames):
             {run.model: table for run, table in zip(runs, tables, strict=True)},
             self.ranker,
             self.provenance,
+            closed_book=closed_book,
         )
         anchors = self._anchors.scored()
         notes = (
@@ -490,7 +526,7 @@ class Leaderboard(NearNames):
             model: Name in the ranking.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
-                ``concurrency`` and ``timeout``.
+                ``concurrency``, ``timeout`` and ``closed_book``.
 
         Raises:
             JudgmentError: The responses of the anchors are not available, or the judge cannot
@@ -519,6 +555,28 @@ class Leaderboard(NearNames):
         pairs = _judged.pairs_for(self.dataset, run, runs, settings.judgments, settings.seed)[0]
         return judge.estimate_pairs(self.dataset, [run, *runs.values()], pairs)
 
+    def judged_pairs(
+        self, run: Run, *, judgments: int | None = None, seed: int = 0
+    ) -> tuple[tuple[Run, ...], tuple[Pair, ...]]:
+        """Return the pairs that :meth:`rank` would have a judge compare, so that people can.
+
+        Args:
+            run: Responses of the system.
+            judgments: Number of pairs; all pairs by default.
+            seed: Random seed of the choice of pairs.
+
+        Returns:
+            The runs, first the system's, then those of the anchors; and the pairs, in the order of
+            judging.
+
+        Raises:
+            JudgmentError: The responses of the anchors are not available.
+        """
+        self._check_name(run.model)
+        runs = self._anchors.runs()
+        pairs = _judged.pairs_for(self.dataset, run, runs, judgments, seed)[0]
+        return (run, *runs.values()), tuple(pairs)
+
     def _respond(self, system: ModelLike, model: str, settings: RankSettings) -> Run:
         """Return the responses of a system."""
         return respond(
@@ -535,6 +593,7 @@ class Leaderboard(NearNames):
         settings: RankSettings,
         runs: Sequence[Run],
         tables: Sequence[FeatureTable],
+        closed_book: Mapping[str, Accuracy],
     ) -> Ranking:
         """Return the ranking of the anchors and of models that a judge places among them."""
         anchor_set = self._anchors.anchor_set()
@@ -587,6 +646,7 @@ class Leaderboard(NearNames):
                     **self.provenance,
                     "judgments": sum(len(placement.judged) for placement in placements),
                 },
+                closed_book=closed_book,
             ),
             agreement=(*getattr(settings.judge, "agreement", ()), *self.agreement),
             level=_judged.LEVEL,

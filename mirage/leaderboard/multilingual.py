@@ -25,6 +25,7 @@ from mirage.leaderboard._settings import (
     RankOptions,
     RankSettings,
     systems_by_name,
+    with_named_closed_book,
     with_rank_options,
 )
 from mirage.leaderboard.leaderboard import Leaderboard
@@ -77,9 +78,13 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         return f"MultilingualLeaderboard(languages={list(self)})"
 
     @classmethod
-    def bundled(cls) -> MultilingualLeaderboard:
-        """Return :meth:`Leaderboard.bundled <mirage.Leaderboard.bundled>` for all 18 languages."""
-        return cls({code: Leaderboard.bundled(code) for code in LANGUAGES})
+    def bundled(cls, *, level: str = "quick") -> MultilingualLeaderboard:
+        """Return :meth:`Leaderboard.bundled <mirage.Leaderboard.bundled>` for all 18 languages.
+
+        Args:
+            level: ``"quick"`` or ``"hard"``.
+        """
+        return cls({code: Leaderboard.bundled(code, level=level) for code in LANGUAGES})
 
     @with_rank_options
     def rank(
@@ -104,7 +109,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
                 ``until_width`` and ``until_against`` apply in each language. ``out`` is a folder of
                 files to which votes are appended, one per language, such as ``sw.jsonl``. The
                 others (``judge``, ``seed``, ``progress``, ``n_jobs``, ``concurrency``,
-                ``timeout``) are the same in all languages.
+                ``timeout``) are the same in all languages. ``closed_book`` is ``True``, or a
+                system like ``system``.
 
         Returns:
             The rankings by language, and the mean ranks.
@@ -116,7 +122,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
             SettingError: As for :meth:`Leaderboard.rank`, or there are fewer judgments than
                 languages.
         """
-        return self.rank_many({own_name(system) if model is None else model: system}, **options)
+        model = own_name(system) if model is None else model
+        return self.rank_many({model: system}, **with_named_closed_book(options, model))
 
     @with_rank_options
     def rank_many(
@@ -130,7 +137,7 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
             models: Systems by name.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
-                ``concurrency`` and ``timeout``.
+                ``concurrency``, ``timeout`` and ``closed_book``.
         """
         settings = self._settings_by_language(RankSettings(**options))
         by_language = {
@@ -167,7 +174,7 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
             model: Name in the ranking.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
-                ``concurrency`` and ``timeout``.
+                ``concurrency``, ``timeout`` and ``closed_book``.
         """
         model = own_name(system) if model is None else model
         systems = self._systems_by_language(system, model)
@@ -189,9 +196,13 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
                 f"judgments={judgments} is too few for {len(self)} languages, because each needs "
                 "at least one; increase it, or rank in fewer languages"
             )
+        by_name = settings.closed_book if isinstance(settings.closed_book, Mapping) else {}
+        systems = {name: self._systems_by_language(each, name) for name, each in by_name.items()}
         return {
             code: replace(
                 settings,
+                closed_book={name: each[code] for name, each in systems.items()}
+                or settings.closed_book,
                 judgments=judgments and each + (index < remainder),
                 out=None if settings.out is None else Path(settings.out) / f"{code}.jsonl",
                 seed=_language_seed(code, settings.seed),

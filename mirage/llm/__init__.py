@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from mirage.llm.answers import Completion
 from mirage.llm.budget import Budget, Price
-from mirage.llm.cache import Cache
-from mirage.llm.client import LLM, Message, as_llm
+from mirage.llm.client import LLM, as_llm
 from mirage.llm.estimates import Estimate
 from mirage.llm.questions import Form, Question
 
 __all__ = [
     "LLM",
     "Budget",
-    "Cache",
-    "Completion",
     "Estimate",
     "Form",
-    "Message",
     "Price",
     "Question",
     "as_llm",

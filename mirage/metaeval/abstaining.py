@@ -234,7 +234,7 @@ def _columns(
 
 
 def _margins(distance: Floats) -> Floats:
-    """Return candidate margins from wide to narrow; each decides more items than the last."""
+    """Return candidate margins in decreasing order; each smaller margin decides more items."""
     distances = np.sort(distance[~np.isnan(distance)])[::-1]
     positions = np.ceil(_STEPS * len(distances)).astype(int) - 1
     # The last margin is 0, which decides every item with a score.

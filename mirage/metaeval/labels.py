@@ -30,6 +30,7 @@ Task = Literal["faithfulness", "relevance"]
 
 SUPPORTED = "Supported"
 CHALLENGING = "Challenging to determine"
+CANNOT_TELL = "cannot tell"
 
 NO_MAJORITY = "no majority"
 """The reason for leaving out a sentence whose annotators do not agree on one label."""
@@ -51,6 +52,8 @@ class LabelledSentences:
         undecided: Labels that mean that the annotator could not decide. Sentences whose majority
             label is one of them are left out when judges are measured.
         source: The name of this set of sentences in tables.
+        settled: For each sentence, the label that settles a conflict between its annotators and
+            replaces their majority; empty if there is none. An empty tuple means none at all.
 
     Example:
         >>> from mirage import Query
@@ -66,8 +69,9 @@ class LabelledSentences:
     labels: tuple[tuple[str, ...], ...]
     fine: tuple[tuple[str, ...], ...]
     positive: str = SUPPORTED
-    undecided: frozenset[str] = frozenset({CHALLENGING})
+    undecided: frozenset[str] = frozenset({CHALLENGING, CANNOT_TELL})
     source: str = "labelled sentences"
+    settled: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not len(self.sentences) == len(self.labels) == len(self.fine):
@@ -140,6 +144,10 @@ class LabelledSentences:
           any.
         - ``label``: One label, or a list with one label per annotator; null if an annotator gave
           none. Numbers and truth values become text: ``True`` is the label ``"True"``.
+        - ``rater``: The name of the annotator, if each row has the label of one annotator, as in
+          files of ``mirage label``. Rows on the same sentence are joined, and a later row of an
+          annotator replaces an earlier one. The label of the rater ``settled`` replaces the
+          majority.
         - ``fine``: Fine-grained labels in the same form, if there are any.
         - ``cluster``: The cluster of the query, such as a document, if any.
         - ``language``: Needed if the argument is not set.
@@ -153,7 +161,9 @@ class LabelledSentences:
             DatasetError: A row is invalid; the message names the file, the line and the field.
         """
         rows = read_rows(Path(path))
-        return cls(*columns_of(rows, language), positive=positive, source=Path(path).name)
+        return cls(
+            **columns_of(rows, language)._asdict(), positive=positive, source=Path(path).name
+        )
 
     @classmethod
     def from_pandas(
@@ -165,7 +175,7 @@ class LabelledSentences:
         column.
         """
         rows = placed(rows_in(frame), "DataFrame")
-        return cls(*columns_of(rows, language), positive=positive, source="DataFrame")
+        return cls(**columns_of(rows, language)._asdict(), positive=positive, source="DataFrame")
 
     # Views --------------------------------------------------------------------------------------
 
@@ -189,7 +199,8 @@ class LabelledSentences:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The labels that occur, sorted."""
-        return tuple(sorted({label for labels in self.labels for label in labels}))
+        labels = {label for labels in self.labels for label in labels}
+        return tuple(sorted(labels | {*self.settled} - {""}))
 
     def counts(self, *, fine: bool = False) -> dict[str, Counter[str]]:
         """Return the number of times that each label was given, by language.
@@ -245,12 +256,13 @@ class LabelledSentences:
         """
         self._check_names("label", names, self.names)
         renamed = tuple(tuple(names.get(name, name) for name in labels) for labels in self.labels)
-        return replace(self, labels=renamed, positive=positive)
+        settled = tuple(names.get(name, name) for name in self.settled)
+        return replace(self, labels=renamed, positive=positive, settled=settled)
 
     def majority(self) -> LabelledSentences:
         """Return the sentences with one label each, the most frequent among its annotators.
 
-        A sentence has no label if two labels are equally frequent.
+        A sentence has no label if two labels are equally frequent, unless the conflict was settled.
 
         The fine-grained label is the most frequent one among the annotators who gave the majority
         label. MEMERAG's files of majority votes have the same labels, except that ties get the
@@ -260,7 +272,7 @@ class LabelledSentences:
             tuple((label,) if label else () for label in column)
             for column in (self._majority, self._fine_majority)
         )
-        return replace(self, labels=labels, fine=fine)
+        return replace(self, labels=labels, fine=fine, settled=())
 
     def decided(self) -> tuple[LabelledSentences, dict[str, int]]:
         """Return the sentences with one usable label, and the number of others by reason.
@@ -286,7 +298,10 @@ class LabelledSentences:
 
     @cached_property
     def _majority(self) -> tuple[str, ...]:
-        return tuple(map(_most_common, self.labels))
+        majority = tuple(map(_most_common, self.labels))
+        if not self.settled:
+            return majority
+        return tuple(final or most for final, most in zip(self.settled, majority, strict=True))
 
     @cached_property
     def _fine_majority(self) -> tuple[str, ...]:
@@ -310,6 +325,7 @@ class LabelledSentences:
             sentences=tuple(self.sentences[row] for row in rows),
             labels=tuple(self.labels[row] for row in rows),
             fine=tuple(self.fine[row] for row in rows),
+            settled=tuple(self.settled[row] for row in rows) if self.settled else (),
         )
 
     def _check_names(

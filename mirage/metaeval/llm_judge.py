@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import get_args
 
 from mirage._base.logs import logger
@@ -13,7 +14,7 @@ from mirage.errors import JudgmentError, UnknownNameError
 from mirage.llm import LLM, as_llm
 from mirage.llm.estimates import Estimate, estimate
 from mirage.llm.questions import Outcome, Question, ask_all
-from mirage.llm.templates import template_of
+from mirage.llm.templates import Template, template_of
 from mirage.metaeval.labels import Task
 from mirage.metaeval.prompts import FIELDS, LABELS, STRATEGIES, Strategy, label_question
 from mirage.metaeval.sentences import AnswerSentence
@@ -47,12 +48,14 @@ class LLMSentenceJudge:
             It may also have ``{question}``, ``{language}``, ``{marks}`` and ``{form}``; the guide
             on judges describes them. If it has ``{form}``, ``strategy`` still decides whether the
             LLM reasons first.
+        names: Other names for the labels, if people used others: ``{"Supported": "correct", "Not
+            Supported": "wrong"}``. By default the names are those of the task.
         failed_is_wrong: Count a failed call as a wrong label, and log the number of failures. This
             is for endpoints that refuse some sentences, such as by content filters.
         progress: Show a progress bar on stderr if that is a terminal.
 
     Raises:
-        UnknownNameError: The strategy or the task is unknown.
+        UnknownNameError: The strategy, the task or a label in ``names`` is unknown.
         SettingError: ``prompt`` has an unknown field, lacks a field, or does not name the labels.
     """
 
@@ -64,6 +67,7 @@ class LLMSentenceJudge:
         task: Task = "faithfulness",
         name: str = "",
         prompt: str | None = None,
+        names: Mapping[str, str] = MappingProxyType({}),
         failed_is_wrong: bool = False,
         progress: bool = True,
     ) -> None:
@@ -71,9 +75,13 @@ class LLMSentenceJudge:
             raise UnknownNameError("strategy of a judge of sentences", strategy, STRATEGIES)
         if task not in LABELS:
             raise UnknownNameError("task of a judge of sentences", task, get_args(Task))
+        for label in names:
+            if label not in LABELS[task]:
+                raise UnknownNameError(f"label of {task}", label, LABELS[task])
         self.llm: LLM = as_llm(llm)
-        self._template = template_of(prompt, FIELDS[task], f"a judge of {task}")
-        own_prompt = f" prompt {self.prompt_digest[:8]}" if self._template else ""
+        self.template: Template | None = template_of(prompt, FIELDS[task], f"a judge of {task}")
+        self.names: Mapping[str, str] = names
+        own_prompt = f" prompt {self.prompt_digest[:8]}" if self.template else ""
         self.name: str = name or f"{self.llm.model} {strategy}{own_prompt}"
         self.strategy: Strategy = strategy
         self.task: Task = task
@@ -86,7 +94,7 @@ class LLMSentenceJudge:
     @property
     def prompt_digest(self) -> str:
         """The digest (hash) of your own prompt; empty if the judge uses that of its strategy."""
-        return self._template.digest if self._template else ""
+        return self.template.digest if self.template else ""
 
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:
         """Return one of the task's labels for each sentence, or ``None`` if no response has one.
@@ -104,7 +112,8 @@ class LLMSentenceJudge:
         outcomes = ask_all(self.llm, new, what=self.name, progress=self.progress)
         by_question = dict(zip(new, outcomes, strict=True))
         self._report([by_question[question] for question in questions])
-        return [by_question[question].value for question in questions]
+        labels = (by_question[question].value for question in questions)
+        return [None if label is None else self.names.get(label, label) for label in labels]
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
         """Estimate the requests that :meth:`label` would send, without sending any."""
@@ -112,7 +121,7 @@ class LLMSentenceJudge:
 
     def _questions(self, sentences: Sequence[AnswerSentence]) -> list[Question[str]]:
         return [
-            label_question(sentence, self.task, self.strategy, self._template)
+            label_question(sentence, self.task, self.strategy, self.template)
             for sentence in sentences
         ]
 

@@ -15,7 +15,7 @@ from mirage._base.rows import is_missing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered
-from mirage.models import Id, LanguageCode, Name, Passage, Query, Run
+from mirage.models import SETTLED, Id, LanguageCode, Name, Passage, Query, Run
 
 __all__ = ["AnswerSentence", "columns_of", "read_sentences", "sentences_of", "write_sentences"]
 
@@ -129,24 +129,51 @@ def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> No
 _Texts = tuple[tuple[str, ...], ...]  # for each sentence, one text per annotator
 
 
-def columns_of(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | None
-) -> tuple[tuple[AnswerSentence, ...], _Texts, _Texts]:
-    """Return sentences, labels and fine-grained labels from rows of a file or a DataFrame.
+class Columns(NamedTuple):
+    """Sentences with their labels, one element per sentence.
+
+    Attributes:
+        sentences: The sentences.
+        labels: The labels of each sentence, one per annotator.
+        fine: The fine-grained labels of each sentence, one per annotator.
+        settled: The label that settles a conflict between annotators; empty if there is none.
+    """
+
+    sentences: tuple[AnswerSentence, ...]
+    labels: _Texts
+    fine: _Texts
+    settled: tuple[str, ...]
+
+
+def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | None) -> Columns:
+    """Return sentences with their labels from rows of a file or a DataFrame.
+
+    Rows that name a rater have one label each; rows of several raters on one sentence are joined.
 
     Raises:
         DatasetError: A row is invalid; the message names its location and the field.
     """
     default = _default(language)
-    sentences, labels, fine = [], [], []
+    sentences, fine = list[AnswerSentence](), list[tuple[str, ...]]()
+    labels: list[dict[str, str]] = []  # by annotator
     texts: dict[tuple[str, str], str] = {}
+    positions: dict[tuple[object, ...], int] = {}
     for location, fields in rows:
         row = validated(_LabelledRow, {**default, **fields}, location)
+        if row.rater:
+            position = positions.setdefault(row.content, len(sentences))
+            if position < len(sentences):
+                labels[position][row.rater] = row.label[0]
+                continue
         sentences.append(_sentence(row, location, texts))
+        names = [row.rater] if row.rater else map(str, range(len(row.label)))
+        labels.append({name: text for name, text in zip(names, row.label, strict=True) if text})
         annotators = [i for i, label in enumerate(row.label) if label]
-        labels.append(tuple(row.label[i] for i in annotators))
         fine.append(tuple(row.fine[i] for i in annotators) if any(row.fine) else ())
-    return tuple(sentences), tuple(labels), tuple(fine)
+    settled = tuple(by_name.pop(SETTLED, "") for by_name in labels)
+    return Columns(
+        tuple(sentences), tuple(tuple(by_name.values()) for by_name in labels), tuple(fine), settled
+    )
 
 
 def _default(language: str | None) -> dict[str, str]:
@@ -217,9 +244,23 @@ class _LabelledRow(_Row):
 
     label: Annotated[tuple[str, ...], BeforeValidator(_as_labels)]
     fine: Annotated[tuple[str, ...], BeforeValidator(_as_labels)] = ()
+    rater: str = ""
+    model: str = ""
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What identifies the labelled sentence, regardless of the label and the rater."""
+        passages = tuple((passage.id, passage.title, passage.text) for passage in self.passages)
+        query = self.language, self.query_id or self.query, self.query
+        return (*query, self.model, self.sentence, self.citations, passages)
 
     @model_validator(mode="after")
     def _check_labels(self) -> Self:
+        if self.rater and (len(self.label) != 1 or self.fine):
+            raise ValueError(
+                f"the row of rater {self.rater!r} has {len(self.label)} labels; a row with a rater "
+                "needs exactly one, and no fine-grained label"
+            )
         if not any(self.label):
             raise ValueError("the sentence has no label; add one, or delete the row")
         if any(self.fine) and len(self.fine) != len(self.label):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from mirage._base.arrays import Ints
 from mirage._base.tables import Printed, Table
+from mirage.dataset import clusters_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Need
 from mirage.features.registry import facts
-from mirage.monitoring.logs import FEWEST_JOINED, Log, regroup
+from mirage.monitoring.logs import FEWEST_JOINED, Clustering, Log, regroup
 from mirage.monitoring.traffic import NEW_WORDS, LogMeasures, measure_log, new_words
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
@@ -191,7 +192,19 @@ def _cluster_notes(clusters: int, largest: float) -> list[str]:
     return notes
 
 
-def describe_clusters(log: Log) -> str:
+class Clustered(Protocol):
+    """A log, as far as its clusters are described; see :class:`mirage.monitoring.logs.Log`."""
+
+    @property
+    def clustering(self) -> Clustering:
+        """How questions are grouped into clusters."""
+
+    @property
+    def joined(self) -> int:
+        """The number of clusters if equal questions of different sessions were joined too."""
+
+
+def describe_clusters(log: Clustered) -> str:
     """Return a description of the clusters of a log."""
     if log.clustering == "field":
         return "questions with the same value in the cluster field"
@@ -211,7 +224,7 @@ def _describe_both(before: Log, after: Log) -> str:
     return words[0] if len(words) == 1 else f"before, {words[0]}; after, {words[1]}"
 
 
-def cautions(log: Log, side: LogMeasures) -> list[str]:
+def cautions(log: Clustered, side: LogMeasures) -> list[str]:
     """Return warnings about a log's measures, one line each.
 
     They name a lack of clusters, measures that are 0 because no answer cites a passage, and
@@ -301,8 +314,8 @@ def drift(
         SettingError: ``alpha`` or ``margin`` is not between 0 and 1.
     """
     for name, share in (("alpha", alpha), ("margin", margin)):
-        if share is not None and not 0 < share < 1:
-            raise SettingError(f"{name} must be above 0 and below 1, such as 0.05; got {share}")
+        if share is not None:
+            _check_share(name, share)
     if before.dataset.language != after.dataset.language:
         raise DatasetError(
             f"{before.dataset.name} is in {before.dataset.language!r}, but {after.dataset.name} is "
@@ -323,6 +336,76 @@ def drift(
         permutations=permutations,
         seed=seed,
     )
+
+
+def drift_each(
+    log: Log,
+    period: str,
+    *,
+    suite: FeatureSuite | None = None,
+    alpha: float = 0.05,
+    level: float = 0.95,
+    permutations: int = 4999,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: bool = True,
+) -> dict[str, Drift]:
+    """Compare each day, week or month of a log with all other ones.
+
+    It answers which periods differ, if nobody knows which one to suspect. Each comparison is that
+    of :func:`drift`, with the significance level ``alpha`` divided by the number of periods
+    (Bonferroni). So ``alpha`` is the false positive rate for all periods and measures together.
+
+    Args:
+        log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time.
+        period: ``day``, ``week`` or ``month`` (ISO 8601, UTC). A period needs four days, so that
+            days have no intervals.
+        suite: The features, as for :func:`drift`.
+        alpha: False positive rate for all periods and measures together.
+        level: Confidence level of the intervals.
+        permutations: Number of random permutations for p-values.
+        seed: Random seed of the permutations.
+        n_jobs: Number of processes that compute features, as in joblib.
+        progress: Whether to show progress bars.
+
+    Returns:
+        The comparison of the other periods with each period, by its name.
+
+    Raises:
+        DatasetError: A line has no time, or there is only one period.
+        FeatureError: No feature can be computed, or a feature fails.
+        SettingError: ``alpha`` is not between 0 and 1.
+        UnknownNameError: There is no such period.
+    """
+    _check_share("alpha", alpha)
+    pairs = log.each(period)
+    whole = measure_log(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
+    results = {}
+    for name, (others, part) in pairs.items():
+        sides = [
+            LogMeasures(
+                replace(
+                    whole.table.select(side.dataset.query_ids), clusters=clusters_of(side.dataset)
+                ),
+                whole.unmet,
+            )
+            for side in (others, part)
+        ]
+        results[name] = drift_of(
+            others,
+            part,
+            sides,
+            alpha=alpha / len(pairs),
+            level=level,
+            permutations=permutations,
+            seed=seed,
+        )
+    return results
+
+
+def _check_share(name: str, share: float) -> None:
+    if not 0 < share < 1:
+        raise SettingError(f"{name} must be above 0 and below 1, such as 0.05; got {share}")
 
 
 def drift_of(

@@ -12,8 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mirage._base.inputs import check_path, inflate
 from mirage._base.stores import locked
+from mirage.arena.anchor_pairs import AnchorVerdicts
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.testing.baseline import Baseline, from_text, to_text
 
@@ -29,6 +32,13 @@ CREATE TABLE commits (
 )
 """
 _COLUMNS = "id, time, sha, accepted, content, crc32"
+_JUDGE_TABLE = """
+CREATE TABLE IF NOT EXISTS judges (
+    id INTEGER PRIMARY KEY, time TEXT NOT NULL, sha TEXT NOT NULL, judge TEXT NOT NULL,
+    pairs TEXT NOT NULL, accepted INTEGER NOT NULL DEFAULT 0, content BLOB NOT NULL,
+    crc32 INTEGER NOT NULL
+)
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +61,23 @@ class Commit:
     rank: int | None = None
     accepted: bool = False
     features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeRun:
+    """The verdicts of a judge on the anchor pairs in one run.
+
+    Attributes:
+        sha: SHA of the commit.
+        time: Time of the run, ISO 8601 in UTC.
+        verdicts: The verdicts.
+        accepted: Whether later runs are compared with this one.
+    """
+
+    sha: str
+    time: str
+    verdicts: AnchorVerdicts
+    accepted: bool = False
 
 
 class History:
@@ -86,7 +113,7 @@ class History:
         """Add the measurements of a commit.
 
         Args:
-            baseline: The features, as :func:`mirage.testing.read_baseline` returns them.
+            baseline: The features, as :func:`mirage.testing.baseline.read_baseline` returns them.
             commit: SHA of the commit, or another name for it.
             rank: Rank of the model, if there is a ranking.
             clusters: Cluster of each query, by query id; by default those of the baseline.
@@ -114,10 +141,65 @@ class History:
                 (*row, data, zlib.crc32(data)),
             )
 
+    def append_judge(self, verdicts: AnchorVerdicts, commit: str) -> None:
+        """Add the verdicts of a judge on the anchor pairs.
+
+        Args:
+            verdicts: The verdicts, as :meth:`mirage.arena.anchor_pairs.AnchorPairs.judge` returns
+                them.
+            commit: SHA of the commit, or another name for the run.
+
+        Raises:
+            DatasetError: The file is not a history, or cannot be written.
+        """
+        content = {
+            "settings": verdicts.settings_digest,
+            "queries": verdicts.query_ids,
+            "counts": verdicts.counts.tolist(),
+        }
+        data = zlib.compress(json.dumps(content, ensure_ascii=False).encode())
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        row = (now, commit, verdicts.judge, verdicts.pairs_digest, data, zlib.crc32(data))
+        with self._database(make=True) as database:
+            database.execute(_JUDGE_TABLE)
+            database.execute(
+                "INSERT INTO judges (time, sha, judge, pairs, content, crc32) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+
+    def judge_runs(self) -> tuple[tuple[JudgeRun, ...], ...]:
+        """Return one series of runs per judge and set of anchor pairs, oldest run first.
+
+        Raises:
+            DatasetError: The file does not exist or is not a history, or an entry is damaged.
+        """
+        query = (
+            "SELECT id, time, sha, judge, pairs, accepted, content, crc32 FROM judges ORDER BY id"
+        )
+        with self._database() as database:
+            if not _has_judges(database):
+                return ()
+            runs = [self._judge_run(row) for row in database.execute(query)]
+        series: dict[tuple[str, str], list[JudgeRun]] = {}
+        for run in runs:
+            series.setdefault((run.verdicts.judge, run.verdicts.pairs_digest), []).append(run)
+        return tuple(map(tuple, series.values()))
+
+    def _judge_run(self, row: tuple[Any, ...]) -> JudgeRun:
+        number, time, sha, judge, pairs, accepted, data, checksum = row
+        where = f"{self.path}, judge entry {number}"
+        content = json.loads(inflate(_checked(data, checksum, where), where))
+        counts = np.array(content["counts"], dtype=np.intp)
+        verdicts = AnchorVerdicts(
+            judge, content["settings"], pairs, tuple(content["queries"]), counts
+        )
+        return JudgeRun(sha, time, verdicts, bool(accepted))
+
     def accept(self, commit: str) -> None:
         """Mark a commit as accepted, so that later commits are compared with it.
 
-        This applies to every series that contains the commit.
+        This applies to every series that contains the commit, also to those of judges.
 
         Args:
             commit: SHA of the commit, or its beginning.
@@ -127,7 +209,9 @@ class History:
             DatasetError: Several commits begin with ``commit``, or the file is not a history.
         """
         with self._database() as database:
-            shas = [sha for (sha,) in database.execute("SELECT DISTINCT sha FROM commits")]
+            tables = ["commits", *(["judges"] if _has_judges(database) else [])]
+            names = " UNION ".join(f"SELECT sha FROM {table}" for table in tables)
+            shas = [sha for (sha,) in database.execute(names)]
             exact = [sha for sha in shas if sha == commit]
             matches = exact or [sha for sha in shas if commit and sha.startswith(commit)]
             if not matches:
@@ -137,7 +221,8 @@ class History:
                     f"{self.path}: {len(matches)} commits begin with {commit!r}; give more "
                     "characters of the SHA"
                 )
-            database.execute("UPDATE commits SET accepted = 1 WHERE sha = ?", matches)
+            for table in tables:
+                database.execute(f"UPDATE {table} SET accepted = 1 WHERE sha = ?", matches)
 
     def series(self) -> tuple[tuple[Commit, ...], ...]:
         """Return one series of commits per model and set of queries.
@@ -160,12 +245,7 @@ class History:
     def _commit(self, row: tuple[Any, ...]) -> Commit:
         number, time, sha, accepted, data, checksum = row
         where = f"{self.path}, entry {number}"
-        if type(data) is not bytes or zlib.crc32(data) != checksum:
-            raise DatasetError(
-                f"{where}: the stored data are damaged; restore a copy of the file, or start a new "
-                "history file"
-            )
-        content = json.loads(inflate(data, where))
+        content = json.loads(inflate(_checked(data, checksum, where), where))
         baseline = from_text(content["baseline"], where)
         table = replace(baseline.table, clusters=content["clusters"])
         baseline = replace(baseline, table=table)
@@ -220,3 +300,19 @@ class History:
                 "with --history"
             )
         return database
+
+
+def _has_judges(database: sqlite3.Connection) -> bool:
+    """Return whether the file has runs of judges; older files have no table for them."""
+    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'judges'"
+    return bool(database.execute(query).fetchone()[0])
+
+
+def _checked(data: object, checksum: int, where: str) -> bytes:
+    """Return the data of an entry, or raise an error if its checksum differs."""
+    if type(data) is not bytes or zlib.crc32(data) != checksum:
+        raise DatasetError(
+            f"{where}: the stored data are damaged; restore a copy of the file, or start a new "
+            "history file"
+        )
+    return data

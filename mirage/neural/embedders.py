@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
-from mirage.llm import LLM, Cache, as_llm
+from mirage.llm import LLM, as_llm
+from mirage.llm.cache import Cache
 from mirage.llm.embeddings import embed_all
 from mirage.llm.questions import harmless
 from mirage.neural._encoders import Pooling, check_limits, load_sentence_model, load_sparse_model

@@ -24,8 +24,7 @@ from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
 from mirage.executors import Executor
 from mirage.executors.base import Once
-from mirage.llm import Cache
-from mirage.llm.cache import default_cache_path
+from mirage.llm.cache import Cache, default_cache_path
 from mirage.neural._models import (
     attempt,
     compute_in_halves,
@@ -266,7 +265,7 @@ class NLI(_PairScorer):
         token_budget: The most tokens of a batch, including padding; by default 1,024 on a CPU and
             8,192 on a GPU. A longer pair gets its own batch. A batch that does not fit in memory
             is halved.
-        cache: The cache of scores: a path or a :class:`~mirage.llm.Cache`. ``True`` means
+        cache: The cache of scores: a path or a :class:`~mirage.llm.cache.Cache`. ``True`` means
             ``neural.sqlite`` in the folder of the environment variable ``MIRAGE_CACHE``, or else in
             the user's cache folder. ``False`` means no cache on disk.
 

@@ -31,13 +31,6 @@ from mirage.statistics.paired import paired_means
 from mirage.statistics.ranks import kendall_tau
 
 __all__ = [
-    "AgreementRow",
-    "ContextRow",
-    "CorrelationRow",
-    "GainRow",
-    "OracleRow",
-    "SystemRow",
-    "TuningRow",
     "context_size",
     "finetuning_gain",
     "main_table",

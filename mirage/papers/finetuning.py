@@ -14,7 +14,8 @@ from mirage.papers.surrogates import ALL, fit_rankers, surrogate_data
 from mirage.statistics.ranks import ranks
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.training import TrainingData
-from mirage.training import MIRAGE_BENCH_TUNING, TuningRecipe
+from mirage.training import MIRAGE_BENCH_TUNING
+from mirage.training.recipes import TuningRecipe
 
 __all__ = ["tuned_models", "tuning_settings"]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirage._base.tables import frame_of
 from mirage.arena.fragility import Fragility
+from mirage.ranking.accuracy import OUTCOMES, Accuracy
 from mirage.ranking.entries import Entry
 from mirage.statistics.bootstrap import Interval
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from mirage.features.findings import Finding, PooledFinding
 
 __all__ = [
+    "accuracy_dict",
+    "accuracy_lines",
     "display_name",
     "entry_dict",
     "failure_notes",
@@ -89,6 +92,37 @@ def fragility_dict(fragile: Fragility | None) -> dict[str, Any] | None:
     return {
         kind: removal and {"dropped": list(removal.dropped), "of": removal.of, "rank": removal.rank}
         for kind, removal in (("queries", fragile.queries), ("verdicts", fragile.verdicts))
+    }
+
+
+def accuracy_lines(entry: Entry) -> Iterator[str]:
+    """Yield a line with the accuracy of a system, and one with its accuracy without passages."""
+    with_passages, without = entry.accuracy, entry.closed_book
+    if with_passages is not None and with_passages.is_known:
+        yield f"{entry.model}: {with_passages}."
+    if with_passages is not None and without is not None:
+        right = with_passages.right_among(without.outcomes)
+        yield (
+            f"{entry.model} without passages: {without.counts}; with passages, it is right on "
+            f"{right} of the same {without.n}."
+        )
+
+
+def accuracy_dict(accuracy: Accuracy | None) -> dict[str, Any] | None:
+    """Return the outcomes of a system's responses, with those of each kind of question."""
+    if accuracy is None:
+        return None
+    return {
+        "n": accuracy.n,
+        **{name: accuracy.count(name) for name in OUTCOMES},
+        "interval": [*map(number_or_none, accuracy.interval)],
+        "outcomes": dict(accuracy.outcomes),
+        "kinds": {
+            kind: {"n": part.n}
+            | {name: part.count(name) for name in OUTCOMES}
+            | {"interval": [*map(number_or_none, part.interval)]}
+            for kind, part in accuracy.kinds.items()
+        },
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.judgments import Judgments
+from mirage.ranking.accuracy import Accuracy
 from mirage.statistics.bootstrap import Interval
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class Entry:
             surrogate, in words; empty if they do not differ, or if there is no surrogate.
         uncontrolled: The logit of a fit without control variables such as length; ``None`` if the
             ranking has no control variables.
+        accuracy: How many responses are right, wrong, or decline to answer, by kind of question;
+            ``None`` if the responses or their features are not available, as for anchors.
+        closed_book: The same without passages: what the model knows by heart. ``None`` if it was
+            not asked without passages.
     """
 
     rank: int
@@ -56,6 +61,8 @@ class Entry:
     failures: Mapping[str, str] = field(default_factory=dict, hash=False)
     unfamiliar: str = ""
     uncontrolled: float | None = None
+    accuracy: Accuracy | None = field(default=None, hash=False)
+    closed_book: Accuracy | None = field(default=None, hash=False)
 
     @property
     def failed(self) -> int:
@@ -78,6 +85,7 @@ class Evidence:
         votes: Votes of each judge, from which these judgments were computed.
         bradley_terry: The Bradley-Terry model that was fitted; ``None`` if the logits are means
             over tournaments (bootstrap samples of the queries).
+        closed_book: Accuracy without passages, by model name.
     """
 
     dataset: MirageDataset | None = None
@@ -89,3 +97,4 @@ class Evidence:
     fit: BradleyTerryFit | None = None
     votes: tuple[Vote, ...] = ()
     bradley_terry: BradleyTerry | None = None
+    closed_book: Mapping[str, Accuracy] = field(default_factory=dict)

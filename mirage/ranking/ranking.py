@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage._base.rows import first_duplicate
-from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
+from mirage._base.tables import to_html, to_markdown, to_text
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.cautions import cautions
 from mirage.arena.fragility import Fragility, fragility
@@ -21,6 +23,7 @@ from mirage.arena.verdicts import Judged
 from mirage.dataset import Cluster, DatasetLike, as_dataset
 from mirage.errors import MirageError, UnknownNameError
 from mirage.languages import Language
+from mirage.ranking._display import ranking_dict, ranking_frame, ranking_table
 from mirage.ranking._judged import (
     clusters_by_query,
     estimates_by_t,
@@ -28,18 +31,10 @@ from mirage.ranking._judged import (
     judged_entries,
 )
 from mirage.ranking._pages import Presentable
-from mirage.ranking._rendering import (
-    display_name,
-    entry_dict,
-    failure_notes,
-    finding_dict,
-    finding_notes,
-    fragility_dict,
-    frame_by_model,
-    number_or_none,
-    uncontrolled_cell,
-    winner_notes,
-)
+from mirage.ranking._rendering import accuracy_lines, winner_notes
+from mirage.ranking._standing import standing_note
+from mirage.ranking.accuracy import accuracy_of
+from mirage.ranking.comparison import SystemComparison, compare_systems, is_comparable
 from mirage.ranking.entries import Entry, Evidence
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
@@ -114,7 +109,7 @@ class Ranking(Presentable):
         winner_interval: Interval = NO_INTERVAL,
     ) -> None:
         self.entries: tuple[Entry, ...] = tuple(
-            sorted(entries, key=lambda entry: (entry.rank, entry.model))
+            sorted(_with_accuracies(entries, evidence), key=lambda entry: (entry.rank, entry.model))
         )
         self.language: str = language
         self.title: str = title
@@ -126,6 +121,7 @@ class Ranking(Presentable):
         self.winner_interval: Interval = winner_interval
         self._draws, self._confidence = draws, confidence
         self._by_model = {entry.model: entry for entry in self.entries}
+        self._comparisons: dict[tuple[str, str], SystemComparison] = {}
         if not self.entries:
             raise MirageError("a ranking needs at least one model")
         if len(self._by_model) != len(self.entries):
@@ -341,14 +337,86 @@ class Ranking(Presentable):
     def __str__(self) -> str:
         return self.to_text()
 
+    def compare(self, a: str, b: str) -> SystemComparison:
+        """Compare two systems query by query.
+
+        Two systems that were ranked together answered the same queries. Their difference is
+        therefore known better than their logits, which share the errors of the surrogate. On each
+        query, the surrogate predicts the share of verdicts that the first response wins against the
+        second, from features of both. Small differences of features that depend on the manner of
+        writing are ignored, so that only differences in content count. Probability and interval
+        treat the clusters of queries as independent of each other.
+
+        ``validation/coverage/compared_systems.py`` measures how often a difference on three
+        queries is detected, and how often two manners of writing the same texts are called
+        different.
+
+        Args:
+            a: Name of a system whose responses were ranked; no anchor.
+            b: Name of another one.
+
+        Returns:
+            The probability that ``a`` is better, the difference with its interval, and the queries
+            on which one of them is better.
+
+        Raises:
+            UnknownNameError: a or b is not in the ranking.
+            MirageError: The ranking has no features of one of them, or they share no query.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> board = Leaderboard.bundled("en")
+            >>> right = {query.id: query.reference for query in board.dataset}
+            >>> cautious = right | dict.fromkeys(("q01", "q03", "q04"), "I do not know.")
+            >>> ranking = board.rank_many({"a": right, "b": cautious}, progress=False)
+            >>> sorted(query.query_id for query in ranking.compare("b", "a").queries)
+            ['q01', 'q03', 'q04']
+        """
+        first, second = self[a].model, self[b].model  # raises an error for unknown names
+        if (a, b) not in self._comparisons:
+            accuracies = {entry.model: entry.accuracy for entry in self if entry.accuracy}
+            comparison = compare_systems(
+                self.evidence, accuracies, self.findings, *sorted((first, second))
+            )
+            for each in (comparison, comparison.swapped()):
+                self._comparisons[each.models] = each
+        return self._comparisons[a, b]
+
+    @cached_property
+    def comparisons(self) -> tuple[SystemComparison, ...]:
+        """Comparisons of each system with the next one below it, without anchors, best first.
+
+        See :meth:`compare`. Empty if fewer than two systems have features.
+        """
+        systems = [model for model in self.models if is_comparable(self.evidence, model, model)]
+        return tuple(self.compare(a, b) for a, b in pairwise(systems))
+
+    @property
+    def accuracy_notes(self) -> tuple[str, ...]:
+        """Lines for each system: how many of its responses are right or wrong, or decline.
+
+        If it was asked without passages too, a second line tells how many are right without.
+        """
+        return tuple(line for entry in self for line in accuracy_lines(entry))
+
+    @property
+    def standing_notes(self) -> tuple[str, ...]:
+        """A line for each system: its neighbours, and its faults that better systems lack."""
+        return tuple(
+            standing_note(self.entries, entry, self.findings[entry.model])
+            for entry in self
+            if entry.model in self.findings and not math.isnan(entry.logit)
+        )
+
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's logit is larger than b's, from 0 to 1.
 
         For judged rankings it is the one-sided confidence by Student's t. For predicted rankings it
-        is the share of draws in which a is ahead of b, with ties counted half. Published rankings
-        have only intervals. For them, the two logits are assumed to be normal, with a standard
-        deviation of the interval's length / (2 * 1.96), and independent, although both models
-        answered the same queries.
+        is the share of draws in which a is ahead of b, with ties counted half. If the responses of
+        both were ranked in one call, it is the result of :meth:`compare`, which is more certain
+        because it compares responses to the same query. Published rankings have only intervals. For
+        them, the two logits are assumed to be normal, with a standard deviation of the interval's
+        length / (2 * 1.96), and independent, although both models answered the same queries.
 
         Args:
             a: Name of a model.
@@ -370,6 +438,8 @@ class Ranking(Presentable):
             return 0.5
         if self._confidence is not None:
             p = self._confidence[a][b]
+        elif is_comparable(self.evidence, a, b):
+            return self.compare(a, b).p_better
         elif self._draws is not None:
             return p_better_by_draws(self._draws[a], self._draws[b])
         else:
@@ -440,16 +510,17 @@ class Ranking(Presentable):
 
         Anchors are the reference models of a leaderboard. ``(?)`` marks models that are unlike
         every training model of the surrogate. Long names are shortened. Lines below the table
-        describe failures, findings and the meaning of the ranking, and give the notes.
+        describe the accuracy, failures and findings of each system, its neighbours in the ranking,
+        comparisons of neighbouring systems that are not anchors, and the meaning of the ranking.
         """
-        return to_text(self._table())
+        return to_text(ranking_table(self))
 
     def to_markdown(self) -> str:
         """Return the table in GitHub's Markdown; models that are not anchors are bold."""
-        return to_markdown(self._table())
+        return to_markdown(ranking_table(self))
 
     def _repr_html_(self) -> str:
-        return to_html(self._table())
+        return to_html(ranking_table(self))
 
     def to_json(self) -> str:
         """Return a JSON object with everything except the draws.
@@ -462,84 +533,24 @@ class Ranking(Presentable):
         """Return a DataFrame indexed by model, best first.
 
         Columns: rank, logit, lower, upper, rank_best, rank_worst, anchor, answered, failed,
-        unfamiliar, and one per feature.
+        unfamiliar, right, wrong, declined, and one per feature.
 
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        names = dict.fromkeys(name for entry in self for name in entry.features)
-        columns: dict[str, list[Any]] = {
-            "rank": [entry.rank for entry in self],
-            "logit": [entry.logit for entry in self],
-            "lower": [entry.interval[0] for entry in self],
-            "upper": [entry.interval[1] for entry in self],
-            "rank_best": [entry.rank_interval and entry.rank_interval[0] for entry in self],
-            "rank_worst": [entry.rank_interval and entry.rank_interval[1] for entry in self],
-            "anchor": [entry.anchor for entry in self],
-            "answered": [entry.answered for entry in self],
-            "failed": [entry.failed for entry in self],
-            "unfamiliar": [entry.unfamiliar for entry in self],
-            **{name: [entry.features.get(name, math.nan) for entry in self] for name in names},
-        }
-        # Int64 is pandas' integer type with missing values.
-        integer_columns = dict.fromkeys(("rank_best", "rank_worst", "answered"), "Int64")
-        return frame_by_model(columns, self.models).astype(integer_columns)
-
-    def _table(self) -> Table:
-        return Table(
-            title=self.title,
-            header=(
-                *(word.replace("95", f"{100 * self.level:g}") for word in RANKED),
-                "uncontrolled",
-            ),
-            rows=tuple(
-                (
-                    *ranked_cells(
-                        entry.rank,
-                        display_name(entry),
-                        entry.logit,
-                        entry.interval,
-                        entry.rank_interval,
-                    ),
-                    uncontrolled_cell(entry),
-                )
-                for entry in self
-            ),
-            marked=tuple(map(self._is_marked, self)),
-            notes=(
-                *self.unanswered_notes,
-                *failure_notes(self, limit=5),
-                *finding_notes(self.findings),
-                *filter(None, [self.about]),
-                *self.winner_notes,
-                *self.notes,
-                *self.fragility_notes,
-            ),
-        ).filled()
-
-    def _is_marked(self, entry: Entry) -> bool:
-        """Return whether the table marks a model as new; in a judged ranking no model is marked."""
-        judged = self.evidence is not None and self.evidence.judgments is not None
-        return not entry.anchor and not judged
+        return ranking_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of :meth:`to_json` as a dictionary; NaN values are ``None``."""
-        return {
-            "language": self.language,
-            "title": self.title,
-            "about": self.about,
-            "entries": [
-                entry_dict(entry)
-                | {"findings": [*map(finding_dict, self.findings.get(entry.model, ()))]}
-                | {"fragility": fragility_dict(self.fragility.get(entry.model))}
-                for entry in self
-            ],
-            "winner_interval": [*map(number_or_none, self.winner_interval)],
-            "notes": [
-                *self.unanswered_notes,
-                *self.winner_notes,
-                *self.notes,
-                *self.fragility_notes,
-            ],
-            "agreement": [figure.model_dump() for figure in self.agreement],
-        }
+        return ranking_dict(self)
+
+
+def _with_accuracies(entries: Iterable[Entry], evidence: Evidence | None) -> Iterator[Entry]:
+    """Yield the entries, with the accuracy of each model whose features are available."""
+    for entry in entries:
+        if evidence is None or evidence.dataset is None or entry.model not in evidence.tables:
+            yield entry
+        else:
+            accuracy = accuracy_of(evidence.dataset, evidence.tables[entry.model])
+            closed_book = evidence.closed_book.get(entry.model)
+            yield replace(entry, accuracy=accuracy, closed_book=closed_book)

@@ -23,6 +23,7 @@ from mirage.report import sections as sections
 from mirage.report._responses import Sample, sample
 from mirage.report._retrieval import retrieved, runs_by_language
 from mirage.report._stability import stability
+from mirage.report._systems import accuracy, comparisons, systems
 from mirage.report.elements import Child, label, rounded, tag
 from mirage.report.file import save, whole
 from mirage.report.judges import JudgeFinding, findings, measure_judges
@@ -143,6 +144,10 @@ class _Report:
     def navigation(self, *, with_judges: bool) -> Element:
         first, ranking = next(iter(self.rankings.items()))
         parts = {"leaderboard": "Leaderboard", "features": "Features", "pairs": "Pairwise"}
+        if ranking.comparisons:
+            parts = {"leaderboard": "Leaderboard", "comparisons": "Query by query", **parts}
+        if systems(ranking):
+            parts = {"accuracy": "Accuracy", **parts}
         if ranking.findings and not self.several:
             parts = {"findings": "Findings", **parts}
         if not any(entry.features for entry in ranking):
@@ -174,7 +179,9 @@ class _Report:
         positions = {model: self.sample.places(code, model) for model in ranking.findings}
         parts: list[Child] = [
             findings_html.findings(code, ranking, self.model_indices, positions),
+            accuracy(code, ranking, self.model_indices),
             sections.leaderboard(*arguments, failures_shown=3 if self.several else 20),
+            comparisons(code, ranking),
             sections.features(*arguments),
             stability(code, ranking, self.model_indices),
             retrieved(code, ranking, self.model_indices, self.retrieval[code]),

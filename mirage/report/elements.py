@@ -64,7 +64,7 @@ def tag(name: str, /, *children: Child | Iterable[Child], **attributes: Any) -> 
 
 
 def breakable(name: str) -> list[Child]:
-    """Return a name as children of an element, with ``<wbr>`` where a line may break."""
+    """Return a name as HTML nodes, with ``<wbr>`` at positions where a line may break."""
     parts = re.split(r"(?<=[/_@:-])(?=.)", label(name))
     return [child for part in parts for child in (tag("wbr"), part)][1:]
 

@@ -26,24 +26,33 @@ def save(page: str, path: str | Path) -> None:
 
 
 def whole(
-    title: str, lead: str, navigation: Element, main: Element, data: Any, *scripts: str
+    title: str,
+    lead: str,
+    navigation: Element | None,
+    main: Element,
+    data: Any,
+    *scripts: str,
+    connect: bool = False,
 ) -> str:
     """Return the HTML text of a page.
 
     Args:
         title: The title.
         lead: The line below the title.
-        navigation: Links to the sections of ``main``.
+        navigation: Links to the sections of ``main``, if there are several.
         main: The content.
         data: Data for the scripts, which read it as JSON.
         scripts: File names of scripts to add to those that all pages have.
+        connect: Whether scripts may send requests to the server that the page came from.
     """
     sheet, sheet_hash = elements.style(_asset("report.css"))
     scripts = ("page.js", *(("cards.js", *scripts) if scripts else ()))
     code, code_hash = elements.script("".join(map(_asset, scripts)))
-    # Only the style and the scripts with these hashes may run, and nothing may be loaded.
+    # Only the style and the scripts with these hashes may run, and nothing else may be loaded.
+    source = "connect-src 'self'; " if connect else ""
     policy = (
-        f"default-src 'none'; style-src {sheet_hash}; script-src {code_hash}; img-src data:; "
+        f"default-src 'none'; {source}style-src {sheet_hash}; script-src {code_hash}; "
+        "img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
         "trusted-types 'none'"
     )

@@ -8,7 +8,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.retrieval.base import ContextProcessor, Reranker, Retriever
-    from mirage.retrieval.bm25 import BM25, Hit
+    from mirage.retrieval.bm25 import BM25
     from mirage.retrieval.context import ExtractiveCompressor, SentencePruner, compression
     from mirage.retrieval.dense import DenseRetriever
     from mirage.retrieval.evaluation import evaluate, qrels
@@ -25,7 +25,6 @@ __all__ = [
     "DenseRetriever",
     "EndpointReranker",
     "ExtractiveCompressor",
-    "Hit",
     "HybridRetriever",
     "LLMQueryRewriter",
     "LLMReranker",
@@ -45,7 +44,7 @@ __all__ = [
 
 _NAMES = {
     "mirage.retrieval.base": ("ContextProcessor", "Reranker", "Retriever"),
-    "mirage.retrieval.bm25": ("BM25", "Hit"),
+    "mirage.retrieval.bm25": ("BM25",),
     "mirage.retrieval.context": ("ExtractiveCompressor", "SentencePruner", "compression"),
     "mirage.retrieval.dense": ("DenseRetriever",),
     "mirage.retrieval.evaluation": ("evaluate", "qrels"),

@@ -8,7 +8,7 @@ the program write outside of the array.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -90,58 +90,59 @@ def numpy_adder(columns: Columns) -> Add:
     return add
 
 
-def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integers]) -> Add:
+def compiled_adder(columns: Columns, size: int) -> Add:
     """Return a function that adds columns with numba, and gives the same sums as with numpy.
 
     Compiling takes about a second. If numba is not installed, the function of :func:`numpy_adder`
-    is returned. Long columns that several questions use are copied to dense arrays, with one entry
+    is returned. The longest columns are copied to dense arrays when they are used, with one entry
     per passage and 0 for passages without the term.
 
     Args:
         columns: The inverted index.
         size: The number of passages.
-        question_columns: For each question, the columns that will be added.
     """
     kernel = _kernel()
     if kernel is None:
         return numpy_adder(columns)
-    dense = _dense_columns(columns, size, question_columns) if len(question_columns) > 1 else {}
+    starts, rows, impacts = columns
+    arrays = (starts, rows.view(np.uint32), impacts, impacts.view(np.uint32))
+    wide = _wide_columns(columns, size)
+    dense: dict[int, Scores] = {}
 
     def add(scores: Scores, numbers: Integers) -> None:
-        for number in numbers.tolist():
-            if number in dense:
+        added = 0
+        for i, number in enumerate(numbers.tolist()):
+            if number in wide:
+                add_all(scores, numbers[added:i])
+                if number not in dense:
+                    dense[number] = np.zeros(size, np.float32)
+                    add_all(dense[number], numbers[i : i + 1])
                 scores += dense[number]
-                continue
-            rows, impacts = columns.unchecked_column(number)
-            bits = impacts.view(np.uint32)
-            if not kernel(scores, rows.view(np.uint32), impacts, bits):
-                raise _damage_error(number)
+                added = i + 1
+        add_all(scores, numbers[added:])
+
+    def add_all(scores: Scores, numbers: Integers) -> None:
+        added = kernel(scores, numbers, *arrays)
+        if added < len(numbers):
+            raise _damage_error(int(numbers[added]))
 
     return add
 
 
-def _dense_columns(
-    columns: Columns, size: int, question_columns: Sequence[Integers]
-) -> dict[int, Scores]:
-    """Return dense copies of long columns that several questions use, by the column's number."""
-    numbers, counts = np.unique(np.concatenate(question_columns), return_counts=True)
-    lengths = columns.starts[numbers + 1] - columns.starts[numbers]
-    wide = np.flatnonzero((lengths * WIDE >= size) & (counts > 1))
-    most = wide[np.argsort(-(lengths * counts)[wide], kind="stable")][: ROOM // (4 * size)]
-    dense = {}
-    for number in numbers[most].tolist():
-        rows, impacts = columns.column(number, size)
-        dense[number] = np.zeros(size, np.float32)
-        dense[number][rows] = impacts
-    return dense
+def _wide_columns(columns: Columns, size: int) -> frozenset[int]:
+    """Return the numbers of the longest columns, whose dense copies fit in :data:`ROOM` bytes."""
+    lengths = np.diff(columns.starts)
+    numbers = np.flatnonzero(lengths * WIDE >= size)
+    longest = numbers[np.argsort(-lengths[numbers], kind="stable")]
+    return frozenset(longest[: ROOM // (4 * size)].tolist())
 
 
 @cache
 def _kernel() -> Any:
-    """Return the compiled function that adds a column, or ``None`` if numba is not installed.
+    """Return the compiled function that adds columns, or ``None`` if numba is not installed.
 
-    Its arguments are the scores, and the rows, the impacts and the impacts' bits of a column. It
-    returns whether the column is sound.
+    Its arguments are the scores, the numbers of the columns, and the starts, the rows, the impacts
+    and the impacts' bits of the index. It returns how many columns it added before a damaged one.
     """
     try:
         from numba import njit
@@ -149,17 +150,24 @@ def _kernel() -> Any:
         return None
     infinity = np.float32(np.inf).view(np.uint32)
 
-    def add(scores: Any, rows: Any, impacts: Any, bits: Any) -> bool:
+    def add(scores: Any, numbers: Any, starts: Any, rows: Any, impacts: Any, bits: Any) -> int:
         # Comparing integers is faster than comparing floats. As unsigned integers, negative rows
         # are larger than any size, and the bits of infinity are the least of all that are not a
         # finite number from 0 on.
-        size, highest = np.uint32(len(scores)), np.uint32(0)
-        for entry in range(len(rows)):
-            row = rows[entry]
-            if row >= size:
-                return False
-            highest = max(highest, bits[entry])
-            scores[row] += impacts[entry]
-        return bool(highest < infinity)
+        size = np.uint32(len(scores))
+        for i in range(len(numbers)):
+            begin, end = starts[numbers[i]], starts[numbers[i] + 1]
+            if not 0 <= begin <= end <= len(rows):
+                return i
+            highest = np.uint32(0)
+            for entry in range(begin, end):
+                row = rows[entry]
+                if row >= size:
+                    return i
+                highest = max(highest, bits[entry])
+                scores[row] += impacts[entry]
+            if highest >= infinity:
+                return i
+        return len(numbers)
 
     return njit(add)

@@ -7,6 +7,8 @@ import json
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -123,6 +125,7 @@ class BM25:
             )
         self._terms, self._columns = self._arrays()
         self._scored = 0  # questions so far times passages
+        self._spare: list[Scores] = []
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
         """Map the index files into memory: the hashes of all terms, and the inverted index.
@@ -243,20 +246,19 @@ class BM25:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
-        If numba is installed, many queries are faster, with identical results. Large batches then
-        need up to 64 MiB more memory, for copies of the index entries of frequent terms.
+        If numba is installed, many queries are faster, with identical results. They then need up
+        to 64 MiB more memory, for copies of the index entries of frequent terms.
 
         Raises:
             SettingError: ``k`` is below 1.
         """
         batch = list(queries)
         questions = [self._numbers(query.text) for query in batch]
-        add, sums = self._adder(questions), self._sums()
-        results = (self._best(question, k, sums, add) for question in questions)
-        return RetrievalRun(
-            {query.id: self._hits(*best) for query, best in zip(batch, results, strict=True)},
-            self.name,
-        )
+        add = self._adder(len(batch))
+        with self._sums() as sums:
+            results = (self._best(question, k, sums, add) for question in questions)
+            hits = {query.id: self._hits(*best) for query, best in zip(batch, results, strict=True)}
+        return RetrievalRun(hits, self.name)
 
     def search(self, question: str, k: int) -> list[Hit]:
         """Return the ``k`` passages with the highest scores for a question, best first.
@@ -268,7 +270,8 @@ class BM25:
             SettingError: ``k`` is below 1.
         """
         columns = self._numbers(question)
-        rows, scores = self._best(columns, k, self._sums(), self._adder([columns]))
+        with self._sums() as sums:
+            rows, scores = self._best(columns, k, sums, self._adder(1))
         passages = map(self.corpus.at, rows.tolist())
         return [Hit(*pair) for pair in zip(passages, scores.tolist(), strict=True)]
 
@@ -285,11 +288,11 @@ class BM25:
             UnknownNameError: One of the passages is not in the corpus.
         """
         rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
-        sums = self._sums()
-        sums.fill(0)
         columns = self._numbers(question)
-        self._adder([columns])(sums, columns)
-        return [float(score) for score in sums[rows]]
+        with self._sums() as sums:
+            sums.fill(0)
+            self._adder(1)(sums, columns)
+            return [float(score) for score in sums[rows]]
 
     def _hits(self, rows: NDArray[np.int64], scores: Scores) -> Hits:
         return Hits(tuple(self.corpus.ids_at(rows)), scores.astype(np.float64))
@@ -305,16 +308,28 @@ class BM25:
         rows = rows[sums[rows] > 0]
         return rows, sums[rows]
 
-    def _adder(self, questions: Sequence[NDArray[np.int64]]) -> Add:
-        """Return a function that adds columns of the index to scores, for these questions."""
-        self._scored += len(questions) * len(self)
-        if self._scored < COMPILED:
-            return numpy_adder(self._columns)
-        return compiled_adder(self._columns, len(self), questions)
+    def _adder(self, questions: int) -> Add:
+        """Return a function that adds columns of the index to scores, for some more questions."""
+        self._scored += questions * len(self)
+        return numpy_adder(self._columns) if self._scored < COMPILED else self._compiled_adder
 
-    def _sums(self) -> Scores:
-        """Return an uninitialized array for the scores of all passages, to reuse for questions."""
-        return np.empty(len(self.corpus), dtype=np.float32)
+    @cached_property
+    def _compiled_adder(self) -> Add:
+        return compiled_adder(self._columns, len(self))
+
+    @contextmanager
+    def _sums(self) -> Iterator[Scores]:
+        """Lend an uninitialized array for the scores of all passages.
+
+        Arrays are kept for later questions, one for each thread that searches at the same time,
+        because the system takes longer to give a new one than it takes to search.
+        """
+        # Appending to a list and taking from it are atomic.
+        sums = self._spare.pop() if self._spare else np.empty(len(self.corpus), dtype=np.float32)
+        try:
+            yield sums
+        finally:
+            self._spare.append(sums)
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
         """Return the column of the index for each term of a question, as often as the term occurs.

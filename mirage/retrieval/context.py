@@ -14,8 +14,7 @@ from mirage._base.gaps import NotComputed
 from mirage.errors import NeuralError, SettingError, during
 from mirage.llm.client import estimate_tokens
 from mirage.models import Passage, Query
-from mirage.neural import Embedder
-from mirage.neural.embedders import embed
+from mirage.neural.embedders import Embedder, embed
 from mirage.neural.tokens import TokenScores
 from mirage.retrieval._exact import unit
 from mirage.text.sentences import sentence_pieces
@@ -65,7 +64,7 @@ SentenceScorer = PairScorer | TokenScorer | Embedder
 - A cross-encoder, such as :class:`mirage.neural.Reranker`; its scores are logits.
 - A cross-encoder with a score per token, such as :class:`mirage.neural.TokenCrossEncoder`; its
   scores are probabilities.
-- An :class:`~mirage.neural.Embedder`; its scores are cosine similarities.
+- An :class:`~mirage.neural.embedders.Embedder`; its scores are cosine similarities.
 """
 
 
@@ -213,8 +212,7 @@ class ExtractiveCompressor(_SentenceSelector):
     2310.04408).
 
     Args:
-        scorer: The model that scores sentences, such as an :class:`~mirage.neural.Embedder`; see
-            :data:`SentenceScorer`.
+        scorer: The model that scores sentences, such as an embedder; see :data:`SentenceScorer`.
         tokens: The most tokens to keep per query, in the sentences of all its passages together.
         sentences: The most sentences to keep per passage. If both limits are set, both apply.
         count: A function that returns the number of tokens of a text; by default an estimate.

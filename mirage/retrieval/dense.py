@@ -27,10 +27,10 @@ from mirage._base.stores import (
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, NeuralError, SettingError, during
 from mirage.executors import Executor
-from mirage.llm import Cache
+from mirage.llm.cache import Cache
 from mirage.models import Passage, Query
-from mirage.neural import Embedder, EndpointEmbedder, SentenceEmbedder
-from mirage.neural.embedders import embed
+from mirage.neural import EndpointEmbedder, SentenceEmbedder
+from mirage.neural.embedders import Embedder, embed
 from mirage.retrieval._exact import Nearest, Shard, nearest, products, unit
 from mirage.retrieval._graph import open_graph, write_graph
 from mirage.retrieval._shards import SHARD, deleting_damaged, fill_shards, shard_starts

@@ -32,20 +32,12 @@ from mirage.languages import Language
 from mirage.models import Judgment, Passage, Query, Response, Run, Verdict
 
 __all__ = [
-    "DATASETS",
-    "JUDGMENTS",
-    "OUTPUTS",
     "QUERIES",
-    "REFERENCE_MODEL",
-    "LeftOut",
-    "Outputs",
-    "Split",
     "find",
     "queries",
     "read_judgments",
     "read_outputs",
     "read_queries",
-    "split_files",
 ]
 
 QUERIES = "nthakur/mirage-bench"

@@ -16,7 +16,7 @@ from mirage.errors import DatasetError
 from mirage.languages import Language
 from mirage.models import EVALUATION_ONLY, Query, Response, Run
 
-__all__ = ["LabelledSentence", "Memerag", "load"]
+__all__ = ["load"]
 
 
 class LabelledSentence(NamedTuple):

@@ -21,7 +21,7 @@ from mirage.languages import Language
 from mirage.models import Judgment, Query, Response, Run, Verdict
 from mirage.sources.hub import REFERENCE_MODEL
 
-__all__ = ["FEATURES", "NoMiracl", "is_right", "load"]
+__all__ = ["FEATURES", "is_right", "load"]
 
 FEATURES = (
     "target_language",

@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.statistics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+    from mirage.statistics.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
     from mirage.statistics.bounds import upper_bounds
     from mirage.statistics.classification import calibration
     from mirage.statistics.paired import paired_means
     from mirage.statistics.permutation import holm
     from mirage.statistics.prediction_powered import powered_mean
-    from mirage.statistics.studies import Study, validate
+    from mirage.statistics.studies import validate
     from mirage.statistics.two_sample import mean_differences
-    from mirage.statistics.worlds import StudyDesign, StudySample
+    from mirage.statistics.worlds import StudyDesign
 
 __all__ = [
-    "Study",
     "StudyDesign",
-    "StudySample",
     "calibration",
-    "cohen_kappa",
     "fleiss_kappa",
     "gwet_ac1",
     "holm",
@@ -35,20 +32,15 @@ __all__ = [
 ]
 
 _NAMES = {
-    "mirage.statistics.agreement": (
-        "cohen_kappa",
-        "fleiss_kappa",
-        "gwet_ac1",
-        "krippendorff_alpha",
-    ),
+    "mirage.statistics.agreement": ("fleiss_kappa", "gwet_ac1", "krippendorff_alpha"),
     "mirage.statistics.bounds": ("upper_bounds",),
     "mirage.statistics.classification": ("calibration",),
     "mirage.statistics.paired": ("paired_means",),
     "mirage.statistics.permutation": ("holm",),
     "mirage.statistics.prediction_powered": ("powered_mean",),
-    "mirage.statistics.studies": ("Study", "validate"),
+    "mirage.statistics.studies": ("validate",),
     "mirage.statistics.two_sample": ("mean_differences",),
-    "mirage.statistics.worlds": ("StudySample", "StudyDesign"),
+    "mirage.statistics.worlds": ("StudyDesign",),
 }
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -32,34 +32,6 @@ from mirage.errors import JudgmentError
 from mirage.statistics.bootstrap import ratio
 
 
-def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
-    """Return Cohen's (1960) unweighted kappa of two judges' labels.
-
-    Args:
-        a: The first judge's label of each item, of any type.
-        b: The second judge's labels, in the same order.
-
-    Returns:
-        Kappa; NaN if both judges give every item the same label.
-
-    Raises:
-        JudgmentError: If the labels are not two columns of the same length, or if they are empty.
-
-    Example:
-        >>> cohen_kappa(["yes", "yes", "no", "no"], ["yes", "yes", "no", "yes"])
-        0.5
-    """
-    labels_a, labels_b = np.asarray(a), np.asarray(b)
-    if labels_a.ndim != 1 or labels_a.shape != labels_b.shape or not labels_a.size:
-        raise JudgmentError(
-            "kappa needs two non-empty columns of the same length, one label per item; got shapes "
-            f"{labels_a.shape} and {labels_b.shape}"
-        )
-    labels, codes = np.unique(np.concatenate([labels_a, labels_b]), return_inverse=True)
-    cells = codes[: len(labels_a)] * len(labels) + codes[len(labels_a) :]
-    return float(cohen_of(np.bincount(cells, minlength=len(labels) ** 2).astype(np.float64)))
-
-
 def fleiss_kappa(counts: ArrayLike) -> float:
     """Return Fleiss' (1971) kappa of any number of judges.
 

@@ -41,7 +41,7 @@ class Method(NamedTuple):
     """A method that a study can check.
 
     Attributes:
-        draw: Function that draws the values of a :class:`mirage.statistics.StudySample` at random,
+        draw: Function that draws random values, a :class:`~mirage.statistics.worlds.StudySample`,
             and returns them with the true values that the method estimates.
         estimate: Function that returns intervals, ``(truths, 2)``, or whether there is an alarm.
         kind: The kind of the estimates. ``joint intervals`` are right only if each of them contains
@@ -138,8 +138,9 @@ def validate(
       effect. The study compares it with the rate of the verdict ``worse``.
 
     Args:
-        method: Name of a method. Or a function that gets a :class:`mirage.statistics.StudySample`
-            and returns its interval, as a lower and an upper end.
+        method: Name of a method. Or a function that gets a sample
+            (:class:`~mirage.statistics.worlds.StudySample`) and returns the lower and the upper end
+            of an interval.
         design: Sizes and kind of the data.
         level: Confidence level of intervals. The significance level of alarms is ``1 - level``.
         simulations: Number of simulations.

@@ -39,8 +39,9 @@ FARTHEST = 3.0
 model of means.
 """
 
-RESPONSES = 20_000
-"""Largest number of responses, over all languages, to train trees on."""
+RESPONSES, RESPONSES_PER_LANGUAGE = 20_000, 4_000
+"""Largest number of responses to train trees on: over all languages, or in each language if that is
+more."""
 
 LEAST_SHARE = 0.001
 """Smallest share of verdicts that a response is predicted to win, and to lose."""
@@ -157,7 +158,7 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
         signs: 1 for a feature that must not lower the share as it rises, -1 for one that must not
             raise it, 0 for any other.
         seed: Random seed of the trees, and of the sample of responses if there are more than
-            :data:`RESPONSES`.
+            :data:`RESPONSES` or :data:`RESPONSES_PER_LANGUAGE`.
     """
     with needing("scikit-learn"):
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -168,7 +169,7 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
     for code, part in data.items():
         won, judged = _count_wins(part)
         rows = np.flatnonzero(judged)
-        if len(rows) > (most := RESPONSES // len(data)):
+        if len(rows) > (most := max(RESPONSES // len(data), RESPONSES_PER_LANGUAGE)):
             rows = np.sort(rng.choice(rows, most, replace=False))
         features.append((part.values - centres[code]).reshape(-1, len(signs))[rows])
         shares.append(won[rows] / judged[rows])

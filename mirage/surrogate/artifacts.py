@@ -29,7 +29,14 @@ from numpy.typing import NDArray
 from mirage._base.files import replace_file, write_text
 from mirage._base.inputs import limit_of, too_large
 from mirage.arena import Judgments
-from mirage.errors import ArtifactError, DatasetError, MissingPackageError, install_command
+from mirage.dataset import LEVELS
+from mirage.errors import (
+    ArtifactError,
+    DatasetError,
+    MissingPackageError,
+    UnknownNameError,
+    install_command,
+)
 from mirage.features import Facts
 from mirage.languages import LANGUAGES, Language
 from mirage.surrogate import _tree_arrays
@@ -76,6 +83,19 @@ class Artifact:
     data: Mapping[str, TrainingData]
     trees: TreeArrays | None = None
 
+    def of(self, code: str) -> Artifact:
+        """Return the part of this artifact in one language, with the trees of all languages.
+
+        Logits are rounded to multiples of 1/256, which halves the file and is below any error.
+        """
+        part = replace(self.data[code], y=np.round(self.data[code].y * 256) / 256)
+        candidate = replace(
+            self.candidate,
+            of_shared={code: self.candidate.of_shared[code]},
+            of_all={code: self.candidate.of_all[code]},
+        )
+        return replace(self, candidate=candidate, data={code: part})
+
     def without_verdicts(self) -> Artifact:
         """Return this artifact without its verdicts, which trees do not need to predict."""
         data = {code: replace(part, judgments=None) for code, part in self.data.items()}
@@ -100,7 +120,8 @@ def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:
     import joblib
 
     with replace_file(Path(path)) as file:
-        joblib.dump(_pack(artifact), file, compress=("zlib", 9))
+        # LZMA finds the responses that many systems share, which are far apart in the file.
+        joblib.dump(_pack(artifact), file, compress=("lzma", 9))
 
 
 def write_manifest(folder: Path) -> None:
@@ -191,9 +212,16 @@ def read_arrays(path: Path) -> Artifact:
     return _open(str(path), _read_bytes(path), _load_arrays)
 
 
-def read_pretrained(code: str) -> Artifact:
-    """Read the bundled artifact of a language."""
-    name = f"{Language.with_board(code).code}.joblib"
+def file_name(code: str, level: str) -> str:
+    """Return the name of the file of a bundled surrogate, such as ``sw-hard.joblib``."""
+    return f"{code}.joblib" if level == "quick" else f"{code}-{level}.joblib"
+
+
+def read_pretrained(code: str, level: str = "quick") -> Artifact:
+    """Read the bundled artifact of a language and a level of the bundled boards."""
+    if level not in LEVELS:
+        raise UnknownNameError("level of the bundled surrogates", level, LEVELS)
+    name = file_name(Language.with_board(code).code, level)
     content, fault = _check_shipped(name)
     if fault:
         raise ArtifactError(f"{fault}; install the package again with: {install_command()}")
@@ -214,7 +242,10 @@ def verify(folder: Path | None = None) -> dict[str, str]:
     together with the files.
     """
     if folder is None:
-        return {code: _check_shipped(f"{code}.joblib")[1] for code in LANGUAGES}
+        return {
+            name.removesuffix(".joblib"): _check_shipped(name)[1]
+            for name in (file_name(code, level) for level in LEVELS for code in LANGUAGES)
+        }
     files = sorted(folder.glob("*.joblib"))
     if not files:
         raise ArtifactError(f"{folder}: the folder contains no surrogate (NAME.joblib)")
@@ -229,8 +260,13 @@ def verify(folder: Path | None = None) -> dict[str, str]:
     }
 
 
+def shipped_digest(code: str) -> str:
+    """Return the SHA-256 of the bundled surrogate of a language."""
+    return _shipped_digests()[f"{Language.with_board(code).code}.joblib"]
+
+
 def _check_shipped(name: str) -> tuple[bytes, str]:
-    """Return the bytes of a bundled artifact, and its problem; an empty text if it is valid."""
+    """Return the bytes of a bundled artifact, and the problem with it, empty if there is none."""
     source = PRETRAINED / name
     if not source.is_file():
         return b"", f"the surrogate {name} is missing"

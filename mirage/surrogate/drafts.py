@@ -32,21 +32,32 @@ class Texts:
         terse: A true answer in few words, or an abstention if no passage answers the query.
         false: A fluent false answer that is worded differently from the reference, or a confident
             invention if no passage answers the query.
+        other_false: A false answer that differs from ``false`` in the fact that it gets wrong, for
+            answerable queries of the hard level; otherwise empty.
     """
 
     true: tuple[str, str]
     terse: str
     false: str
+    other_false: str = ""
+
+
+_RESPONSES = {"quick": "responses", "hard": "hard_responses"}
 
 
 @cache
-def bundled_texts(code: str) -> Mapping[str, Texts]:
+def bundled_texts(code: str, level: str = "quick") -> Mapping[str, Texts]:
     """Return the handwritten texts for the bundled queries of a language, by query id."""
     name = f"{Language.with_board(code).code}.jsonl"
-    source = resources.files("mirage") / "data" / "responses" / name
+    source = resources.files("mirage") / "data" / _RESPONSES[level] / name
     rows = map(json.loads, source.read_text(encoding="utf-8").splitlines())
     return MappingProxyType(
-        {row["query_id"]: Texts(tuple(row["true"]), row["terse"], row["false"]) for row in rows}
+        {
+            row["query_id"]: Texts(
+                tuple(row["true"]), row["terse"], row["false"], row.get("other_false", "")
+            )
+            for row in rows
+        }
     )
 
 
@@ -177,11 +188,13 @@ class Scene:
     """Inputs of a simulated response: the query, a manner of writing, and all corpora.
 
     The corpora, by language code, supply texts for faults such as an answer in another language.
+    They are bundled corpora of the level :attr:`level`.
     """
 
     query: Query
     corpora: Mapping[str, MirageDataset]
     manner: str = "reference"
+    level: str = "quick"
 
     @property
     def corpus(self) -> MirageDataset:
@@ -191,7 +204,7 @@ class Scene:
     @property
     def texts(self) -> Texts:
         """The handwritten texts for the query."""
-        return bundled_texts(self.query.language)[self.query.id]
+        return bundled_texts(self.query.language, self.level)[self.query.id]
 
     @property
     def phrases(self) -> Phrases:

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mirage.surrogate.levels import SIMULATED
 from mirage.surrogate.ranker import SurrogateRanker
-from mirage.surrogate.simulation import SYSTEMS, system_name
+from mirage.surrogate.reading_faults import READING_FAULTS
+from mirage.surrogate.simulation import system_name
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
 CITATION_FAULTS = ("over-cited", "uncited", "wrongly-cited")
@@ -16,6 +18,7 @@ CITATION_FAULTS = ("over-cited", "uncited", "wrongly-cited")
 FALSEHOODS = (
     *("lying", "wrong-entity", "answered-anyway", "denying", "mention-lie"),
     *("guessing", "abstain-then-lie", "other-question", "swapped"),
+    *READING_FAULTS,
 )
 """Faults that make a response assert something false."""
 
@@ -56,7 +59,8 @@ def fault_costs(
     part, logits = ranker.data[language], ranker.fitted_logits(language)
     rows = {model: row for row, model in enumerate(part.models)}
     total: dict[str, list[tuple[float, int]]] = {}
-    for system in SYSTEMS:
+    systems = {s.name: s for level in SIMULATED.values() for s in level.systems}
+    for system in systems.values():
         single_fault_names = [system_name(kind, system.manner) for kind in system.faults]
         if single_fault_names != [system.name] or not {system.name, system.manner} <= rows.keys():
             continue  # a mixture, or a system that the surrogate was not trained on

@@ -80,8 +80,11 @@ def _answer_off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Return an abstention: a general one, or one that was written for another query."""
-    if rng.random() < 0.5:
+    """Return an abstention: a general one, or one that was written for another query.
+
+    Abstentions of the hard level name facts of their own dossier, so they fit no other query.
+    """
+    if scene.level == "hard" or rng.random() < 0.5:
         templates = scene.phrases.faults["abstain_then_lie"]
         text = abstention_of(templates[int(rng.integers(len(templates)))], scene)
     else:
@@ -304,15 +307,20 @@ class Fault(NamedTuple):
         answerable: Whether only queries with an answer (``True``) or without one (``False``) can
             have the fault; ``None`` for all queries.
         reason: Whether the reasoning of the draft is kept.
+        kinds: Kinds of question, the ``kind`` in their metadata, that can have the fault; empty for
+            all kinds.
     """
 
     change: Change
     answerable: bool | None = None
     reason: bool = True
+    kinds: frozenset[str] = frozenset()
 
     def done_to(self, draft: Draft, scene: Scene, rng: Random) -> Draft | None:
         """Return the draft with this fault, or ``None`` if the draft cannot have it."""
         if self.answerable not in (None, bool(scene.query.answerable)):
+            return None
+        if self.kinds and scene.query.metadata.get("kind") not in self.kinds:
             return None
         changed = self.change(draft, scene, rng)
         if changed is None:

@@ -467,7 +467,7 @@ def _stack(
 
 
 def _centred_logits(data: Data, folds: Sequence[set[str]]) -> Residuals:
-    """Return each model's logit minus the mean logit of the models that are not in its fold."""
+    """Return the logit of each model minus the mean logit of the models outside its fold."""
     actual = {code: np.empty(len(part.models)) for code, part in data.items()}
     for fold in folds:
         for code, part in data.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,18 +10,20 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.arena import BradleyTerry, Judgments, Tournaments
-from mirage.dataset import MirageDataset
+from mirage.dataset import LEVELS, MirageDataset, clusters_of
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.models import Response, Run
-from mirage.surrogate.artifacts import write_joblib, write_manifest
+from mirage.surrogate.artifacts import file_name, write_joblib, write_manifest
 from mirage.surrogate.estimators import VERDICT_TREES, VERDICTS, one_thread
 from mirage.surrogate.fault_costs import fault_costs, order_violations
+from mirage.surrogate.levels import SIMULATED
 from mirage.surrogate.ranker import SurrogateRanker
-from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
+from mirage.surrogate.simulation import System, judge, simulate
+from mirage.surrogate.training import TrainingData, training_data
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
-TOURNAMENTS = 200
+TOURNAMENTS, HARD_TOURNAMENTS = 200, 200
 
 
 class Arena(NamedTuple):
@@ -42,9 +44,10 @@ def simulated_arena(
     code: str,
     suite: FeatureSuite | None = None,
     *,
-    systems: Sequence[System] = SYSTEMS,
+    systems: Sequence[System] | None = None,
     scored_on: MirageDataset | None = None,
     utilities: Utilities = UTILITIES,
+    level: str = "quick",
     number: int = TOURNAMENTS,
     seed: int = 0,
 ) -> Arena:
@@ -52,34 +55,55 @@ def simulated_arena(
 
     The logits of the systems are fitted in tournaments, that is, bootstrap samples of the queries.
     Each sample has as many queries as the corpus; larger samples would overstate the evidence.
+    Samples of the hard level draw whole dossiers, because the questions on a dossier share passages
+    and a system that misreads one of them may fail on several questions.
+
+    By default the systems are those of the level in this language.
     """
-    corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
+    corpora = _corpora(level)
     corpus = corpora[code]
-    runs, system_utilities = simulate(corpora, code, systems, utilities=utilities, seed=seed)
+    runs, system_utilities = simulate(
+        corpora,
+        code,
+        SIMULATED[level].systems_in(code) if systems is None else systems,
+        utilities=utilities,
+        level=level,
+        seed=seed,
+    )
     judgments = judge(system_utilities, [run.model for run in runs], corpus.query_ids, seed=seed)
     tournaments = BradleyTerry().bootstrap(
-        judgments, tournaments=number, queries=len(corpus), seed=seed
+        judgments,
+        tournaments=number,
+        queries=len(corpus),
+        clusters=clusters_of(corpus),
+        seed=seed,
     )
     scored_corpus = scored_on or corpus
     tables = list(_score_runs(suite or FeatureSuite.default(code), scored_corpus, runs))
     return Arena(tables, tournaments, judgments)
 
 
-def simulated_judgments(code: str, *, seed: int = 0) -> Judgments:
+def simulated_judgments(code: str, *, level: str = "quick", seed: int = 0) -> Judgments:
     """Return the verdicts of :func:`simulated_arena` on every pair of systems and every query."""
-    corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
-    runs, system_utilities = simulate(corpora, code, SYSTEMS, seed=seed)
+    corpora, systems = _corpora(level), SIMULATED[level].systems_in(code)
+    runs, system_utilities = simulate(corpora, code, systems, level=level, seed=seed)
     return judge(system_utilities, [run.model for run in runs], corpora[code].query_ids, seed=seed)
 
 
-def simulated_runs(code: str, names: Collection[str], *, seed: int = 0) -> dict[str, Run]:
+def simulated_runs(
+    code: str, names: Collection[str], *, level: str = "quick", seed: int = 0
+) -> dict[str, Run]:
     """Return the responses of some simulated systems by name.
 
     They are the same responses as in the training of the bundled surrogates.
     """
-    corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
-    systems = [system for system in SYSTEMS if system.name in names]
-    return {run.model: run for run in simulate(corpora, code, systems, seed=seed)[0]}
+    systems = [system for system in SIMULATED[level].systems if system.name in names]
+    runs, _ = simulate(_corpora(level), code, systems, level=level, seed=seed)
+    return {run.model: run for run in runs}
+
+
+def _corpora(level: str) -> dict[str, MirageDataset]:
+    return {code: MirageDataset.bundled(code, level=level) for code in LANGUAGES}
 
 
 def _score_runs(
@@ -105,25 +129,52 @@ def train_on_arena(
     code: str,
     *,
     utilities: Utilities = UTILITIES,
+    level: str = "quick",
     estimator: str = VERDICT_TREES,
     tournaments: int = TOURNAMENTS,
     seed: int = 0,
 ) -> SurrogateRanker:
     """Train a surrogate on the simulated arena of a language; this takes some minutes."""
-    arena = simulated_arena(code, utilities=utilities, number=tournaments, seed=seed)
+    arena = simulated_arena(code, utilities=utilities, level=level, number=tournaments, seed=seed)
     learns_from_verdicts = estimator in (VERDICTS, VERDICT_TREES)
     judgments = arena.judgments if learns_from_verdicts else None
     ranker = SurrogateRanker(estimator, seed=seed)
-    return ranker.fit(arena.tables, arena.tournaments, judgments=judgments, groups=GROUPS)
+    groups = SIMULATED[level].groups
+    return ranker.fit(arena.tables, arena.tournaments, judgments=judgments, groups=groups)
+
+
+def hard_data(code: str) -> dict[str, TrainingData]:
+    """Return the training data of the hard level in one language."""
+    with one_thread():
+        arena = simulated_arena(code, level="hard", number=HARD_TOURNAMENTS)
+    groups = SIMULATED["hard"].groups
+    return training_data(arena.tables, arena.tournaments, groups, arena.judgments)
+
+
+def train_hard(data: Mapping[str, TrainingData], *, seed: int = 0) -> SurrogateRanker:
+    """Train the surrogate of the hard level on several languages together.
+
+    Args:
+        data: Results of :func:`hard_data` by language.
+        seed: Random seed.
+    """
+    with one_thread():
+        return SurrogateRanker(VERDICT_TREES, seed=seed).fit_data(data)
 
 
 def write_pretrained(
-    folder: Path, languages: Iterable[str] = tuple(LANGUAGES), *, n_jobs: int = 1
+    folder: Path,
+    languages: Iterable[str] = tuple(LANGUAGES),
+    *,
+    levels: Collection[str] = tuple(LEVELS),
+    n_jobs: int = 1,
 ) -> list[str]:
     """Train the surrogates of languages and write them, with a manifest, into a folder.
 
     With the same versions of the libraries on the same platform, the files are identical byte for
-    byte. They do not include the verdicts, which would make them three times as large.
+    byte. They do not include the verdicts, which would make them three times as large. A surrogate
+    of the quick level learns from its own language. Those of the hard level share trees that learn
+    from all of these languages, since their questions are parallel.
 
     Returns:
         Messages about faults whose costs are in the wrong order; see
@@ -132,9 +183,17 @@ def write_pretrained(
     from joblib import Parallel, delayed
 
     folder.mkdir(parents=True, exist_ok=True)
-    violations = Parallel(n_jobs=n_jobs)(
-        delayed(_write_language)(folder, code) for code in languages
-    )
+    languages = tuple(languages)
+    violations: list[list[str]] = []
+    if "quick" in levels:
+        violations += Parallel(n_jobs=n_jobs)(
+            delayed(_write_language)(folder, code) for code in languages
+        )
+    if "hard" in levels:
+        parts = Parallel(n_jobs=n_jobs)(delayed(hard_data)(code) for code in languages)
+        violations.append(
+            _write_hard(folder, {code: part[code] for part in parts for code in part})
+        )
     write_manifest(folder)
     return [violation for messages in violations for violation in messages]
 
@@ -144,3 +203,15 @@ def _write_language(folder: Path, code: str) -> list[str]:
         ranker = train_on_arena(code)
         write_joblib(folder / f"{code}.joblib", ranker.artifact.without_verdicts())
     return [f"{code}: {text}" for text in order_violations(fault_costs(ranker, code))]
+
+
+def _write_hard(folder: Path, data: Mapping[str, TrainingData]) -> list[str]:
+    ranker = train_hard(data)
+    artifact = ranker.artifact.without_verdicts()
+    for code in data:
+        write_joblib(folder / file_name(code, "hard"), artifact.of(code))
+    return [
+        f"{code}, level hard: {text}"
+        for code in data
+        for text in order_violations(fault_costs(ranker, code))
+    ]

@@ -561,13 +561,14 @@ class SurrogateRanker(NearNames):
         return cls.restored(artifacts.read(path, trust=trust))
 
     @classmethod
-    def pretrained(cls, language: str) -> Self:
+    def pretrained(cls, language: str, *, level: str = "quick") -> Self:
         """Return the bundled surrogate of a language, trained on the simulated arena.
 
         Args:
             language: Language code.
+            level: Level of the bundled queries, see :meth:`mirage.MirageDataset.bundled`.
         """
-        return cls.restored(artifacts.read_pretrained(language))
+        return cls.restored(artifacts.read_pretrained(language, level))
 
     @property
     def artifact(self) -> artifacts.Artifact:

@@ -20,6 +20,7 @@ from mirage.languages import Language
 from mirage.models import Response, Run
 from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
 from mirage.surrogate.faults import ARENA_FAULTS, FAULTS
+from mirage.surrogate.reading_faults import HARD_FAULTS
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
 
@@ -134,9 +135,12 @@ def simulate(
     systems: Sequence[System],
     *,
     utilities: Utilities = UTILITIES,
+    level: str = "quick",
     seed: int,
 ) -> tuple[list[Run], NDArray[np.float64]]:
     """Write the responses of each system to the corpus of a language, and compute their utilities.
+
+    ``level`` is the level of the bundled corpora.
 
     Returns:
         One run per system, and the utility of each response to the simulated judge, ``(systems,
@@ -153,8 +157,8 @@ def simulate(
         }
         responses = []
         for j, query in enumerate(corpus):
-            kinds = [kind for kind in ARENA_FAULTS if j in affected.get(kind, ())]
-            draft = _apply_faults(Scene(query, corpora, system.manner), kinds, rng)
+            kinds = [kind for kind in HARD_FAULTS if j in affected.get(kind, ())]
+            draft = _apply_faults(Scene(query, corpora, system.manner, level), kinds, rng)
             responses.append(Response(query_id=query.id, text=draft.written(language)))
             response_utilities[i, j] = utilities.of(draft.faults, complete=draft.complete)
         runs.append(Run(model=system.name, language=code, responses=tuple(responses)))
@@ -165,7 +169,7 @@ def _apply_faults(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) 
     """Write a faultless draft, and apply the faults to it; impossible faults are skipped."""
     draft = faultless(scene)
     for kind in kinds:
-        changed = ARENA_FAULTS[kind].done_to(draft, scene, rng)
+        changed = HARD_FAULTS[kind].done_to(draft, scene, rng)
         if changed is not None:
             draft = changed.having(kind)
     return draft

@@ -40,11 +40,11 @@ class TrainingData:
         groups: Group of each model, such as a kind of fault; models of one group are held out
             together. Empty if every model is its own group.
         clusters: Cluster of each query if tournaments draw whole clusters, as in
-            :class:`mirage.Tournaments`; empty if every query is its own cluster.
+            :class:`mirage.arena.Tournaments`; empty if every query is its own cluster.
         judgments: Verdicts behind the tournaments, with the same models and queries in the same
             order; ``None`` if they are not available.
         unbound: Models whose logits the tournaments do not determine
-            (:attr:`mirage.Tournaments.unbound`).
+            (:attr:`mirage.arena.Tournaments.unbound`).
     """
 
     language: str

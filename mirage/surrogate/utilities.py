@@ -89,6 +89,15 @@ LEFT: Mapping[str, Quality] = MappingProxyType(
         "guessing": _FALSE,
         "abstain-then-lie": _FALSE,
         "swapped": _FALSE,
+        # A falsehood of a careless reader. Quotations that do not answer are at least supported.
+        "first-passage": Quality(0.0, 0.5, complete=0.3),
+        "one-hop": Quality(0.0, 0.5, complete=0.3),
+        "hasty": _FALSE,
+        "update-ignoring": _FALSE,
+        "exception-ignoring": _FALSE,
+        "one-sided": _FALSE,
+        "namesake-mistaking": _FALSE,
+        "miscalculating": Quality(0.0, 0.5, complete=0.5),
         # Additional cost of a fault if it also removes the answer.
         "wrong-number in the answer": Quality(correct=0.1),
         "cut-off before the answer": Quality(correct=0.3),

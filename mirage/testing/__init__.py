@@ -13,7 +13,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.testing._shortfalls import FellShortError
-    from mirage.testing.baseline import Baseline, read_baseline, save_baseline
+    from mirage.testing.baseline import read_baseline, save_baseline
     from mirage.testing.feature_bounds import assert_feature
     from mirage.testing.mutation import mutation_score
     from mirage.testing.planning import plan
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mirage.testing.suites import write_tests
 
 __all__ = [
-    "Baseline",
     "FellShortError",
     "assert_feature",
     "assert_no_regression",
@@ -40,7 +39,7 @@ __all__ = [
 
 _NAMES = {
     "mirage.testing._shortfalls": ("FellShortError",),
-    "mirage.testing.baseline": ("Baseline", "read_baseline", "save_baseline"),
+    "mirage.testing.baseline": ("read_baseline", "save_baseline"),
     "mirage.testing.feature_bounds": ("assert_feature",),
     "mirage.testing.mutation": ("mutation_score",),
     "mirage.testing.planning": ("plan",),

@@ -41,23 +41,24 @@ name, sets the language.
 """
 
 
-def leaderboard(language: str | None = None) -> Leaderboard:
-    """Return the bundled leaderboard of a language, which each process loads once.
+def leaderboard(language: str | None = None, *, level: str = "quick") -> Leaderboard:
+    """Return a bundled leaderboard of a language, which each process loads once.
 
     Args:
         language: Language code; by default that of the running test's marker ``mirage_language``,
             or of the ini option with this name.
+        level: ``"quick"`` or ``"hard"``.
 
     Raises:
         DatasetError: No language is given, and neither the marker nor the ini option is set.
         UnknownNameError: There is no such language.
     """
-    return _bundled(Language.of(language or _default()).code)
+    return _bundled(Language.of(language or _default()).code, level)
 
 
 @cache
-def _bundled(code: str) -> Leaderboard:
-    return Leaderboard.bundled(code)
+def _bundled(code: str, level: str) -> Leaderboard:
+    return Leaderboard.bundled(code, level=level)
 
 
 def dataset_of(on: Place, model: object) -> MirageDataset:

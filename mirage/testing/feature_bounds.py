@@ -23,9 +23,9 @@ from mirage.statistics.bootstrap import Interval
 from mirage.statistics.bounds import mean_bounds
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.testing._current_test import record
+from mirage.testing._feature_cache import cached_feature
 from mirage.testing._inconclusive import OnInconclusive, inconclusive_action, settle_inconclusive
 from mirage.testing._inputs import Place, dataset_of, run_of
-from mirage.testing._remembered import cached_feature
 from mirage.testing._shortfalls import (
     FellShortError,
     Finding,

@@ -30,7 +30,7 @@ from mirage.statistics.clusters import cluster_codes
 from mirage.surrogate.drafts import Draft, Scene, bundled_texts
 from mirage.surrogate.faults import FAULTS, Fault
 from mirage.testing._current_test import without_traces
-from mirage.testing._remembered import cached_feature, caching_features
+from mirage.testing._feature_cache import cached_feature, caching_features
 from mirage.testing.feature_bounds import (
     ALPHA,
     BoundVerdict,
@@ -459,7 +459,7 @@ class _WatchedValues(NamedTuple):
 class _Effects:
     """The features of the original responses, for comparison with the features of mutants.
 
-    Use it in a :func:`mirage.testing._remembered.caching_features` block: mutants share most
+    Use it in a :func:`mirage.testing._feature_cache.caching_features` block: mutants share most
     responses, and each feature is then computed only once per response.
     """
 

@@ -11,7 +11,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError
 from mirage.generation.prompts import PromptMaker, RagPrompt, prompt_for
 from mirage.generation.responses import respond
-from mirage.llm import Message
+from mirage.llm.client import Message
 from mirage.models import EVALUATION_ONLY, Passage, Query, Record, Response, Run
 from mirage.testsets.evaluation_sets import reason_counts
 from mirage.text import parse

@@ -23,6 +23,16 @@ CUES = (
 """Kinds of cue, named like the fields of a lexicon."""
 
 _COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
+_WIDER = {
+    "negation": ("truth",),
+    "falsity": ("truth",),
+    "exclusion": ("truth",),
+    "truth": ("falsity",),
+}
+"""Kinds of cue that do not count inside a longer cue of another kind.
+
+"No myth" and "cannot be denied" affirm a statement, and "not true" denies it.
+"""
 _ACCENTED = frozenset({"de", "es", "fi", "fr", "yo"})
 """Languages in which an accent can change a word: French "né" (born) and "ne" (not)."""
 
@@ -56,15 +66,24 @@ def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
             # "Second only to" and "not as long as" also match comparison words, but there the
             # lesser comes first.
             inferiority_spans = spans[_INFERIORITY] if kind == _COMPARISON else []
+            wider_spans = [
+                span for other in _WIDER.get(CUES[kind], ()) for span in spans[CUES.index(other)]
+            ]
             for span in matches:
                 if (
                     not any(start < span[1] and span[0] < end for start, end in inferiority_spans)
+                    and not any(_is_wider(other, span) for other in wider_spans)
                     and not any(
                         start <= span[0] and span[1] <= end for start, end in cue_free_spans
                     )
                     and _has_right_accents(folded, text, code, kind, span)
                 ):
                     yield Cue(*span, kind)
+
+
+def _is_wider(span: Span, other: Span) -> bool:
+    """Return whether a span contains another one and is longer."""
+    return span != other and span[0] <= other[0] and other[1] <= span[1]
 
 
 def _spans(pattern: re.Pattern[str], folded: str) -> list[Span]:
@@ -140,9 +159,9 @@ def _alternation(phrases: Sequence[Tokens]) -> str:
 
 
 def _ordered_alternation(phrases: Sequence[Tokens]) -> str:
-    """Return a regular expression that tries the phrases in their order, also an empty one.
+    """Return a regular expression that tries the phrases in their order; one of them may be empty.
 
-    Phrases with a common first part are tried when the first of them is due.
+    Phrases that begin with the same words are grouped at the position of the first of them.
     """
     by_first: dict[str, list[Tokens]] = {}
     for phrase in phrases:

@@ -154,7 +154,7 @@ def _gram_table(words: tuple[str, ...], length: int) -> _Grams:
         is_inside &= ~padded[2:] | is_space
     values = packed_grams(text + " " * (length - 1), length)[is_inside]
     numbers = numbers[is_inside]
-    order = np.lexsort((numbers, values))
+    order = np.argsort(values, kind="stable")  # the numbers ascend already
     values, numbers = values[order], numbers[order]
     is_first = np.ones(len(values), dtype=bool)
     is_first[1:] = (values[1:] != values[:-1]) | (numbers[1:] != numbers[:-1])

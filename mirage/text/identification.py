@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from string import ascii_lowercase
 from typing import NamedTuple
 
+from mirage._base.memo import Memo
 from mirage.languages import ALL_LANGUAGES, LANGUAGES
 from mirage.text._trigrams import trigram_logs
 from mirage.text.lexicon import lexicon
@@ -171,10 +172,10 @@ _FEW_LETTERS = 12  # letters of other words below which capitalised words count 
 
 @cache
 def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return two log prior probabilities of each language of a script.
+    """Return two mappings from each language of a script to its log prior probability.
 
-    In the first mapping, the language ``code`` is expected and therefore the most probable. In the
-    second one, no language is expected.
+    In the first mapping, the language ``code`` is expected, so it is the most probable one. In the
+    second mapping, no language is expected.
     """
     writers, neighbours = _candidates(script, code)
     uniform = dict.fromkeys(writers, 0.0) | dict.fromkeys(neighbours, _PRIOR_NEIGHBOUR)
@@ -237,14 +238,14 @@ def _alphabet_evidence(
     """
     writers, neighbours = _candidates(script, code)
     extra = _extra_language(code)
-    sample = _sample(context, script, code)
+    sample, evidence_table = _sample(context, script, code), _evidence_table(script, extra)
     logs: defaultdict[str, float] = defaultdict(float)
     spelled, capitals, hits = [], [], 0
     for position, word in enumerate(words):
         lower = word.casefold()
         if script == "Latin" and _is_name(words, position, sample):
             continue
-        entry = _evidence_of_word(script, lower, extra)
+        entry = evidence_table[lower]
         for language, weight in entry.items():
             logs[language] += weight
         if lower in sample.words:
@@ -372,6 +373,11 @@ def _evidence_of_word(script: str, word: str, extra: str = "") -> Mapping[str, f
     return evidence.get(_without_accents(word), {}) if not word.isascii() else {}
 
 
+@cache
+def _evidence_table(script: str, extra: str) -> Memo[str, Mapping[str, float]]:
+    return Memo(lambda word: _evidence_of_word(script, word, extra))
+
+
 def _without_accents(word: str) -> str:
     return _MARKS.sub("", unicodedata.normalize("NFD", word))
 
@@ -423,8 +429,9 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
 def _language_of(words: Iterable[str], script: str, extra: str) -> str:
     """Return the language for which words give the most evidence; empty if there is none."""
     logs: defaultdict[str, float] = defaultdict(float)
+    table = _evidence_table(script, extra)
     for word in sorted(words):
-        for language, weight in _evidence_of_word(script, word, extra).items():
+        for language, weight in table[word].items():
             logs[language] += weight
     return max(logs, key=logs.__getitem__) if logs else ""
 

@@ -313,6 +313,8 @@ def _iter_thai_quantities(text: str, entry: Language, loose: bool) -> Iterator[Q
 
 def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
     conjunctions, table = _conjunctions(entry), _word_table(entry)
+    if not any(map(table.__getitem__, map(str.casefold, WORD.findall(text)))):
+        return
     run: list[Sequence[float]] = []
     start = end = 0
     joined = True

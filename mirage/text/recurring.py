@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-__all__ = ["is_recurring", "recurring_sentences"]
+__all__ = ["RecurringSurvey", "is_recurring", "recurring_sentences"]
 
 FEWEST_ANSWERS = 10
 """Number of answers below which no sentence is called recurring."""
@@ -16,6 +16,8 @@ SHARE = 0.5
 
 FEWEST_CHARACTERS = 8
 """Smallest number of letters and digits of a recurring sentence; "Yes." recurs by chance."""
+
+_BLOCK = 1000  # answers that are counted together
 
 _END = re.compile(r"[.!?:…。！？：।॥؟۔\n]+")
 _WORD = re.compile(r"\w+")
@@ -32,14 +34,70 @@ def recurring_sentences(answers: Iterable[str]) -> frozenset[str]:
         >>> sorted(recurring_sentences(answers))
         ['powered by acme search']
     """
-    counts: Counter[str] = Counter()
-    number = 0
-    for answer in answers:
-        number += 1
-        counts.update(set(_pieces(answer)))
-    if number < FEWEST_ANSWERS:
-        return frozenset()
-    return frozenset(piece for piece, count in counts.items() if count >= SHARE * number)
+    answers = list(answers)
+    survey = RecurringSurvey()
+    survey.add(answers)
+    if survey.needs_recount:
+        survey.recount(answers)
+    return survey.recurring()
+
+
+class RecurringSurvey:
+    """The :func:`recurring_sentences` of answers that are read block by block.
+
+    A sentence that at least half of all answers contain is in at least half of the answers of some
+    block. So only such sentences are counted, and memory does not grow with the number of answers.
+    """
+
+    def __init__(self) -> None:
+        self._answers = 0
+        # The answers of the current block, and in how many of them each sentence is.
+        self._block, self._block_size = Counter[str](), 0
+        # In how many answers each candidate is; those of a later block need a second count.
+        self._counts: dict[str, int] = {}
+        self._late: set[str] = set()
+        self._recounts: dict[str, int] = {}
+
+    def add(self, answers: Iterable[str]) -> None:
+        """Count the sentences of some answers."""
+        for answer in answers:
+            self._block.update(set(_pieces(answer)))
+            self._block_size += 1
+            if self._block_size == _BLOCK:
+                self._end_block()
+
+    def _end_block(self) -> None:
+        for piece in self._counts:
+            self._counts[piece] += self._block[piece]
+        for piece, count in self._block.items():
+            if count >= SHARE * self._block_size and piece not in self._counts:
+                self._counts[piece] = count
+                if self._answers:
+                    self._late.add(piece)
+        self._answers += self._block_size
+        self._block, self._block_size = Counter(), 0
+
+    @property
+    def needs_recount(self) -> bool:
+        """Whether all answers must be given to :meth:`recount` before :meth:`recurring`."""
+        if self._block_size:
+            self._end_block()
+        return bool(self._late)
+
+    def recount(self, answers: Iterable[str]) -> None:
+        """Count the candidates of later blocks in some of the answers."""
+        for answer in answers:
+            for piece in self._late.intersection(_pieces(answer)):
+                self._recounts[piece] = self._recounts.get(piece, 0) + 1
+
+    def recurring(self) -> frozenset[str]:
+        """Return the sentences that at least half of the answers contain."""
+        if self._block_size:
+            self._end_block()
+        if self._answers < FEWEST_ANSWERS:
+            return frozenset()
+        counts = self._counts | dict.fromkeys(self._late, 0) | self._recounts
+        return frozenset(piece for piece, count in counts.items() if count >= SHARE * self._answers)
 
 
 def is_recurring(text: str, recurring: frozenset[str]) -> bool:

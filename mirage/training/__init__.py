@@ -14,13 +14,12 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.training.examples import evaluation_overlap, training_examples
-    from mirage.training.recipes import BERGEN_TUNING, MIRAGE_BENCH_TUNING, TuningRecipe
+    from mirage.training.recipes import BERGEN_TUNING, MIRAGE_BENCH_TUNING
     from mirage.training.tuning import finetune, prompt_of
 
 __all__ = [
     "BERGEN_TUNING",
     "MIRAGE_BENCH_TUNING",
-    "TuningRecipe",
     "evaluation_overlap",
     "finetune",
     "prompt_of",
@@ -29,7 +28,7 @@ __all__ = [
 
 _NAMES = {
     "mirage.training.examples": ("evaluation_overlap", "training_examples"),
-    "mirage.training.recipes": ("BERGEN_TUNING", "MIRAGE_BENCH_TUNING", "TuningRecipe"),
+    "mirage.training.recipes": ("BERGEN_TUNING", "MIRAGE_BENCH_TUNING"),
     "mirage.training.tuning": ("finetune", "prompt_of"),
 }
 

@@ -274,7 +274,7 @@ def _fingerprint(records: Iterable[Any]) -> str:
 
 
 def _provenance(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
-    """Return facts about the training that the manifest records in addition to its settings."""
+    """Return information on the training that the manifest stores besides the settings."""
     versions = {name: metadata.version(name) for name in ("mirage-rag", *PACKAGES)}
     return {
         "evaluation": [

@@ -13,7 +13,8 @@ from judging import first_in_alphabet, judge_by, make_dataset, make_run, respons
 
 import mirage
 from mirage.arena import PairwiseJudge
-from mirage.llm import LLM, Cache
+from mirage.llm import LLM
+from mirage.llm.cache import Cache
 from mirage.models import Vote
 
 CONCURRENCY = 16

@@ -1,4 +1,4 @@
-"""The command line as tests use it: in this process, or as a process of its own."""
+"""Functions that run commands in this process, or in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAM = [sys.executable, "-c", "from mirage.cli import app; app(prog_name='mir
 
 
 def mirage(*arguments: object, stdin: str | bytes | None = None, **options: Any) -> Any:
-    """Run a command here; the result has ``exit_code``, ``stdout`` and ``stderr``."""
+    """Run a command in this process; the result has ``exit_code``, ``stdout`` and ``stderr``."""
     result = CliRunner().invoke(app, list(map(str, arguments)), input=stdin, **options)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -41,7 +41,7 @@ def process(*arguments: object, **options: Any) -> subprocess.Popen[str]:
 
 
 def refusal(*arguments: object, stdin: str | bytes | None = None) -> str:
-    """The one message of a command that gets bad input, and prints nothing else."""
+    """Return the error message of a command with invalid input, which prints nothing else."""
     result = mirage(*arguments, stdin=stdin)
     assert (result.exit_code, result.stdout) == (2, "")
     message = str(result.stderr).strip()
@@ -52,19 +52,19 @@ def refusal(*arguments: object, stdin: str | bytes | None = None) -> str:
 
 
 def best(query: Query) -> str:
-    """The reference: what the best system would answer."""
+    """Return the reference, the best possible answer."""
     return query.reference or ""
 
 
 def first_passage(query: Query) -> str:
-    """A bad answer: the first passage, whatever it says."""
+    """Return a bad answer: the first passage, whatever it contains."""
     return f"##Reason: -\n##Answer: {query.passages[0].text} [{query.passages[0].id}]"
 
 
 def responses(
     path: Path, answer: Callable[[Query], str] = best, dataset: MirageDataset | None = None
 ) -> Path:
-    """A file of responses to the bundled queries."""
+    """Write a file of responses to the bundled queries."""
     return json_lines(
         path,
         [
@@ -75,13 +75,13 @@ def responses(
 
 
 def json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """A file with a line of JSON a row."""
+    """Write a JSON Lines file with these rows."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Every command with its words, such as ``surrogate train``."""
+    """Yield every command with its words, such as ``surrogate train``."""
 
     def below(group: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         for name, command in group.commands.items():

@@ -1,4 +1,4 @@
-"""Files of responses that commands are given."""
+"""Files of responses for the tests of commands."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from command_line import first_passage, responses
 
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
-    """The best responses that there are."""
+    """Write the best possible responses."""
     return responses(tmp_path / "good.jsonl")
 
 
 @pytest.fixture
 def bad(tmp_path: Path) -> Path:
-    """Responses that repeat the first passage."""
+    """Write responses that repeat the first passage."""
     return responses(tmp_path / "bad.jsonl", first_passage)

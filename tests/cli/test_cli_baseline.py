@@ -9,7 +9,7 @@ import pytest
 from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal, responses
 
 from mirage.models import Query
-from mirage.testing import read_baseline
+from mirage.testing.baseline import read_baseline
 
 
 def test_a_baseline_is_saved_for_the_plugin(good: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ GIVEN = ("--feature", f"support_lexical={SUPPORTED_AT}")
 
 
 def rows(*, vague: bool = False) -> list[dict[str, Any]]:
-    """Of each query a sentence that its passages hold, one that they do not; half of one."""
+    """Return for each query a supported, an unsupported and a half supported sentence."""
     made: list[dict[str, Any]] = []
     for query in QUERIES:
         texts = [passage.text for passage in query.passages]
@@ -39,7 +39,7 @@ def unlabelled(path: Path) -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """Labels by which what is far from the threshold is right; sentences, some near it."""
+    """Write labels that agree with clear scores, and sentences, some of them near the threshold."""
     labels = rows()
     for number, row in enumerate(rows(vague=True)[2::3]):
         labels.append({**row, "label": ("Supported", "Not Supported")[number % 2]})

@@ -31,7 +31,7 @@ def test_it_says_what_is_installed_and_what_is_missing(monkeypatch: pytest.Monke
     assert found["packages"]["numpy"] == version("numpy")
     assert found["extras"]["retrieval"]["install"] == install_command("retrieval")
     assert not {"test", "dev"} & set(found["extras"])
-    assert found["data"]["bundled_corpora"] == found["data"]["bundled_surrogates"] == 18
+    assert found["data"]["bundled_corpora"] == found["data"]["bundled_surrogates"] == 36
     assert f"install: {install_command('hub')}" in mirage("doctor").stdout
 
 

@@ -29,7 +29,7 @@ metrics: [qa_match]
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Queries to train on, and to evaluate on."""
+    """Write queries for training and for evaluation."""
     DATASET[:30].save(tmp_path / "train.jsonl")
     DATASET[30:].save(tmp_path / "test.jsonl")
     return tmp_path

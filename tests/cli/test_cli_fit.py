@@ -23,7 +23,7 @@ MODELS = ("a", "b", "c")
 
 
 def judgments(seed: int = 0) -> list[Judgment]:
-    """Judgments in which a beats b beats c more often than not."""
+    """Write judgments in which a mostly beats b, and b mostly beats c."""
     rng = np.random.default_rng(seed)
     return [
         Judgment(
@@ -75,7 +75,7 @@ def test_tournaments_give_intervals_of_ranks(tmp_path: Path) -> None:
 def test_votes_are_read_as_the_judge_reads_them(
     server: Any, tmp_path: Path, both_orders: bool, how: Any
 ) -> None:
-    """A jury whose judges disagree, leave votes out and change with the order."""
+    """Test a jury whose judges disagree, omit votes, and change with the order."""
 
     def answer(request: Any) -> str:
         pair = max((message["content"] for message in request["messages"]), key=len)
@@ -157,7 +157,7 @@ def test_what_is_printed_is_the_ranking_and_its_page_is_written(tmp_path: Path) 
 
 
 def test_votes_in_both_orders_are_left_out_together(tmp_path: Path) -> None:
-    """Of a pair with one lost vote the other order brings no judgment either."""
+    """Test that a pair with one lost vote gives no judgment in the other order either."""
     vote = {"model_a": "a", "model_b": "b", "judge": "j", "verdict": "a", "prompt_digest": "x"}
     rows = [{**vote, "query_id": "q1"}, {**vote, "query_id": "q2"}]
     rows.append({**vote, "query_id": "q2", "model_a": "b", "model_b": "a", "verdict": "invalid"})

@@ -107,5 +107,5 @@ def test_a_prompt_from_a_file_is_sent_and_a_wrong_one_refused(
     endpoint = ("--judge", "j", "--base-url", server.url, "--prompt", path)
     message = refusal("judge", *IN_SWAHILI, *files, *endpoint)
     assert "unknown field {response_a} and lacks {answer_a}, {answer_b}" in message
-    assert "needs --judge" in refusal("decide", files[0], files[1], "--prompt", path)
+    assert "need --judge" in refusal("decide", files[0], files[1], "--prompt", path)
     assert "need --judge" in refusal("rank", *IN_SWAHILI, files[0], "--prompt", path)

@@ -31,7 +31,7 @@ def embeddings(request: Mapping[str, Any]) -> Reply:
 
 @pytest.fixture
 def index(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An index that somebody else made, with the address of their server in it."""
+    """Build an index that names the address of a server of somebody else."""
     server.answer = embeddings
     (tmp_path / "leave.md").write_text("# Leave\nThirty days of leave.")
     made = mirage("index", tmp_path / "leave.md", tmp_path / "an.index",

@@ -13,7 +13,7 @@ from mirage import MirageDataset
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two weeks of the bundled questions: in the second, answers are not in Swahili."""
+    """Write two weeks of the bundled questions; in the second week, answers are not in Swahili."""
     path = tmp_path_factory.mktemp("logs") / "log.jsonl"
     rows = [
         {
@@ -206,3 +206,67 @@ def test_bad_input_reads_aloud(log: Path, tmp_path: Path) -> None:
     other.write_text('{"query_id": "1", "text": "x"}\n', encoding="utf-8")
     assert "question" in refusal(*features, other)
     assert "give --language" in refusal("logs", "features", log)
+
+
+EXPORTS = Path(__file__).parents[1] / "data" / "exports"
+
+
+def test_an_export_is_measured() -> None:
+    shown = mirage(
+        *("logs", "features", EXPORTS / "phoenix.jsonl", "--language", "en"),
+        *("--format", "phoenix", "--json"),
+    )
+    (model,) = json.loads(shown.stdout)
+    assert model["mean"]["passages_shown"] == 2
+    assert model["mean"]["cites"] == 1
+
+
+def test_damaged_lines_are_refused_or_counted(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(log.read_text(encoding="utf-8") + '\n{"input": {', encoding="utf-8")
+    command = ("logs", "features", path, "--language", "sw", *OWN)
+    assert "line 41: not JSON" in refusal(*command)
+    result = mirage(*command, "--skip-damaged")
+    assert result.exit_code == 0
+    assert "1 damaged lines were skipped, and 40 were read" in " ".join(result.stderr.split())
+
+
+def test_each_week_is_compared_with_the_others(log: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    third = [
+        row | {"when": row["when"].replace("-11-", "-12-"), "ticket": row["ticket"] + 80}
+        for row in rows[:20]
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows + third)), encoding="utf-8")
+    command = ("logs", "drift", path, "--language", "sw", *OWN, "--field", "time=when", "--each")
+    result = mirage(*command, "--by", "week", "--json")
+    periods = json.loads(result.stdout)["periods"]
+    assert list(periods) == ["2026-W46", "2026-W47", "2026-W50"]
+    assert {name: period["verdict"] for name, period in periods.items()} == {
+        "2026-W46": None, "2026-W47": "worse", "2026-W50": None
+    }  # fmt: skip
+    assert periods["2026-W47"]["alpha"] == pytest.approx(0.05 / 3)
+    assert result.exit_code == 1
+    assert "log 2026-W47 is worse than log other weeks" in " ".join(result.stderr.split())
+    assert "--each needs one log and --by" in refusal(*command)
+
+
+def test_documents_that_no_test_has_are_listed(log: Path, tmp_path: Path) -> None:
+    bundled = MirageDataset.bundled("sw")
+    bundled[:10].save(tmp_path / "tests.jsonl")
+    command = ("logs", "features", log, "--language", "sw", *OWN)
+    shown = mirage(*command, "--tests", tmp_path / "tests.jsonl", "--json")
+    (model,) = json.loads(shown.stdout)
+    tested = {passage.text for query in bundled[:10] for passage in query.passages}
+    texts = {passage.text for query in bundled[:20] for passage in query.passages}
+    found = model["untested"]
+    assert len(found["untested"]) == len({text[:60] for text in texts - tested})
+    assert found["questions"] == 40
+    assert found["questions_with_untested_documents_only"] == 20
+    assert {row["questions"] for row in found["untested"]} == {2}
+    text = mirage(*command, "--tests", tmp_path / "tests.jsonl").stdout
+    assert "retrieved documents are in no query of tests" in " ".join(text.split())
+    bundled.save(tmp_path / "all.jsonl")
+    text = mirage(*command, "--tests", tmp_path / "all.jsonl").stdout
+    assert "log: 0 of" in text

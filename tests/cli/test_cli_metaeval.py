@@ -13,7 +13,7 @@ from mirage.features.lexical import SUPPORTED_AT
 
 
 def labelled(path: Path) -> Path:
-    """Sentences that the passages hold, and sentences that they do not."""
+    """Write sentences that the passages support, and sentences that they do not."""
     rows = []
     for query in list(MirageDataset.bundled(LANGUAGE))[:10]:
         texts = [passage.text for passage in query.passages]
@@ -78,7 +78,7 @@ def test_labels_of_some_correct_the_share_of_all(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_memerag_in_its_folder(data_dir: Path, tmp_path: Path) -> None:
-    """Of 50 queries a language; tests/metaeval has the figures of all."""
+    """Test 50 queries per language; tests/metaeval has the figures of all queries."""
     for path in (data_dir / "memerag" / "memerag").iterdir():
         lines = path.read_text("utf-8").splitlines(keepends=True)
         (tmp_path / path.name).write_text("".join(lines[:50]), "utf-8")

@@ -30,6 +30,31 @@ def test_queries_become_responses_become_a_ranking(tmp_path: Path) -> None:
     assert max(map(len, ranked.stdout.splitlines())) <= 80
 
 
+def test_the_hard_level_from_queries_to_a_ranking(tmp_path: Path) -> None:
+    listed = mirage("data", "queries", LANGUAGE, "--level", "hard").stdout.splitlines()
+    queries = list(map(json.loads, listed))
+    assert len(queries) == 60
+    assert all(list(query) == ["id", "language", "text", "passages"] for query in queries)
+    path = tmp_path / "my-rag.jsonl"
+    rows = [{"query_id": query["id"], "text": query["passages"][0]["text"]} for query in queries]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    ranked = mirage("rank", *IN_SWAHILI, path, "--level", "hard")
+    board = Leaderboard.bundled(LANGUAGE, level="hard")
+    assert ranked.stdout.strip() == str(board.rank(path, model="my-rag"))
+    assert ranked.stdout.startswith("bundled-sw-hard: Swahili, 60 queries")
+    assert json.loads(mirage("features", *IN_SWAHILI, path, "--level", "hard", "--json").stdout)
+
+
+def test_a_level_that_cannot_be_used_is_refused(good: Path, tmp_path: Path) -> None:
+    assert "quick" in refusal("rank", *IN_SWAHILI, good, "--level", "easy")
+    own = tmp_path / "own.jsonl"
+    MirageDataset.bundled(LANGUAGE).save(own)
+    message = refusal("features", good, "--dataset", own, "--level", "hard")
+    assert "leave it out with --dataset" in message
+    message = refusal("rank", *IN_SWAHILI, good, "--board", "official", "--level", "hard")
+    assert "leave it out with --board" in message
+
+
 def test_several_models_are_ranked_together_as_json(good: Path, bad: Path) -> None:
     result = mirage("rank", *IN_SWAHILI, f"a={good}", f"b={bad}", "--json")
     entries = json.loads(result.stdout)["entries"]

@@ -28,7 +28,7 @@ from mirage.retrieval import (
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    """An index of the bundled passages, as rows, and of a folder with a text."""
+    """Build an index of the bundled passages as rows, and of a folder with a text."""
     dataset = MirageDataset.bundled("en")
     passages = {passage.id: passage for query in dataset for passage in query.passages}
     rows = [passage.model_dump(exclude_none=True) for passage in passages.values()]
@@ -221,7 +221,7 @@ def test_what_is_no_index_or_no_run_is_said(tmp_path: Path) -> None:
 
 
 def _topics(handbook: Path, tmp_path: Path) -> str:
-    """What is said of topics for an index that names no language."""
+    """Return the message about topics for an index without a language."""
     mirage("index", handbook, tmp_path / "any.index")
     (tmp_path / "t.tsv").write_text("1\tx\n")
     arguments = ("retrieve", tmp_path / "any.index", tmp_path / "t.tsv")
@@ -259,7 +259,7 @@ def test_responses_are_scored_by_short_answers(tmp_path: Path) -> None:
 
 
 def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: ChatServer) -> None:
-    """The endpoint likes the chunk with ``leave29`` best, and fails on the second query."""
+    """The endpoint ranks the passage with ``leave29`` first, and fails on the second query."""
     topics, found = tmp_path / "topics.tsv", tmp_path / "bm25.trec"
     topics.write_text("1\tleave3 leave25 leave4\n2\tleave5 leave25\n3\tzzz\n")
     mirage("retrieve", index, topics, "--out", found)

@@ -1,4 +1,4 @@
-"""What all commands have in common: help, errors, statuses, pipes, interrupts."""
+"""Properties of all commands: help, errors, statuses, pipes, interrupts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ from mirage.cli._shell import SECTIONS
 from mirage.dataset import MirageDataset
 
 EXPECTED = {
-    *("rank", "generate", "judge", "features", "fit", "metaeval", "decide"),
+    *("rank", "generate", "judge", "features", "fit", "label", "metaeval", "decide"),
     *("index", "retrieve", "rerank", "eval-run", "finetune"),
     *(f"grid {name}" for name in ("plan", "run", "table", "compare", "from-bergen")),
     *("baseline", "plan", "audit", "check", "compare", "history", "hub", "doctor"),
     *(f"logs {name}" for name in ("features", "drift", "watch")),
+    *(f"board {name}" for name in ("new", "submit", "check", "build")),
     *(f"surrogate {name}" for name in ("train", "show", "rebuild")),
     *(f"data {name}" for name in ("queries", "describe", "build", "convert")),
     *(f"tests {name}" for name in ("make", "review", "score", "write")),
@@ -43,6 +44,7 @@ EXPECTED = {
 WRITE_FILES = {
     *("generate", "index", "retrieve", "rerank", "finetune", "baseline"),
     *("tests make", "tests review", "tests write"),
+    *("board new", "board submit", "board build"),
     *("data queries", "data build", "data convert"),
 }
 """Commands whose result is a file or a stream of records: they have no --json."""
@@ -92,7 +94,7 @@ def test_help_names_every_command_without_cutting_what_it_says() -> None:
     shown = mirage("--help").stdout
     assert {words.split()[0] for words in EXPECTED} <= set(shown.split())
     assert "..." not in shown.replace("[ARGS]...", "")
-    for group in ("surrogate", "data", "logs", "grid", "tests"):
+    for group in ("surrogate", "data", "logs", "grid", "tests", "board"):
         assert "..." not in mirage(group, "--help").stdout.replace("[ARGS]...", "")
 
 
@@ -256,7 +258,7 @@ def test_nothing_is_written_without_being_asked(
 
 
 def interrupted(server: ChatServer, *options: Any) -> subprocess.Popen[str]:
-    """A command that got Ctrl-C after its first answer, while it waited for the second."""
+    """Run a command that gets Ctrl-C after its first answer, while it waits for the second."""
     server.answer = lambda _: "ok" if len(server.requests) == 1 else Reply(when=lambda: False)
     endpoint = ("--model", "m", "--base-url", server.url, "--llm", "concurrency=1")
     running = process(*options, *endpoint)
@@ -302,7 +304,7 @@ def test_ctrl_c_says_what_is_kept_without_a_file(
 
 
 def test_a_bug_is_no_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: str) -> None:
+    def broken(_: str, **_settings: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("mirage.dataset.MirageDataset.bundled", broken)

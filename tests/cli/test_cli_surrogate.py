@@ -21,7 +21,7 @@ FEW = ("reference", "quoting", "uncited", "refusal", "off-topic", "garbled")
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
-    """Files of responses of simulated systems, and the file of judgments on them."""
+    """Write responses of simulated systems, and judgments on them."""
     folder = tmp_path_factory.mktemp("arena")
     corpora = {code: MirageDataset.bundled(code) for code in LANGUAGES}
     systems = [system for system in SYSTEMS if system.name in FEW]
@@ -157,18 +157,22 @@ def test_one_that_ships_is_shown(tmp_path: Path) -> None:
 def test_rebuild_compares_the_files_with_those_that_ship(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Training takes minutes; tests/surrogate trains one surrogate again."""
+    """Training takes minutes, so tests/surrogate trains one surrogate again."""
     from mirage.surrogate import pretraining
 
-    def copy_one(folder: Path, *, n_jobs: int) -> list[str]:
-        assert n_jobs == 1
+    def copy_one(folder: Path, *, levels: list[str], n_jobs: int) -> list[str]:
+        assert (levels, n_jobs) == (["quick"], 1)
         folder.mkdir()
         shutil.copy(str(PRETRAINED / f"{LANGUAGE}.joblib"), folder)
         write_manifest(folder)
         return []
 
     monkeypatch.setattr(pretraining, "write_pretrained", copy_one)
-    done = mirage("surrogate", "rebuild", tmp_path / "new", "--jobs", 1, "--json")
+    done = mirage(
+        *("surrogate", "rebuild", tmp_path / "new", "--level", "quick", "--jobs", 1, "--json")
+    )
     plain = json.loads(done.stdout)
     assert plain["surrogates"] == plain["equal"] == ["sw.joblib"]
     assert (tmp_path / "new" / MANIFEST).is_file()
+    unknown = refusal("surrogate", "rebuild", tmp_path / "x", "--level", "easy")
+    assert "'easy'" in unknown

@@ -1,4 +1,4 @@
-"""Commands and gates on a bot whose passage ids are not those of the dataset."""
+"""Commands and gates on a system with other passage ids than the dataset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError
 from mirage.features import FeatureSuite
 from mirage.models import Run
-from mirage.testing import baseline, comments, read_baseline, save_baseline
+from mirage.testing import baseline, comments, save_baseline
+from mirage.testing.baseline import read_baseline
 from mirage.testing.mutation import suggested_bounds
 from mirage.testing.regressions import compare_with_baseline, result_table, summary
 from mirage.testing.suites import write_tests
@@ -25,7 +26,7 @@ NAMES = ("citation_recall@10", "citation_map@10", "support_lexical")
 
 
 def renamed(text: str) -> str:
-    """A response whose citations name passages as another index does."""
+    """Return a response whose citations have the passage ids of another index."""
     for query in DATASET:
         for passage in query.passages:
             text = text.replace(f"[{passage.id}]", f"[{passage.id.replace('#', '.rst:')}]")

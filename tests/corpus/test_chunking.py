@@ -1,4 +1,4 @@
-"""Documents are cut so that nothing is lost, and ids depend on the document alone."""
+"""Documents are split without loss, and ids depend on the document alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def document(text: str, id_: str = "d") -> Passage:
 
 
 def joined(texts: list[str]) -> str:
-    """All of a text but its blanks, of which a cut may take one."""
+    """Return a text without blanks, some of which a split may remove."""
     return "".join("".join(texts).split())
 
 

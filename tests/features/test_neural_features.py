@@ -26,7 +26,8 @@ from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, MissingPackageError, NeuralError, SettingError
 from mirage.features import Feature, FeatureSuite, NotComputed, answered
 from mirage.features.neural import reranker_score, support_entailment, support_neutral
-from mirage.llm import LLM, Cache
+from mirage.llm import LLM
+from mirage.llm.cache import Cache
 from mirage.models import Passage, Query, Response, Run
 from mirage.neural import NLI, Reranker
 from mirage.neural.pairs import Pair, _batches

@@ -9,7 +9,7 @@ import pytest
 from mirage._base.passages import NOTHING_JUDGED, is_other_text
 from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite, FeatureTable
-from mirage.features.suite import _warn_once
+from mirage.features._scoring import _warn_once
 from mirage.models import Passage, Query, Response, Run
 from mirage.passages import relevant_matches, same_passage
 

@@ -11,7 +11,7 @@ from llm_server import ChatServer, Reply
 from mirage import LLM, FeatureSuite, MirageDataset, OpenAIGenerator, Run, respond
 from mirage._base.reasoning import split_reasoning
 from mirage.errors import GenerationError
-from mirage.llm import Cache
+from mirage.llm.cache import Cache
 from mirage.models import Query, Response
 
 QUERIES = MirageDataset(

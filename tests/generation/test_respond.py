@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
 from mirage.generation import (
-    CallableGenerator,
     Generator,
     HTTPGenerator,
     OpenAIGenerator,
@@ -30,6 +29,7 @@ from mirage.generation import (
     respond,
 )
 from mirage.generation.base import answered, run_in_batches
+from mirage.generation.callables import CallableGenerator
 from mirage.models import Passage, Query, Response, Run
 
 QUERIES = MirageDataset(

@@ -13,7 +13,8 @@ from llm_server import ChatServer, last_user_text
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError
-from mirage.generation import CallableGenerator, Prompt
+from mirage.generation import Prompt
+from mirage.generation.callables import CallableGenerator
 from mirage.grids import Grid
 from mirage.models import Passage, Query
 from mirage.retrieval import RetrievalRun

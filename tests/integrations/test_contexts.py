@@ -77,6 +77,8 @@ def test_samples_are_matched_with_an_existing_dataset() -> None:
 def test_datasets_and_features_can_be_named(tmp_path: Path) -> None:
     board = MirageDataset.bundled("sw")
     assert dataset_of("bundled-sw") == dataset_of("sw") == board
+    hard = MirageDataset.bundled("sw", level="hard")
+    assert dataset_of("bundled-sw-hard") == dataset_of(hard.name) == hard
     board.save(tmp_path / "mine.jsonl")
     assert dataset_of(str(tmp_path / "mine.jsonl")) == board
     with pytest.raises(DatasetError, match=r"there is no dataset 'none\.jsonl'"):

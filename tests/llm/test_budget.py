@@ -18,8 +18,9 @@ from llm_server import ChatServer, Reply, last_user_text
 import mirage.llm.budget
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import BudgetError, LLMError, SettingError
-from mirage.llm import LLM, Budget, Message, Price
+from mirage.llm import LLM, Budget, Price
 from mirage.llm.budget import Usage
+from mirage.llm.client import Message
 
 
 def question(i: int) -> list[Message]:

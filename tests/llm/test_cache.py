@@ -23,8 +23,9 @@ from subsets import slow_except
 
 from mirage._base.concurrency import run_sync
 from mirage.errors import LLMError, SettingError
-from mirage.llm import LLM, Cache, Completion
-from mirage.llm.cache import default_cache_path
+from mirage.llm import LLM
+from mirage.llm.answers import Completion
+from mirage.llm.cache import Cache, default_cache_path
 
 HABARI = [{"role": "user", "content": "Habari?"}]
 
@@ -54,7 +55,8 @@ def filled(path: Path, count: int) -> None:
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
     """Start a process that runs a script, which can use ``Cache``, ``key`` and ``answer``."""
     head = "import itertools, os, random, sys, threading\nfrom typing import Any\n"
-    head += f"from mirage.llm import Cache\n{inspect.getsource(key)}{inspect.getsource(answer)}"
+    head += "from mirage.llm.cache import Cache\n"
+    head += inspect.getsource(key) + inspect.getsource(answer)
     return subprocess.Popen(
         [sys.executable, "-c", head + script, *map(str, arguments)],
         stdin=subprocess.PIPE,

@@ -21,8 +21,10 @@ from llm_server import ChatServer, Reply, last_user_text
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError, SettingError
-from mirage.llm import LLM, Cache, Completion, Message
-from mirage.llm.client import estimate_tokens
+from mirage.llm import LLM
+from mirage.llm.answers import Completion
+from mirage.llm.cache import Cache
+from mirage.llm.client import Message, estimate_tokens
 from mirage.llm.endpoints import tls
 
 HABARI: list[Message] = [

@@ -25,7 +25,8 @@ from tenacity import RetryCallState
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
-from mirage.llm import LLM, Completion
+from mirage.llm import LLM
+from mirage.llm.answers import Completion
 from mirage.llm.retries import Reach, Retries, TransientError, transient_status
 
 RETRIES = 2

@@ -16,7 +16,8 @@ from llm_server import ChatServer, Reply
 
 from mirage._base.concurrency import run_sync
 from mirage.errors import LLMError
-from mirage.llm import LLM, Completion
+from mirage.llm import LLM
+from mirage.llm.answers import Completion
 from mirage.llm.secrets import Secrets
 
 KEY, HEADER, TOKEN = "sk-canary", "header-canary", "token-canary"

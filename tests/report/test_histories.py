@@ -13,7 +13,7 @@ from mirage.features import FeatureTable
 from mirage.monitoring.history import Commit
 from mirage.monitoring.page import render_history
 from mirage.monitoring.series import CommitChanges, Series, Step
-from mirage.testing import Baseline
+from mirage.testing.baseline import Baseline
 
 
 def commit_series(

@@ -26,7 +26,7 @@ from mirage.monitoring.history import Commit
 from mirage.monitoring.page import write_history
 from mirage.monitoring.series import CommitChanges, Series, Step
 from mirage.report import write_grid
-from mirage.testing import Baseline
+from mirage.testing.baseline import Baseline
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the extra dev is not installed: playwright"

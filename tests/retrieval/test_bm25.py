@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -181,13 +182,23 @@ def test_numba_gives_identical_results(bundled: Corpus, monkeypatch: pytest.Monk
     plain = index.retrieve(queries, 10)
     monkeypatch.setattr(bm25, "COMPILED", 0)
     monkeypatch.setattr(_columns, "numpy_adder", None)
-    assert index.retrieve(queries, 10) == plain
-    # Whatever columns have a place for each passage: all that two questions share, some, none.
+    # All columns, three columns or no column have a dense copy.
     for wide, room in ((10**9, 2**26), (10**9, 4 * len(bundled) * 3), (0, 2**26)):
         monkeypatch.setattr(_columns, "WIDE", wide)
         monkeypatch.setattr(_columns, "ROOM", room)
-        assert index.retrieve(queries, 10) == plain
-    assert list(index.retrieve([], 10)) == []
+        index = BM25.build(bundled)
+        for _ in range(2):
+            assert index.retrieve(queries, 10) == plain
+        assert list(index.retrieve([], 10)) == []
+
+
+def test_threads_search_one_index_at_the_same_time(bundled: Corpus) -> None:
+    index, queries = BM25.build(bundled), list(MirageDataset.bundled("sw"))
+    expected = index.retrieve(queries, 10)
+    with ThreadPoolExecutor(8) as pool:
+        runs = pool.map(lambda query: index.retrieve([query], 10), queries * 5)
+        for query, run in zip(queries * 5, runs, strict=True):
+            assert run[query.id].passage_ids == expected[query.id].passage_ids
 
 
 def test_single_questions_use_numba_after_many(
@@ -216,14 +227,20 @@ def test_single_questions_use_numba_after_many(
         ([0, 1, -1], [0, 1], [1.0, 1.0]),
     ],
 )
+@pytest.mark.parametrize("wide", [0, 8])
 def test_numba_refuses_damaged_columns(
-    starts: list[int], rows: list[int], impacts: list[float]
+    starts: list[int],
+    rows: list[int],
+    impacts: list[float],
+    wide: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("numba", reason="numba is not installed")
+    monkeypatch.setattr(_columns, "WIDE", wide)
     columns = _columns.Columns(
         np.array(starts), np.array(rows, np.int32), np.array(impacts, np.float32)
     )
-    add, scores = _columns.compiled_adder(columns, 3, []), np.zeros(3, np.float32)
+    add, scores = _columns.compiled_adder(columns, 3), np.zeros(3, np.float32)
     add(scores, np.array([0]))
     assert scores.tolist() == [1, 0, 0]
     with pytest.raises(DatasetError, match="column 1 of the BM25 index is damaged"):

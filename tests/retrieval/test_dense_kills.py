@@ -16,7 +16,8 @@ import pytest
 from llm_server import ChatServer, Reply
 
 from mirage.corpus import Corpus
-from mirage.llm import LLM, Cache
+from mirage.llm import LLM
+from mirage.llm.cache import Cache
 from mirage.models import Passage
 from mirage.neural import EndpointEmbedder
 from mirage.retrieval import DenseRetriever

@@ -10,9 +10,10 @@ import pytest
 from subsets import slow_except
 
 from mirage.errors import SettingError, UnknownNameError
-from mirage.statistics import StudyDesign, StudySample, validate
+from mirage.statistics import StudyDesign, validate
 from mirage.statistics.studies import METHODS, _draw_differences, _draw_labels, _draw_runs
 from mirage.statistics.worlds import (
+    StudySample,
     correlated_deviates,
     draw_answers,
     draw_traffic,

@@ -19,12 +19,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from subsets import MOSTLY_SLOW_LANGUAGES
 
+from mirage.dataset import LEVELS
 from mirage.errors import ArtifactError, NotFittedError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.languages import LANGUAGES
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate._verdicts import fit_shares
-from mirage.surrogate.artifacts import verify, write_joblib, write_manifest
+from mirage.surrogate.artifacts import file_name, verify, write_joblib, write_manifest
 from mirage.surrogate.pretraining import simulated_arena, write_pretrained
 from mirage.surrogate.simulation import ANCHORS, FAULTS, SYSTEMS
 from mirage.surrogate.training import training_data
@@ -218,9 +219,10 @@ def _leaves(value: object) -> list[object]:
 # What ships ---------------------------------------------------------------------------------------
 
 
-def test_eighteen_small_surrogates_are_bundled() -> None:
+def test_small_surrogates_of_every_language_and_level_are_bundled() -> None:
     manifest = json.loads((PRETRAINED / "manifest.json").read_text())
-    assert set(manifest) == {f"{code}.joblib" for code in LANGUAGES}
+    names = {file_name(code, level) for code in LANGUAGES for level in LEVELS}
+    assert set(manifest) == names
     assert sum(path.stat().st_size for path in PRETRAINED.glob("*.joblib")) < 8e6
 
 
@@ -259,8 +261,8 @@ def test_an_unseen_kind_of_fault_still_costs() -> None:
 def test_a_rebuild_gives_the_shipped_data_and_the_same_bytes_in_any_process(
     tmp_path: Path,
 ) -> None:
-    write_pretrained(tmp_path / "here", ["hi"], n_jobs=1)
-    write_pretrained(tmp_path / "there", ["hi"], n_jobs=2)
+    write_pretrained(tmp_path / "here", ["hi"], levels=["quick"], n_jobs=1)
+    write_pretrained(tmp_path / "there", ["hi"], levels=["quick"], n_jobs=2)
     here, there = (tmp_path / name / "hi.joblib" for name in ("here", "there"))
     assert here.read_bytes() == there.read_bytes()
     rebuilt = SurrogateRanker.load(here, trust=True).data["hi"]

@@ -29,7 +29,7 @@ CORPORA = {code: MirageDataset.bundled(code) for code in LANGUAGES}
 
 HALF_RIGHT = ("half-right", "hallucinated")
 NO_ANSWER = ("refusal", "listing", "undecided")
-FALSE = (*FALSEHOODS, "off-topic")
+FALSE = (*(kind for kind in FALSEHOODS if kind in ARENA_FAULTS), "off-topic")
 ORDER = (CITATION_FAULTS, HALF_RIGHT, NO_ANSWER, FALSE)
 """Classes of faults from the best to the worst."""
 

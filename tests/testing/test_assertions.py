@@ -24,7 +24,6 @@ from mirage.features.base import FunctionFeature
 from mirage.models import Query, Response
 from mirage.ranking import Entry, MultilingualRanking, Ranking
 from mirage.testing import (
-    Baseline,
     FellShortError,
     assert_feature,
     assert_no_regression,
@@ -32,6 +31,7 @@ from mirage.testing import (
     save_baseline,
 )
 from mirage.testing._shortfalls import Finding, format_change, worse_queries
+from mirage.testing.baseline import Baseline
 from mirage.testing.gate import gated, more_than_wording
 
 CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])

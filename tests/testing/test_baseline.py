@@ -16,7 +16,8 @@ from mirage.errors import DatasetError, SettingError
 from mirage.features import Facts
 from mirage.features.base import FunctionFeature
 from mirage.models import Query, Response
-from mirage.testing import read_baseline, save_baseline
+from mirage.testing import save_baseline
+from mirage.testing.baseline import read_baseline
 from mirage.testing.gate import gated
 
 CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])

@@ -13,7 +13,7 @@ import pytest
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.monitoring import Commit, History, compare_commits
-from mirage.testing import Baseline
+from mirage.testing.baseline import Baseline
 
 IDS = tuple(f"q{i}" for i in range(12))
 

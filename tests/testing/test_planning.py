@@ -18,8 +18,8 @@ from mirage.statistics.flips import SHARED_LEVEL
 from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.power import simulated_verdicts
 from mirage.statistics.run_noise import RunNoise, run_noise
-from mirage.testing import Baseline, plan
-from mirage.testing.baseline import fingerprint
+from mirage.testing import plan
+from mirage.testing.baseline import Baseline, fingerprint
 from mirage.testing.comparison import Comparison, compare
 from mirage.testing.planning import extra_queries_needed
 

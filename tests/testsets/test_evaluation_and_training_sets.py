@@ -19,17 +19,9 @@ from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNa
 from mirage.generation import OpenAIGenerator, RagPrompt
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
-from mirage.testsets import (
-    MIRACL_RECIPE,
-    Recipe,
-    TrainingExample,
-    build_benchmark,
-    build_training_set,
-    read_training_set,
-    write_training_set,
-)
-from mirage.testsets.evaluation_sets import Benchmark, DropReason
-from mirage.testsets.training_sets import relevant_only
+from mirage.testsets import MIRACL_RECIPE, build_benchmark, build_training_set, write_training_set
+from mirage.testsets.evaluation_sets import Benchmark, DropReason, Recipe
+from mirage.testsets.training_sets import TrainingExample, read_training_set, relevant_only
 from mirage.text import parse
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "build_benchmark.py"

@@ -17,10 +17,11 @@ from mirage import LLM, FeatureSuite, MirageDataset, Passage, Query, Response, R
 from mirage.errors import DatasetError
 from mirage.languages import Language
 from mirage.retrieval import BM25
-from mirage.testsets import ItemSet, build_test_set, read_rejected
+from mirage.testsets import build_test_set
 from mirage.testsets.askable import Askable, askable_passages, corpus_of
 from mirage.testsets.item_checks import Draft, ItemKind, duplicate_of, faults_in, query_of, stands
 from mirage.testsets.item_questions import Slot, writing_prompt
+from mirage.testsets.item_sets import ItemSet, read_rejected
 from mirage.testsets.test_sets import SlotQueue, assign_clusters, quota_of
 
 ENGLISH = MirageDataset.bundled("en")

@@ -30,15 +30,9 @@ from mirage.errors import (
 from mirage.generation import ShortAnswerPrompt
 from mirage.generation.chat import completion_ids, end_ids, prompt_ids
 from mirage.generation.local import TransformersGenerator
-from mirage.testsets import TrainingExample, TrainingSet
-from mirage.training import (
-    BERGEN_TUNING,
-    MIRAGE_BENCH_TUNING,
-    TuningRecipe,
-    finetune,
-    training_examples,
-    tuning,
-)
+from mirage.testsets.training_sets import TrainingExample, TrainingSet
+from mirage.training import BERGEN_TUNING, MIRAGE_BENCH_TUNING, finetune, training_examples, tuning
+from mirage.training.recipes import TuningRecipe
 from mirage.training.tuning import FineTuned, token_rows
 
 WHY = "needs the extra 'finetune'"

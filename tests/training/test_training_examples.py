@@ -19,7 +19,8 @@ from mirage.models import Query
 from mirage.pipeline import Pipeline
 from mirage.retrieval import BM25
 from mirage.sources import memerag
-from mirage.testsets import TrainingExample, build_training_set
+from mirage.testsets import build_training_set
+from mirage.testsets.training_sets import TrainingExample
 from mirage.training import evaluation_overlap, finetune, training_examples
 from mirage.training.examples import check_apart
 from mirage.training.tuning import PACKAGES

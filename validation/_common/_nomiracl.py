@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from _shared import DATA
 
-from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, Tournaments
+from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments
+from mirage.arena import Tournaments
 from mirage.sources import nomiracl
 
 LANGUAGES = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
@@ -23,7 +24,7 @@ REFUSAL = ("abstention", "invention")
 
 @dataclass(frozen=True)
 class Arena:
-    """Features, tournaments and judgments of one language."""
+    """The features, tournaments and judgments of one language."""
 
     tables: list[FeatureTable]
     tournaments: Tournaments
@@ -31,7 +32,7 @@ class Arena:
 
 
 def arena(code: str) -> Arena:
-    """One language of NoMIRACL."""
+    """Return the arena of one language of NoMIRACL."""
     dataset, runs, records = nomiracl.load(DATA / "nomiracl", code)
     suite = FeatureSuite((*FEATURES, *REFUSAL), code)
     judgments = Judgments.from_records(records)

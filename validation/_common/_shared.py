@@ -1,7 +1,7 @@
-"""Folders that several scripts read, and the modules of ``tests/`` and ``corpora/`` on the path.
+"""Folders that several scripts read; importing it puts ``tests/`` and ``corpora/`` on the path.
 
-This folder is on the path and ``validation/`` is not: numba would take its folder ``coverage`` for
-the package of that name.
+Only this folder is on the path. ``validation/`` must not be, because numba would mistake its folder
+``coverage`` for the package of that name.
 """
 
 from __future__ import annotations

@@ -1,32 +1,32 @@
 """Judges that abstain: accuracy on decided items, and whether a stated risk is kept.
 
-1. MEMERAG's labels of faithfulness (English, German, Spanish), with no LLM: features of sentences
-   combined, by a logistic regression and by trees, on the other four of five parts of the queries;
-   how far from the middle a probability has to be, so that so many sentences are decided, is
-   learnt on those, too. Balanced accuracy (mean of languages; range of a bootstrap of queries)
-   against the share that is decided. For the labels of one annotator, and the majority of five.
-2. The same probabilities in 1,000 random halves of the queries: one calibrates a risk, the other
-   says what the error is. That is itself a sample, so that a risk which is just kept is exceeded
-   there in half of the splits. What the risk is stated of is a population: all sentences at hand,
-   of which as many queries as a half has are drawn with replacement to calibrate on.
-3. Drawn data, in clusters and not, at 50, 100 and 250 labels: how often the true error exceeds the
-   risk where scores say nothing of it and it is the risk itself (the worst case), and where they
-   do; with how much is decided, and how often it was refused as too few labels.
+1. MEMERAG's labels of faithfulness (English, German, Spanish), without an LLM. A logistic
+   regression and boosted trees combine features of sentences. They are trained on four of five
+   parts of the queries, and so is the distance from the middle at which a probability counts as
+   decided. The table has the balanced accuracy by the share of sentences that is decided: the mean
+   over languages, with the range of a bootstrap over queries. The labels are those of one
+   annotator, or the majority of five.
+2. The same probabilities in 1,000 random splits of the queries. One half calibrates the risk, and
+   the error is measured on the other half. The other half is itself a sample, so a risk that is
+   just kept is exceeded in half of the splits. Therefore the error in the population is measured
+   too: all sentences, from which queries for the calibration are drawn with replacement.
+3. Simulated data, with and without clusters, with 50, 100 and 250 labels: how often the true error
+   exceeds the risk, how much is decided, and how often the labels are too few. In the worst case,
+   scores are uninformative and the true error is the risk itself.
+4. `mirage decide` without a threshold. A regression on the labels converts scores to a
+   probability, and is calibrated on parts that it was not fitted to. The simulated data are those
+   of 3, with one informative score (or one that errs on every fifth item) and two scores that are
+   noise. With `--decide-memerag`, MEMERAG is used instead, language by language: half of the
+   queries have labels and the others are decided.
+5. The default, conformal risk control, next to `confidence=0.95`, on the data of 3: the mean error
+   of the decisions over calibrations (0 if the judge always abstains), how often the error exceeds
+   the risk, and how often the judge always abstains.
 
-4. What `mirage decide` does where no threshold is given: scores made one probability by the labels,
-   and calibrated by parts that they were not fitted to. On drawn data as in 3, one score that says
-   something (or errs in one of five) beside two that are noise; and with `--decide-memerag` on
-   MEMERAG, language by language, where half of the queries have labels and the others are decided.
-
-5. The default, conformal risk control, beside a confidence of 95 %, on drawn data as in 3: the
-   error of the decisions on average over calibrations (0 if the judge abstains throughout), how
-   often it exceeds the risk, and how often the judge abstains throughout.
-
-MEMERAG is for evaluation only: nothing that ships is fitted to it.
+MEMERAG is for evaluation only: no part of Mirage is fitted to it.
 
     python validation/coverage/abstaining.py             # 1 and 2 need MIRAGE_DATA; 8 minutes
-    python validation/coverage/abstaining.py --decide     # 4 alone
-    python validation/coverage/abstaining.py --average    # 5 alone
+    python validation/coverage/abstaining.py --decide     # only 4
+    python validation/coverage/abstaining.py --average    # only 5
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FOLDS = 5
 
 
 def own_features(sentence: AnswerSentence) -> list[float]:
-    """Return what a sentence shares with its passages, and where it is new."""
+    """Return features that compare a sentence with its passages."""
     code = sentence.query.language
     tokens = tokenize(sentence.text, code)
     passages = [tokenize(passage.text, code) for passage in sentence.cited]
@@ -94,12 +94,12 @@ def own_features(sentence: AnswerSentence) -> list[float]:
 
 
 def runs(tokens: list[str], size: int) -> list[tuple[str, ...]]:
-    """Each so many tokens that stand together."""
+    """Return all n-grams of the tokens."""
     return [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
 
 
 class World:
-    """One variant of MEMERAG as columns, with probabilities from the other parts of the queries."""
+    """One variant of MEMERAG as columns, with probabilities predicted from other queries."""
 
     def __init__(self, variant: str) -> None:
         everything = LabelledSentences.memerag(DATA / "memerag" / variant, LANGUAGES)
@@ -118,7 +118,7 @@ class World:
 
     @staticmethod
     def _places(everything: LabelledSentences, labelled: LabelledSentences) -> list[list[float]]:
-        """Where in the answer a sentence stands, and how many there are."""
+        """Return the position of each sentence in its answer, and the length of the answer."""
         answers: dict[tuple[str, str], list[str]] = {}
         for s in everything:
             answers.setdefault((s.query.language, s.query.id), []).append(s.text)
@@ -147,14 +147,14 @@ class World:
         return given
 
     def scaled(self, own: np.ndarray) -> np.ndarray:
-        """``support_lexical`` alone, as a probability."""
+        """Return ``support_lexical`` alone, converted to a probability."""
         single = LogisticRegression(class_weight="balanced")
         return single.fit(self.X[~own, :1], self.positive[~own]).predict_proba(self.X[own, :1])[
             :, 1
         ]
 
     def balanced(self, right: np.ndarray, chosen: np.ndarray, weight: np.ndarray) -> float:
-        """Balanced accuracy, mean of languages, on the chosen sentences."""
+        """Return the balanced accuracy on the chosen sentences, as the mean over languages."""
         cells = [
             chosen & (self.language == code) & (self.positive == label)
             for code in range(3)
@@ -164,7 +164,7 @@ class World:
 
 
 def model(name: str):
-    """One of the two, as it was set before it was measured."""
+    """Return one of the two models, with settings that were fixed before the measurement."""
     if name == "lr":
         fitted = LogisticRegression(C=0.02, class_weight="balanced", max_iter=500)
         return make_pipeline(StandardScaler(), fitted)
@@ -177,7 +177,7 @@ def model(name: str):
 
 
 def against_coverage(variant: str, quick: bool) -> tuple[World, np.ndarray]:
-    """Balanced accuracy by the share of sentences that is decided."""
+    """Print balanced accuracy by the share decided; return the columns and the labels."""
     world = World(variant)
     print(
         f"\n{variant}: {len(world.positive)} sentences of {world.query.max() + 1} queries, "
@@ -207,7 +207,7 @@ def against_coverage(variant: str, quick: bool) -> tuple[World, np.ndarray]:
 
 
 def splits(world: World, given: np.ndarray, number: int, variant: str) -> None:
-    """How often a stated risk is exceeded, where some of the queries calibrate."""
+    """Print how often a stated risk is exceeded if some of the queries calibrate it."""
     queries = world.query.max() + 1
     own = [np.flatnonzero(world.query == query) for query in range(queries)]
     for balanced, risk in ((False, 0.2), (False, 0.3), (True, 0.25)):
@@ -247,7 +247,7 @@ def splits(world: World, given: np.ndarray, number: int, variant: str) -> None:
 
 
 def error_of(said: np.ndarray, positive: np.ndarray, balanced: bool) -> float:
-    """Return the error of what was decided; 0 where nothing was."""
+    """Return the error rate of the decisions; 0 if nothing was decided."""
     decided = ~np.isnan(said)
     kinds = [positive, ~positive] if balanced else [decided]
     parts = [decided & kind for kind in kinds]
@@ -258,7 +258,7 @@ def error_of(said: np.ndarray, positive: np.ndarray, balanced: bool) -> float:
 
 
 def drawn_data(replications: int) -> None:
-    """Whether the risk is kept where the truth is known."""
+    """Print how often the risk is exceeded on simulated data with a known truth."""
     print(f"\nrisk 0.2, {replications} calibrations: exceeded in % / decided in % / refused in %")
     print(
         "scores       clusters of  alike  error         50 labels      100 labels      250 labels"
@@ -307,7 +307,7 @@ def one(
     informed: bool,
     risk: float = 0.2,
 ) -> tuple[float, float]:
-    """Whether the true error exceeds the risk, and the share decided; NaN where refused."""
+    """Return whether the true error exceeds the risk, and the share decided; NaN if refused."""
     sizes = rng.integers(1, largest + 1, size=labels)
     codes = np.repeat(np.arange(labels), sizes)[:labels]
 
@@ -344,7 +344,7 @@ def one(
 
 
 def on_average(replications: int) -> None:
-    """Print how conformal risk control does beside tests at a confidence of 95 %."""
+    """Print the results of conformal risk control next to those of a confidence of 95 %."""
     print(f"\nrisk 0.2, {replications} calibrations: mean error / exceeded / abstains throughout")
     for largest, alike in ((1, 0.0), (5, 0.5)):
         # Scores that say nothing, by their error; and normal scores this far from the threshold.
@@ -408,7 +408,7 @@ def drawn_error(
 
 
 def fitted(replications: int, sizes: Sequence[int]) -> None:
-    """Whether the risk is kept where the score is fitted to the labels that calibrate it."""
+    """Print how often the risk is exceeded if the score is fitted to the calibration labels."""
     print(
         f"\na score fitted to the labels, risk 0.2, {replications} calibrations: exceeded "
         "in % / decided in % / refused in %\nscores       clusters of  alike        50 labels      "
@@ -440,7 +440,7 @@ def fitted(replications: int, sizes: Sequence[int]) -> None:
 def one_fitted(
     rng: np.random.Generator, labels: int, largest: int, alike: float, informed: bool
 ) -> tuple[float, float]:
-    """As `one`; the true error is that of 20,000 other draws."""
+    """Do the same as `one`, with the true error measured on 20,000 other draws."""
     sizes = rng.integers(1, largest + 1, size=labels)
     codes = np.repeat(np.arange(labels), sizes)[:labels]
 
@@ -485,7 +485,7 @@ def one_fitted(
 
 
 def numbered(codes: np.ndarray) -> tuple[AnswerSentence, ...]:
-    """Sentences that are told apart by a number, in answers of these."""
+    """Return sentences that differ in a number, grouped into these answers."""
     queries = [
         Query(id=f"q{code}", language="en", text=f"{code}?") for code in range(codes.max() + 1)
     ]
@@ -493,7 +493,7 @@ def numbered(codes: np.ndarray) -> tuple[AnswerSentence, ...]:
 
 
 def decided_languages(number: int) -> None:
-    """`mirage decide` on each language, half of the queries labelled."""
+    """Print the results of `mirage decide` by language, with half of the queries labelled."""
     for variant in ("memerag_ext_w_majority_vote", "memerag"):
         for code in LANGUAGES:
             labelled, _ = LabelledSentences.memerag(DATA / "memerag" / variant, [code]).decided()

@@ -1,14 +1,15 @@
 """Coverage of logits and intervals if pairs were chosen by earlier verdicts.
 
-Arenas are drawn as in ``judged_ranking.py``; of all pairs on all queries a share is judged, as
-:class:`mirage.arena.AdaptivePairs` chooses. Each row prints the mean slope of logits on the true
-ones, and the share of the 95 % intervals that hold the truth: of one fit to all verdicts (which
-stretches), and of the mean of the fits to both halves, as :meth:`BradleyTerry.fit` has it. Last
-comes the share with as many random pairs.
+Arenas are simulated as in ``judged_ranking.py``. :class:`mirage.arena.AdaptivePairs` chooses a
+share of all pairs on all queries to be judged. Each row prints the mean slope of estimated logits
+on the true ones, and the coverage of 95 % intervals: for one fit to all verdicts (which exaggerates
+the logits), for the mean of the fits to both halves, as in :meth:`BradleyTerry.fit`, and for the
+same number of random pairs.
 
-In the last arena a fifth of the verdicts are ties however far models are apart, so that it is far
-from any Bradley-Terry model: what near pairs say and what all pairs say are different logits, and
-no choice of near pairs finds the latter. Rankings of adaptive judgments say so in a note.
+In the last arena, a fifth of the verdicts are ties, however far models are apart. This is far from
+any Bradley-Terry model: the verdicts on similar models and the verdicts on all pairs have different
+logits, and no choice of similar pairs finds the latter. Rankings from adaptive judgments have a
+note about this.
 
     python validation/coverage/adaptive_intervals.py [--arenas 60]     # five minutes
 """
@@ -37,7 +38,7 @@ VERDICTS = {1.0: "a", 0.5: "tie", 0.0: "b"}
 def drawn(
     logits: np.ndarray, queries: int, spread: float, seed: int
 ) -> dict[tuple[str, ...], float]:
-    """Return what the first of two models gets on a query, for every pair."""
+    """Return the score of the first model of every pair on each query."""
     random = seeded([seed, queries, len(logits)])
     table = judged_ranking.draw(logits, queries, spread, random)
     rows = zip(table.query, table.a, table.b, table.score, strict=True)
@@ -56,7 +57,7 @@ def judged(scores: dict[tuple[str, ...], float], pairs: list[Pair]) -> list[Judg
 
 
 def adaptive(scores: dict[tuple[str, ...], float], count: int, seed: int) -> Judgments:
-    """So many verdicts on pairs that are chosen adaptively."""
+    """Return verdicts on pairs that are chosen adaptively."""
     models = sorted({name for _, *both in scores for name in both})
     pairs = AdaptivePairs(models, sorted({key[0] for key in scores}), seed=seed)
     while count > 0 and (batch := pairs.next(min(len(models), count))):
@@ -66,14 +67,14 @@ def adaptive(scores: dict[tuple[str, ...], float], count: int, seed: int) -> Jud
 
 
 def at_random(scores: dict[tuple[str, ...], float], count: int, seed: int) -> Judgments:
-    """So many verdicts on random pairs."""
+    """Return verdicts on random pairs."""
     keys = list(scores)
     chosen = seeded([seed, 1]).permutation(len(keys))[:count]
     return Judgments.from_records(judged(scores, [Pair(*keys[i]) for i in chosen]))
 
 
 def holds(judgments: Judgments, true: np.ndarray) -> tuple[float, list[bool]]:
-    """Return the slope on the true logits, and which of the shown intervals hold them."""
+    """Return the slope on the true logits, and which intervals contain them."""
     fit = BradleyTerry().fit(judgments)
     true = true[[int(name[1:]) for name in fit.models]]
     ends = fit.interval()

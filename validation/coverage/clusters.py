@@ -1,18 +1,19 @@
 """False alarms and coverage for clustered queries, with and without ``cluster=``.
 
-Queries are in clusters of five, or of one to ten, and share a part of what is seen of them that the
-correlation says; 0 is no clustering. Printed are, for 5, 14, 50 and 250 queries (and clusters):
+Queries are in clusters of five, or of one to ten, and are correlated within clusters; a correlation
+of 0 means no clustering. The tables have 5, 14, 50 and 250 queries, treated as independent
+("queries") or as clustered ("clusters"):
 
-* the gate: how often a run is called worse in two features that are no worse, by queries and by
-  clusters (``cluster=``), where differences are normal, or sparse (0.15 lost, 0.15 won); and how
-  often a fall of 0.5 standard deviations is found, by each;
-* means: the share of 95 % intervals that hold the mean of a feature, by queries and by clusters,
-  for right and wrong (0.5, 0.8 and 0.95 right), for three levels, and for numbers without an end;
-* judged rankings: the share that hold a logit, by queries and by clusters, and by clusters from 200
-  tournaments (``tournaments=200``);
-* judges against labels: the share that hold the balanced accuracy, by queries and by clusters.
+* the gate: how often a run is called worse although none of two features is worse, for normal
+  differences and for sparse ones (0.15 lost, 0.15 gained); and how often it detects a drop of 0.5
+  standard deviations;
+* means: the coverage of 95 % intervals of a feature's mean, for binary features (0.5, 0.8 and 0.95
+  right), for three levels, and for unbounded numbers;
+* judged rankings: the coverage of intervals of logits, also with clusters and 200 tournaments
+  (``tournaments=200``);
+* judges against labels: the coverage of intervals of balanced accuracy.
 
-A dash is shown where the library gives no alarm or interval.
+A dash means that the library gives no alarm or interval.
 
     python validation/coverage/clusters.py              # a quarter of an hour
     python validation/coverage/clusters.py --repeats 60
@@ -54,19 +55,19 @@ def dealt(kind: str, queries: int, correlation: float, rng: np.random.Generator)
 
 
 def settings() -> Iterator[tuple[str, int, float]]:
-    """Kinds of clusters, queries and correlations."""
+    """Yield the kinds of clusters, numbers of queries and correlations."""
     for queries, correlation, kind in product(QUERIES, CORRELATIONS, KINDS):
         if correlation > 0 or kind == KINDS[0]:
             yield kind, queries, correlation
 
 
 def alarm(differences: np.ndarray) -> bool:
-    """Whether the gate's test calls any of the columns worse."""
+    """Return whether the gate's test calls any of the columns worse."""
     return bool((single_step_p_values(differences, permutations=999) <= 0.05).any())
 
 
 def gate(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
-    """Shares of alarms: normal by query and cluster, sparse by each, and power."""
+    """Return alarm rates by query and by cluster, for normal and sparse losses, and the power."""
     rng = seeded([queries, int(10 * correlation), len(kind)])
     alarms = np.zeros((repeats, 6))
     for row in alarms:
@@ -84,7 +85,7 @@ def gate(kind: str, queries: int, correlation: float, repeats: int) -> list[floa
 
 
 def means(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
-    """Shares of intervals that hold, by query and by cluster, of five features."""
+    """Return the coverage for five features, by query and by cluster."""
     rng = seeded([queries, int(10 * correlation), len(kind)])
     held = np.zeros((repeats, 10))
     low, high = np.array([0.0] * 4 + [-np.inf]), np.array([1.0] * 4 + [np.inf])
@@ -101,7 +102,7 @@ def means(kind: str, queries: int, correlation: float, repeats: int) -> list[flo
 
 
 def rankings(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
-    """Shares of intervals of logits that hold: by query, by cluster, from tournaments."""
+    """Return the coverage for logits: by query, by cluster, and from tournaments."""
     rng = seeded([queries, int(10 * correlation), len(kind)])
     logits = np.linspace(1, -1, MODELS)
     true, names = true_logits(logits, SPREAD, 0.2), np.array([f"m{i}" for i in range(MODELS)])
@@ -126,7 +127,7 @@ def rankings(kind: str, queries: int, correlation: float, repeats: int) -> list[
 
 
 def judges(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
-    """Shares of intervals of balanced accuracy that hold, by query and by cluster."""
+    """Return the coverage for balanced accuracy, by query and by cluster."""
     rng = seeded([queries, int(10 * correlation), len(kind)])
     held = np.zeros((repeats, 2))
     for row in held:
@@ -152,7 +153,7 @@ def judges(kind: str, queries: int, correlation: float, repeats: int) -> list[fl
 
 
 class Recorded:
-    """A judge that gives each sentence the label that stands there."""
+    """A judge that returns recorded labels."""
 
     name = "recorded"
 
@@ -160,12 +161,12 @@ class Recorded:
         self.said = said
 
     def label(self, sentences: Iterable[AnswerSentence]) -> list[str]:
-        """Return the labels, by the number that each sentence is."""
+        """Return the recorded labels of sentences, whose texts are their numbers."""
         return [str(self.said[int(one.text)]) for one in sentences]
 
 
 def share(rows: np.ndarray) -> list[float]:
-    """Return the means of columns over the rows that are known; NaN where few are."""
+    """Return the means of columns over rows that are not NaN; NaN if there are few."""
     known = ~np.isnan(rows)
     totals = np.where(known, rows, 0).sum(axis=0)
     enough = known.mean(axis=0) > 0.5

@@ -1,10 +1,10 @@
 """Kendall's tau to the truth with and without controls, and coverage of the intervals.
 
-A judge is drawn that goes by quality, and by length, position and Markdown as ``bias`` says; the
-worse a system, the longer and the more marked up its answers, as texts that are counted by
-``mirage.arena.controls``. Each row is the mean of some arenas of 8 systems, every pair on each
-query in one order: tau without controls, and with; then the shares of 95 % intervals of logits and
-of effects that hold the truth.
+A simulated judge prefers quality, and also length, the first position and Markdown, as strongly as
+``bias`` says. Worse systems write longer answers with more Markdown. The answers are texts that
+``mirage.arena.controls`` measures. Each row is a mean over arenas of 8 systems in which every pair
+is judged on each query in one order: tau without and with controls, and the coverage of 95 %
+intervals of logits and of effects.
 
     python validation/coverage/controls.py [--arenas 40]     # some minutes
 """
@@ -64,7 +64,7 @@ def arena(queries: int, bias: float, random: np.random.Generator) -> tuple[list,
 
 
 def text(words: int, marks: int) -> str:
-    """Return an answer of so many words, and so many of them bold."""
+    """Return an answer with this number of words, and this number of bold words."""
     bold = [f"**w{k}**" for k in range(min(marks, words))]
     return "##Answer: " + " ".join(bold + ["word"] * (words - len(bold)))
 

@@ -12,6 +12,10 @@ Each measure is normal with a standard deviation of 1, plus the effects named be
 of 95 % intervals that hold 0, and the share of drops by half a standard deviation that are found.
 With 16 independent measures, only the first drops, and any change without it is a false positive.
 
+``each``: the share of logs of four weeks in which any week is called different from the other three
+although nothing changed, with the significance level divided by four, and the share of drops by
+half a standard deviation in the third week that are found there.
+
 ``watch``: a log of 16 weeks, looked at after each day: the share of logs with any false alarm, and
 the share of drops by half a standard deviation after 8 weeks that are found within two weeks. The
 correlation of answers is estimated once, from the whole log.
@@ -59,7 +63,9 @@ def traffic(
     return draw_traffic(rng, sizes, serial=serial, day_noise=day, week=week, columns=count)
 
 
-def compare(before: Floats, after: Floats, days: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def compare(
+    before: Floats, after: Floats, days: NDArray[np.intp], alpha: float = ALPHA
+) -> tuple[Floats, Floats]:
     """Return whether each measure changed, and whether its interval holds 0."""
     names = tuple(f"m{j}" for j in range(before.shape[1]))
     tables = [
@@ -68,7 +74,7 @@ def compare(before: Floats, after: Floats, days: NDArray[np.intp]) -> tuple[Floa
     ]
     first, second = days[: len(before)], days[len(before) :]
     times = (LogDays(np.arange(len(first)), first), LogDays(np.arange(len(second)), second))
-    shifts = shifts_between(*tables, times=times, **SETTINGS)
+    shifts = shifts_between(*tables, times=times, **{**SETTINGS, "alpha": alpha})
     held = [shift.interval[0] <= 0 <= shift.interval[1] for shift in shifts]
     return np.array([shift.changed for shift in shifts]), np.array(held)
 
@@ -99,6 +105,34 @@ def drifts(repeats: int) -> None:
             add_figure(share, "drift", *names, effects, column)
 
 
+def each_week(repeats: int, weeks: int = 4) -> None:
+    """Print false positives and power if each week is compared with the others."""
+    print("days, correlation, day, week: any week different, drop found in its week")
+    for shape in SIZES:
+        for world in WORLDS:
+            rng = seeded([4, len(shape), *(round(10 * part) for part in world)])
+            sizes = SIZES[shape] * weeks
+            days = np.repeat(np.arange(len(sizes)), sizes)
+            hits = np.zeros(2)
+            for _ in range(repeats):
+                values = traffic(rng, sizes, world, 1)
+                hits[0] += any(differs(values, days, week, weeks) for week in range(weeks))
+                values[days // 7 == 2] -= DROP
+                hits[1] += differs(values, days, 2, weeks)
+            shares = hits / repeats
+            print(shape, *world, "", " ".join(f"{share:.3f}" for share in shares), flush=True)
+            effects = "correlation {:g}, day {:g}, week {:g}".format(*world)
+            for column, share in zip(("false positives", "found"), shares, strict=True):
+                add_figure(share, "each", f"{shape} days", effects, column)
+
+
+def differs(values: Floats, days: NDArray[np.intp], week: int, weeks: int) -> bool:
+    """Return whether a week is called different from the others."""
+    own = days // 7 == week
+    order = np.concatenate([days[~own], days[own]])
+    return bool(compare(values[~own], values[own], order, ALPHA / weeks)[0].any())
+
+
 def watches(repeats: int, weeks: int) -> None:
     """Print false alarms and power of a log that is looked at every day."""
     print("days, correlation, day, week: any false alarm, drop found within two weeks")
@@ -124,12 +158,14 @@ def main() -> None:
     """Print the tables."""
     parser = script_parser(__doc__, seed=True)
     parser.add_argument("--repeats", type=int, default=500)
-    parser.add_argument("--part", choices=("drift", "watch", "all"), default="all")
+    parser.add_argument("--part", choices=("drift", "each", "watch", "all"), default="all")
     options = parser.parse_args()
     if options.quick:
         options.repeats, SETTINGS["permutations"] = 2, 99
     if options.part in ("drift", "all"):
         drifts(options.repeats)
+    if options.part in ("each", "all"):
+        each_week(options.repeats)
     if options.part in ("watch", "all"):
         watches(options.repeats, 2 if options.quick else 16)
     save(parser, options)

@@ -1,12 +1,13 @@
 """How often a verdict on a bound is wrong, by simulation.
 
-``assert_feature`` compares one-sided confidence bounds with a number. Here the number is the true
-mean itself, the hardest case: then "holds" and "broken" are both wrong, and each should come in at
-most ``alpha`` (0.05) of the cases. Printed are both shares for 5, 20 and 100 queries, alone
-or in clusters of five that hang together with a correlation of 0.5; for rates near and far from the
-ends, for shares between 0 and 1 of three shapes, and for skewed numbers without a range.
+``assert_feature`` compares one-sided confidence bounds with a number. In this script the number is
+the true mean itself, the hardest case. Then "holds" and "broken" are both wrong, and each should
+occur in at most ``alpha`` (0.05) of the cases. The first table has both shares for 5, 20 and 100
+queries, alone or in clusters of five with a correlation of 0.5. The values are rates near and far
+from 0 and 1, shares between 0 and 1 of three shapes, and skewed numbers without a range.
 
-Then how often a bound of 0.8 holds, is broken or is inconclusive, by the true rate.
+The second table shows how often a bound of 0.8 holds, is broken or is inconclusive, by the true
+rate.
 
     python validation/coverage/feature_bounds.py
 """

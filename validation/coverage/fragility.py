@@ -1,10 +1,11 @@
 """The smallest removals that change ranks, against an exhaustive search, and their time.
 
-1. Small arenas: for each model, the size of the removal of queries, and of verdicts (up to three),
-   that ``mirage.arena.fragility`` names, against the smallest of all removals, each fitted anew.
-2. 19 models, every pair on each of 100 queries: the time, and what the first place hangs on. First
-   comes the size of the removal by first-order influence at the logits of the whole (AMIP, as in
-   Huang et al. 2025, arXiv 2508.11847), which no fit has checked.
+1. Small arenas: the size of the removal of queries, and of verdicts (up to three), that
+   ``mirage.arena.fragility`` names for each model, against the smallest of all removals. Each
+   removal is verified by a new fit.
+2. 19 models, every pair on each of 100 queries: the time, and the removal that changes the first
+   rank. Next to it is the size according to first-order influence at the logits of the whole arena
+   (AMIP, Huang et al. 2025, arXiv 2508.11847), which no fit has verified.
 
     python validation/coverage/fragility.py [--arenas 20]     # two minutes
 """
@@ -33,7 +34,7 @@ COLUMNS = ("query", "a", "b", "score")
 
 
 def draw(models: int, queries: int, share: float, seed: int, end: float = 1.0) -> Judgments:
-    """Return a share of all pairs on all queries, a fifth of them ties; logits in even steps."""
+    """Return a share of all pairs, a fifth of them ties; true logits are equally spaced."""
     random = seeded([models, queries, seed])
     logits = np.linspace(end, -end, models)
     a, b = np.triu_indices(models, 1)
@@ -46,7 +47,7 @@ def draw(models: int, queries: int, share: float, seed: int, end: float = 1.0) -
 
 
 def smallest(judgments: Judgments, groups: Sequence[np.ndarray], most: int) -> np.ndarray:
-    """Return the smallest number of groups without which a model's rank changes; 0 if more."""
+    """Return the size of the smallest removal that changes a model's rank; 0 if it is larger."""
     model, size = BradleyTerry(), len(judgments.models)
     before = ranks(model.fit(judgments).logits)
     least = np.zeros(size, dtype=int)
@@ -65,7 +66,7 @@ def smallest(judgments: Judgments, groups: Sequence[np.ndarray], most: int) -> n
 
 
 def against_all(arenas: int, quick: bool) -> None:
-    """Sizes of named removals against the smallest ones."""
+    """Compare the sizes of the named removals with the smallest ones."""
     equal = dict.fromkeys(("queries", "verdicts"), 0)
     count = 0
     settings = ((3, 7, 1.0), (4, 6, 0.7), (4, 10, 1.0), (5, 8, 0.5))
@@ -93,7 +94,7 @@ def against_all(arenas: int, quick: bool) -> None:
 
 
 def first_order(judgments: Judgments) -> int:
-    """Return queries that by influence at the logits of the whole the first place hangs on."""
+    """Return the number of queries that decide the first rank, by first-order influence."""
     fit = BradleyTerry().fit(judgments)
     a, b, score = judgments.a, judgments.b, judgments.score
     wins = estimation.win_matrix(a, b, score, len(fit.models))

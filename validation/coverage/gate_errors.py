@@ -116,7 +116,7 @@ def with_loss(losses: Floats, lost: bool) -> Floats:
 def shapes(
     rng: np.random.Generator, repeats: int, lost: bool, shape: str, queries: int, features: int
 ) -> Sample:
-    """Return losses of one shape."""
+    """Return losses with one of the shapes."""
     losses = SHAPES[shape](rng, repeats * queries * features)
     return Sample(with_loss(losses.reshape(repeats, queries, features), lost), np.arange(queries))
 
@@ -175,7 +175,7 @@ def settings(quick: bool) -> Iterator[Setting]:
 
 
 def error_rate(setting: Setting, lost: bool, repeats: int) -> float:
-    """Return how often the wrong verdict is given."""
+    """Return how often the verdict is wrong."""
     rng = seeded([lost, *map(ord, "".join((setting.part, *setting.names)))])
     sample = PARTS[setting.part](rng, repeats, lost, *setting.arguments)
     sizes = np.bincount(sample.codes)

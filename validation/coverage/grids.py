@@ -1,13 +1,13 @@
 """Coverage of the intervals of a grid's table, and the false positive rate of its tests.
 
-The population are 4,000 simulated queries of a grid of three retrievers, two rerankers and three
-generators: a query is hard or easy, components shift the chance of a right answer, each for some
-queries more than for others, and a judge repeats a metric with some errors. Queries are drawn from
-it, in one of the populations two at a time that are asked twice. Printed are, for 5, 20 and 100
-queries, the shares of 95 % intervals that hold: of cells' means, of differences of cells, of shares
-of the variance, of settings' means, and of tau between metric and judge; and how often any two
-cells that are alike are called different (Holm, 18 cells, p at most 0.05). A dash is shown where
-the library gives no interval.
+The population is 4,000 simulated queries of a grid of three retrievers, two rerankers and three
+generators. Queries differ in difficulty. Components shift the probability of a right answer, on
+some queries more than on others. A judge repeats a metric with some errors. Queries are drawn from
+this population; in one variant, each query is drawn twice and asked again. The table has 5, 20 and
+100 queries, and the coverage of 95 % intervals of cells' means, of differences of cells, of shares
+of the variance, of settings' means, and of tau between metric and judge. It also has the rate at
+which any two of 18 equal cells are called different (Holm, p at most 0.05). A dash means that the
+library gives no interval.
 
     python validation/coverage/grids.py [REPEATS]
 """
@@ -42,7 +42,7 @@ IDS = [f"q{i}" for i in range(max(QUERIES))]
 
 
 def population(effects: tuple[tuple[float, ...], ...], rng: np.random.Generator) -> np.ndarray:
-    """Return the chance of a right answer to each query by each cell, ``(queries, cells)``."""
+    """Return the probability of a right answer for each query and cell, ``(queries, cells)``."""
     logits = 1.5 * rng.normal(size=(4000, 1)) + 0.6 * rng.normal(size=(4000, len(PLACES)))
     for axis, shifts in enumerate(effects):
         levels = [place[axis] for place in PLACES]
@@ -63,7 +63,7 @@ def table(right: np.ndarray, judged: np.ndarray, clusters: dict[str, str]) -> Re
 
 
 def drawn(chances: np.ndarray, queries: int, rng: np.random.Generator, twice: bool) -> ResultTable:
-    """Return the table of a draw of queries; if asked twice, pairs have nearly the same answers."""
+    """Return the table of a sample of queries; if asked twice, pairs have nearly equal answers."""
     count = -(-queries // 2) if twice else queries
     rows = chances[rng.integers(0, len(chances), count)]
     right = rng.random(rows.shape) < rows
@@ -83,7 +83,7 @@ def share(held: list[float]) -> str:
 
 
 def truth_of(chances: np.ndarray) -> tuple[np.ndarray, dict[str, float], list[float], float]:
-    """Means of cells, shares of axes, means of settings, and tau, in the whole population."""
+    """Return the means of cells, shares of axes, means of settings and tau in the population."""
     cells = tuple(
         Cell.measured(settings, [f"p{i}" for i in range(len(chances))], {"m": chances[:, j]})
         for j, settings in enumerate(NAMES)
@@ -98,14 +98,14 @@ def truth_of(chances: np.ndarray) -> tuple[np.ndarray, dict[str, float], list[fl
 
 
 def alarm(chances: np.ndarray, queries: int, rng: np.random.Generator, twice: bool) -> bool:
-    """Whether any two cells are called different which are alike: one cell, run 18 times."""
+    """Return whether any two of 18 equal cells are called different."""
     alike = np.repeat(chances[:, :1], len(PLACES), axis=1)
     rows = drawn(alike, queries, rng, twice).compare("m")
     return any(row.corrected <= 0.05 for row in rows)
 
 
 def main(repeats: int = 300) -> None:
-    """Print a line a population and number of queries."""
+    """Print a line for each population and number of queries."""
     print(f"{repeats} draws each; in brackets is how often there is an interval")
     print("population      queries  cell mean     difference    share         setting       tau")
     for name, effects in EFFECTS.items():

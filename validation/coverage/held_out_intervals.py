@@ -1,11 +1,12 @@
 """Coverage and width of 95 % intervals for the logits of held-out models.
 
-The surrogate's own interval (Student's t, scaled to the errors on models left out) against the
-jackknife+ (Barber et al. 2021, Predictive inference with the jackknife+, Annals of Statistics
-49(1), section 2), which assumes no distribution: it has ends only where 19 errors or more are
-known. ``own`` takes the errors of the language alone; ``all`` those of all languages together, in
-units of each language's standard deviation, though the errors of one model in several languages
-hang together. Widths are medians of the finite intervals, in standard deviations of the logits.
+The script compares the surrogate's own interval (Student's t, scaled to the errors on held-out
+models) with the jackknife+ (Barber et al. 2021, Predictive inference with the jackknife+, Annals of
+Statistics 49(1), section 2). The jackknife+ assumes no distribution, but needs at least 19 errors
+for a finite interval. ``own`` uses the errors of the language alone. ``all`` uses those of all
+languages, in units of each language's standard deviation, although the errors of one model in
+several languages are correlated. Widths are medians of the finite intervals, in standard deviations
+of the logits.
 
     python validation/coverage/held_out_intervals.py  # simulated arenas; NoMIRACL with MIRAGE_DATA
 """
@@ -24,7 +25,8 @@ from _nomiracl import LANGUAGES, arena
 from _results import add_figure, save, script_parser, seeded
 from _shared import DATA
 
-from mirage import FeatureTable, SurrogateRanker, Tournaments
+from mirage import FeatureTable, SurrogateRanker
+from mirage.arena import Tournaments
 from mirage.surrogate.ranker import deal_splits, shared_models
 from mirage.surrogate.training import TrainingData, training_data
 
@@ -43,7 +45,7 @@ NOISES: dict[str, Noise] = {
 
 
 def simulated(models: int, noise: Noise, seed: int) -> Data:
-    """One language whose logits hang on two features of three, and as much on what has none."""
+    """Return a language whose logits depend on two of three features and on noise."""
     rng = seeded(seed)
     tournaments = queries = 40
     quality = rng.normal(size=(models, 3))
@@ -64,14 +66,14 @@ def simulated(models: int, noise: Noise, seed: int) -> Data:
 
 
 def recorded() -> Data:
-    """NoMIRACL's ten LLMs in eight languages."""
+    """Return NoMIRACL's ten LLMs in eight languages."""
     arenas = {code: arena(code) for code in LANGUAGES}
     tables = [table for one in arenas.values() for table in one.tables]
     return training_data(tables, {code: one.tournaments for code, one in arenas.items()})
 
 
 def intervals(data: Data, held: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
-    """For every model held out, in each language: a name, and ``(actual, low, high)`` in units."""
+    """Yield ``(actual, low, high)`` by name for every held-out model in each language."""
     kept = {code: one.without(held) for code, one in data.items()}
     ranker = SurrogateRanker(ESTIMATOR).fit_data(kept)
     known = shared_models(kept)
@@ -93,7 +95,7 @@ def intervals(data: Data, held: Sequence[str]) -> Iterator[tuple[str, np.ndarray
 
 
 def without_one(data: Data, model: str) -> SurrogateRanker:
-    """Return a surrogate that has not seen this model in any language."""
+    """Return a surrogate that was trained without this model in any language."""
     kept = {code: one.without((model,)) for code, one in data.items()}
     return SurrogateRanker(ESTIMATOR).fit_data(kept)
 
@@ -101,7 +103,7 @@ def without_one(data: Data, model: str) -> SurrogateRanker:
 def left_out_errors(
     rankers: Sequence[SurrogateRanker], one: TrainingData, models: Sequence[str]
 ) -> np.ndarray:
-    """How far off each ranker is with the model that it has not seen."""
+    """Return the error of each ranker on the model that it was trained without."""
     rows = [one.models.index(model) for model in models]
     tables = [one.table(row) for row in rows]
     logits = [ranker.predict(table).logit for ranker, table in zip(rankers, tables, strict=True)]
@@ -118,7 +120,7 @@ def jackknife_plus(predictions: np.ndarray, errors: np.ndarray) -> tuple[float, 
 
 
 def show(name: str, found: Mapping[str, list[np.ndarray]]) -> None:
-    """Share of logits inside, median width, and share of intervals without ends."""
+    """Print the coverage, the median width, and the share of infinite intervals."""
     for kind, rows in found.items():
         actual, low, high = np.array(rows).T
         inside = np.mean((low <= actual) & (actual <= high))
@@ -131,7 +133,7 @@ def show(name: str, found: Mapping[str, list[np.ndarray]]) -> None:
 
 
 def main() -> None:
-    """Print what holds how often."""
+    """Print the tables."""
     parser = script_parser(__doc__, seed=True)
     parser.add_argument("--arenas", type=int, default=200)
     options = parser.parse_args()

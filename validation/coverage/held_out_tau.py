@@ -1,11 +1,11 @@
 """Coverage of the interval of Kendall's tau on held-out models.
 
-Three features of three or eight determine a model's logit, and noise as much as shown (``share``:
-the part of the logits' variance that the features explain). Features and noise are normal, heavy
-tailed (Student's t with 4 degrees of freedom), of unequal variance, or one model in five is much
-weaker. A ridge regression is trained without two or four of 8, 10, 19 or 40 models at a time, in 50
-splits. The truth is the mean tau of pairs of new models, over 4,000 training sets of the same size.
-Each row has the coverage of 95 % intervals and their mean width.
+Three of three or eight features determine a model's logit, together with noise. ``share`` is the
+part of the logits' variance that the features explain. Features and noise are normal, heavy tailed
+(Student's t with 4 degrees of freedom) or of unequal variance, or one model in five is much weaker.
+A ridge regression is trained in 50 splits without two or four of 8, 10, 19 or 40 models. The truth
+is the mean tau of pairs of new models, over 4,000 training sets of the same size. Each row has the
+coverage of 95 % intervals and their mean width.
 
     python validation/coverage/held_out_tau.py                # 500 arenas a row: 15 minutes
     python validation/coverage/held_out_tau.py --arenas 100
@@ -59,7 +59,7 @@ def predict(values: np.ndarray, logits: np.ndarray, new: np.ndarray) -> np.ndarr
 
 
 def splits(models: int, held_out: int, random: Random) -> np.ndarray:
-    """Return the models that are held out of each split, each equally often."""
+    """Return the models that are held out of each split; each model is held out equally often."""
     rows: list[np.ndarray] = []
     while len(rows) < SPLITS:
         order = random.permutation(models)

@@ -1,22 +1,23 @@
 """False alarms and power of a history of commits.
 
-Each query has its chance to be answered rightly, mostly nearly 1; a system is asked three times at
-each commit, and two features go together. In the first three tables only the means of a run are
+Each query has a probability of a right answer, mostly near 1. A system is asked three times at each
+commit, and two features are correlated. In the first three tables only the means of a run are
 simulated, and `rise_evidence` decides, as `compare_commits` does.
 
-* 100 commits without a loss, looked at after each: the share of series with any alarm, with 5 to
-  100 queries, one and three answers each, and with clusters of five that share chance. With day
-  noise, all chances of a run shift by a normal deviate on the logit scale. With changes, a commit
-  permutes the chances of a tenth of the queries, so that the mean over the queries stays the same.
-* Changes that leave the mean of a population of queries the same, but not that of these queries: at
-  each commit 95 of 100 queries lose .02 and the others gain .38. ``around a base``: each commit
-  changes the same base. ``from commit to commit``: changes add up, for a tenth of the queries.
+* 100 commits without a loss, with a test after each: the share of series with any alarm, with 5 to
+  100 queries, one and three answers each, and clusters of five with a common probability. Day noise
+  shifts all probabilities of a run by a normal deviate on the logit scale. Changes permute the
+  probabilities of a tenth of the queries at a commit, so that the mean over the queries is the
+  same.
+* Changes that keep the mean over a population of queries, but not over these queries: at each
+  commit 95 of 100 queries lose .02 and the others gain .38. ``around a base``: each commit changes
+  the same base. ``from commit to commit``: changes add up, for a tenth of the queries.
 * A commit at which a tenth of the queries lose all their facts, after 5, 15, 30 or 60 commits
   without a loss: how often the first feature alarms within five commits.
-* The same with texts, through `compare_commits`: systems of the simulated arena, each answer
-  truthful or a lie by the chance of its query, in one of four manners, one of which is the system's
-  own, and with or without its citations, scored by the gate's features. Besides, commits that
-  answer in another manner.
+* The same with texts, through `compare_commits`. Systems of the simulated arena answer truthfully
+  or lie, with the probability of the query, in one of four manners, one of which is the system's
+  usual one, and with or without citations. The gate's features score them. Another system changes
+  only its manner.
 
     python validation/coverage/history.py            # half an hour on one core
 """
@@ -41,7 +42,7 @@ from mirage.monitoring import Commit, compare_commits
 from mirage.statistics.alarms import rise_evidence
 from mirage.surrogate.pretraining import simulated_runs
 from mirage.surrogate.simulation import system_name
-from mirage.testing import Baseline
+from mirage.testing.baseline import Baseline
 from mirage.testing.gate import gated, mean_of_pairs
 
 Floats = NDArray[np.float64]
@@ -52,7 +53,7 @@ DESIGNS = ((40, 3, 1), (5, 3, 1), (20, 3, 1), (100, 3, 1), (40, 1, 1), (40, 3, 5
 
 
 def draw_chances(rng: np.random.Generator, series: int, queries: int) -> Floats:
-    """Return chances of right answers, ``(series, queries, features)``: mostly sure, some not."""
+    """Return probabilities of right answers, ``(series, queries, features)``, mostly near 1."""
     first = rng.beta(4, 0.35, (series, queries, 1))
     second = np.clip(first + rng.normal(0, 0.1, first.shape), 0, 1)
     return np.concatenate([first, second], axis=2)
@@ -83,7 +84,7 @@ def choose(rng: np.random.Generator, series: int, queries: int, share: float) ->
 
 
 def change(rng: np.random.Generator, chances: Floats, base: Floats, kind: str) -> Floats:
-    """Return the chances of the next commit."""
+    """Return the probabilities at the next commit."""
     if kind == "none":
         return chances
     if kind == "permuted":
@@ -164,9 +165,9 @@ MANNERS = ("reference", "casual", "terse", "chatty")
 
 
 def texts(code: str) -> tuple[FeatureTable, Floats]:
-    """Features of the answers to choose from, ``(3, manners, queries, features)``.
+    """Return features of the possible answers, ``(3, manners, queries, features)``.
 
-    The first are truthful, the second lies where a passage answers, the third without citations.
+    The first are truthful. The second lie if a passage answers. The third have no citations.
     """
     dataset = MirageDataset.bundled(code)
     suite = FeatureSuite(gated(dataset))
@@ -190,7 +191,7 @@ def run_of_texts(
 
 
 def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[bool, ...]:
-    """Return whether there is an alarm: without a change, a tenth lies, in another manner."""
+    """Return whether there is an alarm without a change, after lies, and in another manner."""
     rng = seeded([seed, *code.encode()])
     suite = FeatureSuite(like.features)
     lower = tuple(n for n, facts in suite.facts.items() if facts.direction_in(code) == "lower")

@@ -1,26 +1,26 @@
 """Coverage of every kind of interval, and false alarms of the gate.
 
-Six models (two judges in the parts about judges) on 5, 14, 50 and 250 queries. On each query, a
-model is better or worse than usual by a normal deviate, so verdicts on one query are correlated.
-The designs are: no ties; ties that count as half a win (``half``), are dropped (``drop``) or have a
-parameter of their own (``davidson``); preferences that no order explains (``intransitive``); one
-model that is compared with all others (``star``); and clusters of five queries whose deviates have
-a correlation of 0.2 or 0.7, which are passed to the library (``clusters``) or not (``untold``). The
-true values are those of 20,000 queries. A row prints:
+Six models (two judges in the parts about judges) are compared on 5, 14, 50 and 250 queries. On each
+query, a model is better or worse than usual by a normal deviate, so verdicts on one query are
+correlated. The designs are: no ties; ties that count as half a win (``half``), are dropped
+(``drop``) or have a parameter (``davidson``); preferences that no order explains
+(``intransitive``); one model that is compared with all others (``star``); and clusters of five
+queries whose deviates have a correlation of 0.2 or 0.7, which are passed to the library
+(``clusters``) or not (``untold``). The true values are those of 20,000 queries. A row prints:
 
-* ``logit``: 95 % intervals of ``BradleyTerry.fit``, and so of a judged ranking; ``rank``: of ranks,
-  which are whole numbers and so hold more than 95 %; ``wrong``: how often ``p_better`` is above
-  0.95 for the worse of two neighbours; ``tourn.``: intervals of 200 tournaments, of at most 100
-  queries each;
+* ``logit``: 95 % intervals of ``BradleyTerry.fit``, and therefore of a judged ranking; ``rank``: of
+  ranks, which are whole numbers and therefore have a higher coverage; ``wrong``: how often
+  ``p_better`` is above 0.95 for the worse of two neighbours; ``tourn.``: intervals from 200
+  tournaments of at most 100 queries each;
 * votes: ``position``, ``verbosity``, ``self``-preference, Fleiss' ``kappa``;
 * sentences: balanced accuracy ``b.acc``, a ``diff``erence of two, annotators' ``AC1`` and
   ``alpha``;
-* ``gate``: false alarms over three features at a level of 5 % (of 300, 8 % may be chance);
-* ``surrogate``: intervals of predicted logits of a model that was not seen (ridge, 19 models).
+* ``gate``: false alarms over three features at a level of 5 % (8 % of 300 may be chance);
+* ``surrogate``: intervals of predicted logits of a new model (ridge, 19 models).
 
-``.`` stands where no interval is shown. What is shown of mean ranks over parallel languages is in
-``rank_sets.py``, of surrogates against the jackknife+ in ``held_out_intervals.py``, of corrected
-means and shares where :mod:`mirage.metaeval` corrects them.
+``.`` means that there is no interval. Other scripts cover mean ranks over parallel languages
+(``rank_sets.py``), surrogates against the jackknife+ (``held_out_intervals.py``), and corrected
+means and shares (``powered_means.py``).
 
     python validation/coverage/intervals.py  # all, 300 replications: half an hour
     python validation/coverage/intervals.py --part votes --replications 60
@@ -40,8 +40,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, known_mean, save, script_parser, seeded
 from held_out_intervals import NOISES
 
-from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker, Tournaments
-from mirage.arena import biases
+from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker
+from mirage.arena import Tournaments, biases
 from mirage.errors import JudgmentError
 from mirage.statistics import classification as cl
 from mirage.statistics.agreement import ac1_of, alpha_of, fleiss_of, terms
@@ -80,7 +80,7 @@ def deviates(random: Random, queries: int, columns: int, correlation: float) -> 
 
 
 def codes_of(design: str, queries: int) -> np.ndarray:
-    """Return the cluster of each query, as far as the library is told."""
+    """Return the cluster of each query that is passed to the library."""
     together = TOGETHER if design.startswith("clusters") else 1
     return np.arange(queries) // together
 
@@ -89,7 +89,7 @@ def codes_of(design: str, queries: int) -> np.ndarray:
 
 
 def pairs_of(design: str) -> tuple[np.ndarray, np.ndarray]:
-    """Which pairs of models are judged."""
+    """Return the pairs of models that are judged."""
     if design == "star":
         return np.zeros(MODELS - 1, dtype=int), np.arange(1, MODELS)
     a, b = np.triu_indices(MODELS, 1)
@@ -97,7 +97,7 @@ def pairs_of(design: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scores(design: str, queries: int, random: Random) -> np.ndarray:
-    """Return what the first of each pair got: ``(queries, pairs)``."""
+    """Return the score of the first model of each pair, ``(queries, pairs)``."""
     a, b = pairs_of(design)
     own = LOGITS + SPREAD * deviates(random, queries, MODELS, DESIGNS[design])
     ahead = own[:, a] - own[:, b]
@@ -113,7 +113,7 @@ def scores(design: str, queries: int, random: Random) -> np.ndarray:
 
 
 def judgments(design: str, queries: int, random: Random) -> Judgments:
-    """Verdicts on all pairs of a design."""
+    """Return verdicts on all pairs of a design."""
     a, b = pairs_of(design)
     score = scores(design, queries, random)
     return Judgments.from_arrays(
@@ -125,7 +125,7 @@ def judgments(design: str, queries: int, random: Random) -> Judgments:
 
 
 def rankings(design: str) -> Callable[[int, Random, Row], None]:
-    """Verdicts to logits, ranks and confidence."""
+    """Return a function that measures logits, ranks and confidence."""
     model = BradleyTerry(ties=TIES.get(design, "half"))
     true = model.fit(judgments(design, LARGE, seeded(1))).logits
     places = ranks(true)
@@ -154,12 +154,12 @@ def rankings(design: str) -> Callable[[int, Random, Row], None]:
 
 
 def votes(design: str) -> Callable[[int, Random, Row], None]:
-    """Two judges (three for kappa) of equal skill; the longer and the first answer are favoured."""
+    """Return a function that measures biases and kappa; judges prefer long and first answers."""
     pairs = MODELS * (MODELS - 1) // 2
     correlation = DESIGNS[design]
 
     def outcomes(queries: int, random: Random) -> np.ndarray:
-        """Return sums of a pair asked in both orders: first won both, second did, and 1."""
+        """Return sums for a pair asked in both orders: first won both, second won both, and 1."""
         lean = 0.5 + deviates(random, queries, 1, correlation)
         first = random.random((2, queries, pairs)) < 1 / (1 + np.exp(-lean))
         both, neither = first.all(axis=0), ~first.any(axis=0)
@@ -172,7 +172,7 @@ def votes(design: str) -> Callable[[int, Random, Row], None]:
         return np.concatenate([score, np.ones((*score.shape[:2], 1))], axis=-1)
 
     def labels(queries: int, random: Random) -> np.ndarray:
-        """Terms of kappa, each item with either model first."""
+        """Return the terms of kappa, with either model of each item first."""
         sure = 1 / (1 + np.exp(-1 - deviates(random, queries, 1, correlation)))[..., None]
         shape = (queries, pairs, 3)
         shares = (0.5, 0.0, 0.5) if design == "no ties" else (0.4, 0.2, 0.4)
@@ -211,12 +211,12 @@ def votes(design: str) -> Callable[[int, Random, Row], None]:
 
 
 def difference(sums: np.ndarray) -> np.ndarray:
-    """Return a difference of two means, of which the last sum is the number of values."""
+    """Return the difference of two means; the last sum is the number of values."""
     return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
 
 
 def compared(design: str, queries: int, random: Random) -> biases._PairVotes:
-    """Verdicts on answers of differing length, of which the longer is favoured."""
+    """Return verdicts on answers of different length by a judge that prefers the longer one."""
     a, b = pairs_of(design)
     length = random.poisson(30 * np.exp(random.normal(0, 0.5, (queries, MODELS)))) + 1.0
     longer = (length[:, a] - length[:, b]) / (length[:, a] + length[:, b])
@@ -242,7 +242,7 @@ def compared(design: str, queries: int, random: Random) -> biases._PairVotes:
 
 
 def slope(rows: biases._PairVotes) -> float:
-    """Return the verbosity bias that is fitted."""
+    """Return the fitted verbosity bias."""
     return float(biases._fit(rows, np.ones((1, len(rows.query))), np.zeros(rows.models + 1))[0, -1])
 
 
@@ -250,7 +250,7 @@ def slope(rows: biases._PairVotes) -> float:
 
 
 def sentences(design: str) -> Callable[[int, Random, Row], None]:
-    """Three sentences a query, of which seven of ten are supported; judges right on 93 and 80 %."""
+    """Return a function that measures judges which are right on 93 and 80 % of sentences."""
     correlation = DESIGNS[design]
 
     def draw(queries: int, random: Random) -> tuple[np.ndarray, np.ndarray]:
@@ -295,7 +295,7 @@ def sentences(design: str) -> Callable[[int, Random, Row], None]:
 
 
 def gate(design: str) -> Callable[[int, Random, Row], None]:
-    """Two runs of one system, in three features of 0 or 1; in ``half`` half of the answers stay."""
+    """Return a function that measures the gate on two runs of one system, with binary features."""
     correlation = DESIGNS[design]
 
     def once(queries: int, random: Random, row: Row) -> None:
@@ -321,7 +321,7 @@ def gate(design: str) -> Callable[[int, Random, Row], None]:
 
 
 def surrogate(design: str) -> Callable[[int, Random, Row], None]:
-    """Two features of three matter, and as much that no feature tells."""
+    """Return a function that measures predicted logits, which depend on features and noise."""
     correlation, noise = DESIGNS[design], NOISES["normal"]
     known, count = 19, 40
 
@@ -372,7 +372,7 @@ PARTS = {
 
 
 def add(row: Row, name: str, values: np.ndarray) -> None:
-    """Keep what one replication says."""
+    """Record the results of one replication."""
     row.setdefault(name, []).extend(np.asarray(values, dtype=float).tolist())
 
 
@@ -397,7 +397,7 @@ def lines(
 
 
 def cell(row: Row, name: str) -> str:
-    """Return the share of what is shown, or a dot."""
+    """Return the coverage of the existing intervals, or a dot."""
     shown = np.array(row.get(name, []))
     shown = shown[~np.isnan(shown)]
     return f"{shown.mean():.3f}" if len(shown) else "."

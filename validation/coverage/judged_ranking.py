@@ -1,13 +1,12 @@
 """Coverage of the intervals of a judged ranking.
 
-Arenas are drawn: models in even steps of logit, a fifth of the verdicts ties, and queries that
-differ: on each query each model is better or worse than usual by a normal deviate (its standard
-deviation is in the second column), so that verdicts on one query hang together. The truth is what
-all queries together would give: the logits fitted to the probabilities of a preference, over all
-deviates. Each row prints, over arenas, the share of 95 % intervals that hold the true logit, of
-those that are shown; the share of rank intervals that hold the true rank, that of the model for
-which it is lowest, and their mean width; then the same shares where intervals come from 500
-tournaments (``tournaments=500``).
+Arenas are simulated: models with equally spaced logits, a fifth of the verdicts ties. On each query
+each model is better or worse than usual by a normal deviate, whose standard deviation is in the
+second column, so verdicts on one query are correlated. The true logits are fitted to the
+probabilities of a preference over all deviates, as all queries together would give. Each row prints
+the coverage of the existing 95 % intervals of logits; the coverage of rank intervals, the lowest
+coverage of any model, and the mean width; and the same if intervals come from 500 tournaments
+(``tournaments=500``).
 
     python validation/coverage/judged_ranking.py             # a minute
 """
@@ -38,13 +37,13 @@ def truth(logits: np.ndarray, spread: float) -> np.ndarray:
 
 
 def draw(logits: np.ndarray, queries: int, spread: float, random: np.random.Generator) -> Judgments:
-    """Every pair judged on every query."""
+    """Return a verdict on every pair and query."""
     strengths = logits + random.normal(0, spread, (queries, len(logits)))
     return judgments_of(draw_scores(strengths, TIES, random), NAMES[: len(logits)])
 
 
 def held(ranking: Ranking, logits: np.ndarray) -> tuple[list[bool], list[bool], list[int]]:
-    """Which shown intervals hold the logit, which rank intervals the rank, and their widths."""
+    """Return which intervals contain the logit, which rank intervals the rank, and their widths."""
     places = ranks(logits)
     of_logit, of_rank, widths = [], [], []
     for i, (logit, place) in enumerate(zip(logits, places, strict=True)):

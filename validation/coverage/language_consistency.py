@@ -1,10 +1,11 @@
 """Coverage of the intervals of a judge's consistency across languages.
 
-Judges are drawn whose verdict on an item is, in each language, that of a common one with a known
-probability, and by itself otherwise; items on one query are alike. The true alpha is known: with
-``s`` the share of common verdicts it is ``s ** 2``. Printed is how often 95 % intervals hold it,
-those of alpha over all languages, of one pair of languages, and of one language with the others,
-and how many had one of alpha: with fewer than 14 queries, or 5 on which verdicts differ, none has.
+In each language, the verdict of a simulated judge on an item is a common verdict with a known
+probability, and random otherwise. Items on one query are correlated. The true alpha is known: it is
+``s ** 2`` if ``s`` is the share of common verdicts. The table has the coverage of the 95 %
+intervals of alpha over all languages, of one pair of languages, and of one language with the
+others, and the share of simulations with an interval. There is no interval with fewer than 14
+queries, or with fewer than 5 queries that have different verdicts.
 
     python validation/coverage/language_consistency.py    # minutes
 """
@@ -23,7 +24,7 @@ from mirage.metaeval import language_consistency
 
 
 def held(queries: int, items: int, languages: int, common: float, drawn: int) -> np.ndarray:
-    """Shares of intervals that hold the truth, of those that are shown; and share shown."""
+    """Return the coverage of the existing intervals, and the share with an interval."""
     truth, rows = common**2, []
     for seed in range(drawn):
         rng = seeded(seed)

@@ -1,41 +1,39 @@
 """Production logs: false alarms and power of drift, and whether a log can be ranked.
 
-Nothing of the real data that is read here trains anything that ships.
+The real data that this script reads does not train any part of Mirage.
 
 ``--part intervals``: differences between two independent sets of clusters, simulated. Clusters have
-skewed sizes (1 to 60 queries; one in twenty of a set is large), what is in one hangs together with
-a correlation of 0.5. Printed are, for 5, 20 and 100 clusters (and unequal numbers), the share of 95
-% intervals of the difference that hold it, for rates of 0.02, 0.1, 0.5 and 0.98, for shares between
-0 and 1 and for numbers without an end; and how often any of the eight columns is called changed,
-which none is (alpha 0.05), where the two sets are alike, and where the later one has larger
-clusters. A dash: no interval is shown.
-
-Then how often a loss of 0.1 is called no worse than 0.1.
+skewed sizes (1 to 60 queries; one in twenty is large) and a correlation of 0.5 within. The table
+has 5, 20 and 100 clusters, also in unequal numbers. It shows the coverage of 95 % intervals of the
+difference for rates of 0.02, 0.1, 0.5 and 0.98, for shares between 0 and 1, and for unbounded
+numbers. It also shows how often any of the eight unchanged columns is called changed (alpha 0.05),
+if the two sets are alike, and if the later one has larger clusters. A dash means that there is no
+interval. The next table shows how often a loss of 0.1 is called no worse than 0.1.
 
 ``--part sessions``: the same for users who share their questions. Each user asks one to five
-questions, and a value depends on the question, the user and chance. With ``few`` shared questions
-everything is joined to one cluster, so sessions alone are the clusters; with ``many`` questions of
-their own, and a tenth of the lines from a shared pool, joining often leaves enough. Printed are how
-often each rule was used, how often an interval was shown and held, the false alarm rate in any of
-three measures, and how often a fall of 0.3 in one measure is found. The questions are the same in
-both logs, as they are when a shared pool of questions stays; ``few, new pool`` draws another pool
-for the later log, which no clustering by session can know.
+questions. A value depends on the question, the user and noise. With ``few`` shared questions
+joining leaves one cluster, so sessions alone are the clusters. With ``many`` questions, a tenth of
+the lines comes from a shared pool, and joining often leaves enough clusters. The table shows how
+often each rule was used, how often there is an interval, its coverage, the rate of false alarms in
+any of three measures, and how often a drop of 0.3 in one measure is detected. Both logs use the
+same pool of questions. ``few, new pool`` draws another pool for the later log, which no clustering
+by session can account for.
 
-``--part weeks``: the same end to end, on the answers of an LLM to the questions of NoMIRACL
-(``MIRAGE_DATA``), each asked by one to five users: how often a change, or a loss, is seen in any of
-the measures where there is none, and where a tenth or three tenths of the questions are shown
-another question's passages.
+``--part weeks``: the same from end to end, on an LLM's answers to the questions of NoMIRACL
+(``MIRAGE_DATA``), each asked by one to five users. The table shows how often a change, or a loss,
+is detected in any of the measures if there is none, and if a tenth or three tenths of the questions
+are shown the passages of another question.
 
-``--part place``: could a log have a place among the bundled anchors? A surrogate learns from the
-simulated arena by the features alone that need no gold. Printed are, for whole kinds of fault that
-it has not seen, the share of 95 % intervals that hold the logit, and how often a system that lies
-(another entity, a lie in the passages' words, another number, an invention) is put above the same
-manner of writing without the fault; beside it the same of the surrogate with gold. Then for a
-language that it has not seen; and on questions of others (``MIRAGE_DATA``): the rank correlation
-with how often ten LLMs are right (NoMIRACL), how many of the pairs that it calls sure (0.975) are
-the other way round, and where it puts answers that people found faithful to the passages and
-answers that they did not (MEMERAG). And where it puts the quotation of a passage that answers, and
-that of one that does not.
+``--part place``: whether a log can be ranked among the bundled anchors. A surrogate is trained on
+the simulated arena with only those features that need no gold data. For whole kinds of fault that
+were left out of training, the table has the coverage of 95 % intervals of logits. It also shows how
+often a system that lies (another entity, a lie in the passages' words, another number, an
+invention) ranks above the same manner without the fault, next to a surrogate with gold data. The
+same follows for a left-out language. On questions from other data (``MIRAGE_DATA``), it prints the
+rank correlation with the share of right answers of ten LLMs (NoMIRACL), the share of confident
+pairs (0.975) that are in the wrong order, and the ranks of answers that people found faithful and
+unfaithful (MEMERAG). The last table has the ranks of quotations of passages that answer and of
+passages that do not.
 
     python validation/coverage/logs.py --part intervals
     python validation/coverage/logs.py --part place sw en
@@ -58,7 +56,8 @@ from _shared import DATA
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Run, SurrogateRanker, respond
 from mirage.monitoring.drifts import shifts_between
-from mirage.monitoring.logs import Log, _clusters, _Line, _sessions, regroup
+from mirage.monitoring.lines import Line
+from mirage.monitoring.logs import Log, _clusters, _sessions, regroup
 from mirage.monitoring.traffic import NEW_WORDS, measure_log, new_words
 from mirage.sources import memerag, nomiracl
 from mirage.sources.contexts import Asked
@@ -84,7 +83,7 @@ MEANS = np.array([*RATES, 0.5, 1 - ndtr(1 / np.sqrt(2)), 0.0, np.exp(0.5)])
 
 
 def drawn(clusters: int, larger: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Values ``(queries, columns)`` and clusters of one set."""
+    """Return the values ``(queries, columns)`` and clusters of one set."""
     sizes = rng.choice([1, 1, 1, 2, 3, 5, 8], clusters)
     sizes[rng.random(clusters) < 0.05] = 60
     sizes = np.ceil(sizes * larger).astype(int)
@@ -98,7 +97,7 @@ def drawn(clusters: int, larger: float, rng: np.random.Generator) -> tuple[np.nd
 
 
 def changed(row: MeanDifference) -> bool:
-    """Whether a difference is called one: as `mirage.testing.drift` does it."""
+    """Return whether a difference is called significant, as `mirage.monitoring.drift` does."""
     return (
         row.p <= 0.05
         and not row.interval[0] <= 0 <= row.interval[1]
@@ -107,7 +106,7 @@ def changed(row: MeanDifference) -> bool:
 
 
 def intervals(repeats: int, draws: int) -> None:
-    """How often intervals hold, and how often alarms are false."""
+    """Print the coverage of intervals and the rate of false alarms."""
     print("clusters  larger  " + "  ".join(f"{name:>13}" for name in NAMES) + "  false alarms")
     for before, after in CLUSTERS:
         for larger in (1.0, 3.0):
@@ -136,7 +135,7 @@ def intervals(repeats: int, draws: int) -> None:
 
 
 def no_worse(repeats: int) -> None:
-    """How often a loss of the margin, 0.1, is called no worse: about 0.025 is what should be."""
+    """Print how often a loss of the margin, 0.1, is called no worse; the nominal rate is 0.025."""
     print("clusters  called no worse at a loss of 0.1, from " + ", ".join(map(str, (0.5, 0.98))))
     for before, after in CLUSTERS:
         rng = seeded([before, after])
@@ -180,7 +179,7 @@ def shared_log(
     values[:, 2] = values[:, 2] > 0.1
     values[:, 1] *= rng.random(len(values)) >= fall
     lines = [
-        _Line(Asked(Query(id=str(i), language="en", text=name), ()), None, None, None, str(user))
+        Line(Asked(Query(id=str(i), language="en", text=name), ()), None, None, None, str(user))
         for i, (name, user) in enumerate(zip(names, sessions.tolist(), strict=True))
     ]
     queries = [
@@ -199,7 +198,7 @@ def codes_of(log: Log) -> np.ndarray:
 
 
 def sessions(repeats: int, draws: int) -> None:
-    """Print how often intervals hold and alarms are false when users share their questions."""
+    """Print coverage and false alarms if users share their questions."""
     print("questions       users  by session  shown  holds  false alarm  fall of 0.3 found")
     ends = np.zeros(3), np.ones(3)
     for pools, (size, share) in POOLS.items():
@@ -242,11 +241,11 @@ def sessions(repeats: int, draws: int) -> None:
 
 
 def weeks(code: str, repeats: int) -> None:
-    """How often a drift is seen in answers of LLMs, where there is none, and where there is one.
+    """Print how often drift is detected in answers of LLMs, with and without a real change.
 
-    A week are questions drawn from those of NoMIRACL in one language, each asked by one to five
-    users in the same words, with the output of an LLM. In the faulty week a share of the questions
-    is answered as before, but was shown another one's passages.
+    A week has questions drawn from NoMIRACL in one language, each asked by one to five users in the
+    same words, with the output of an LLM. In the faulty week, a share of the questions has the same
+    answers but was shown the passages of another question.
     """
     dataset, runs, _ = nomiracl.load(DATA / "nomiracl", code)
     model, run = max(runs.items(), key=lambda item: len(item[1]))
@@ -285,7 +284,7 @@ def weeks(code: str, repeats: int) -> None:
 def _week(
     sound: FeatureTable, broken: FeatureTable, clusters: int, share: float, rng: np.random.Generator
 ) -> FeatureTable:
-    """One week of questions; ids say which question each is."""
+    """Return one week of questions; an id names its question."""
     rows = rng.integers(len(sound), size=clusters)
     values = np.where(
         rng.random(clusters)[:, None] < share, broken.values[rows], sound.values[rows]
@@ -308,7 +307,7 @@ def _week(
 def _fell(
     dataset: MirageDataset, before: FeatureTable, after: FeatureTable
 ) -> tuple[bool, bool, float]:
-    """Whether a change is seen, whether a loss, and the share of intervals that hold 0."""
+    """Return whether a change and a loss are detected, and the coverage of 0 by the intervals."""
     asked = [
         MirageDataset(dataset[id_.split()[0]].model_copy(update={"id": id_}) for id_ in t.query_ids)
         for t in (before, after)
@@ -347,25 +346,25 @@ LIES = ("wrong-entity", "lying", "wrong-number", "hallucinated", "answered-anywa
 
 
 def ungold(code: str) -> TrainingData:
-    """Return what a surrogate learns from that knows nothing of the queries but what a log says."""
+    """Return training data without anything that a log does not contain."""
     blind = MirageDataset.bundled(code).without_gold()
     tables, tournaments, _ = simulated_arena(code, FeatureSuite(UNGOLD, code), scored_on=blind)
     return training_data(tables, tournaments, GROUPS)[code]
 
 
 def fitted(part: TrainingData, models: Iterable[str]) -> SurrogateRanker:
-    """Return a surrogate that has seen these models."""
+    """Return a surrogate that was trained on these models."""
     return SurrogateRanker(LINEAR).fit_data({part.language: part.of(models)})
 
 
 def holds(prediction: Prediction, logit: float) -> bool:
-    """Whether the interval does."""
+    """Return whether the interval contains the value."""
     low, high = prediction.interval()
     return low <= logit <= high
 
 
 def kinds(name: str, part: TrainingData) -> None:
-    """Kinds of fault that were not seen."""
+    """Print the results for kinds of fault that were left out of training."""
     actual = dict(zip(part.models, part.mean_y.tolist(), strict=True))
     place = {model: row for row, model in enumerate(part.models)}
     covered, above = [], {kind: [] for kind in LIES}
@@ -431,7 +430,7 @@ def languages(learnt: TrainingData, unseen: TrainingData) -> None:
 
 
 def nomiracl_order(part: TrainingData) -> None:
-    """Ten LLMs on questions of others, of which it is known who is right."""
+    """Print the order of ten LLMs next to their shares of right answers on NoMIRACL."""
     dataset, runs, _ = nomiracl.load(DATA / "nomiracl", part.language)
     ranker, suite = fitted(part, part.models), FeatureSuite(UNGOLD, part.language)
     blind = dataset.without_gold()
@@ -459,7 +458,7 @@ def nomiracl_order(part: TrainingData) -> None:
 
 
 def memerag_places(part: TrainingData) -> None:
-    """Answers that people found faithful, and others, as two systems."""
+    """Print the ranks of answers that people found faithful, and of others."""
     dataset, run, sentences = memerag.load(
         DATA / "memerag" / "memerag" / f"{part.language}.jsonl", part.language
     )
@@ -481,7 +480,7 @@ def memerag_places(part: TrainingData) -> None:
 
 
 def place(codes: Sequence[str]) -> None:
-    """Whether a surrogate without gold says where a system stands."""
+    """Print whether a surrogate without gold data ranks systems correctly."""
     parts = [ungold(code) for code in codes]
     for part in parts:
         kinds("without gold", part)

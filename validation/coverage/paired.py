@@ -1,11 +1,10 @@
 """The false positive rate and the coverage of paired comparisons.
 
-Differences of two systems on 5, 20 and 100 queries are drawn from populations of many shapes, and
-compared by :func:`mirage.statistics.paired_means`: by labels that seldom or often differ, by scores
-that are skewed, and by queries that are clustered in fours. Printed are the share of 95 % intervals
-that hold the true mean, with the share of the draws that have one; how often p is at most 0.05
-(the false positive rate if the true mean is 0); and the number of draws in which p and the interval
-disagree about 0.
+Differences of two systems on 5, 20 and 100 queries are drawn from populations of many shapes:
+labels that rarely or often differ, skewed scores, and queries in clusters of four.
+:func:`mirage.statistics.paired_means` compares them. The table has the coverage of 95 % intervals,
+the share of draws that have one, how often p is at most 0.05 (the false positive rate if the true
+mean is 0), and the number of draws in which p and the interval disagree about 0.
 
     python validation/coverage/paired.py [REPEATS]
 """

@@ -56,7 +56,7 @@ Row = dict[str, np.ndarray]
 
 
 def sets_hold(ranking: Ranking | MultilingualRanking, true: np.ndarray) -> Row:
-    """Return which rank intervals and which intervals of the first model hold."""
+    """Return which rank intervals contain the rank, and which winner intervals the logit."""
     names = NAMES[: len(true)]
     if isinstance(ranking, Ranking):
         sets = np.array([ranking[name].rank_interval for name in names])
@@ -79,7 +79,7 @@ def sets_hold(ranking: Ranking | MultilingualRanking, true: np.ndarray) -> Row:
 def several_languages(
     shared: float | None, logits: np.ndarray, by_language: np.ndarray, random: np.random.Generator
 ) -> Row:
-    """Return what holds for mean logits.
+    """Return which intervals of mean logits contain the true value.
 
     Args:
         shared: Correlation of deviates between languages; ``None`` for different queries.

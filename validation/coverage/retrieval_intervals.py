@@ -1,11 +1,10 @@
 """Coverage of the intervals of retrieval measures, and false positives of their test.
 
-The population are real values: those of the judged topics of NoMIRACL and MIRACL in four languages
-(in ``MIRAGE_DATA``) by BM25, and by BM25 with other settings. Queries are drawn from them. Printed
-are, for 5, 20 and 100 queries, the share of 95 % intervals that hold the mean of the population,
-that of intervals of the difference of the two runs, and how often two runs are called different
-(p at most 0.05) that are alike, since each query's values are dealt to them by chance. A dash is
-shown where the library gives no interval.
+The population consists of real values: those of BM25, with two settings, on the judged topics of
+NoMIRACL and MIRACL in four languages (in ``MIRAGE_DATA``). Queries are drawn from it. The table has
+5, 20 and 100 queries: the coverage of 95 % intervals of the mean and of the difference of the two
+runs, and how often two equal runs are called different (p at most 0.05). In equal runs, each
+query's two values are assigned at random. A dash means that the library gives no interval.
 
     MIRAGE_DATA=data python validation/coverage/retrieval_intervals.py [REPEATS]
 """
@@ -47,19 +46,19 @@ def measured(code: str, k1: float, b: float) -> np.ndarray:
 
 
 def drawn(values: np.ndarray) -> RetrievalEvaluation:
-    """Return an evaluation of as many queries as there are values."""
+    """Return an evaluation with one query per value."""
     ids = tuple(map(str, range(len(values))))
     return RetrievalEvaluation("run", MEASURES, ids, values)
 
 
 def share(held: np.ndarray) -> str:
-    """Return the share of intervals that hold, where there is one, and how many draws had one."""
+    """Return the coverage of the existing intervals, and the number of draws with one."""
     there = held[~np.isnan(held)]
     return f"{there.mean():.3f} ({len(there)})" if len(there) else "-"
 
 
 def main(repeats: int = 1000) -> None:
-    """Print a line a number of queries and measure."""
+    """Print a line for each number of queries and measure."""
     first = np.vstack([measured(code, 0.9, 0.4) for code in CODES])
     second = np.vstack([measured(code, 1.5, 0.75) for code in CODES])
     print(f"{len(first)} topics; {repeats} draws each")

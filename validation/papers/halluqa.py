@@ -1,8 +1,8 @@
 """Held-out models on HalluQA: verdicts, means, and the paper's random forest.
 
-24 real LLMs on 225 Chinese questions; GPT-4 said of every answer whether it is right. Right beats
-wrong, else it is a tie. Five models are held out at a time. Rows are as in ``nomiracl.py``; with so
-many models ``verdicts`` may select trees.
+24 LLMs answered 225 Chinese questions, and GPT-4 judged whether each answer is right. A right
+answer beats a wrong one; all other pairs are ties. Five models are held out at a time. The rows are
+those of ``nomiracl.py``. With so many models, ``verdicts`` may select trees.
 
     python validation/papers/halluqa.py  # needs MIRAGE_DATA; a quarter of an hour on two cores
 """
@@ -39,7 +39,7 @@ MEASURES = ("r2", "r2_in_paper", "tau", "coverage")
 
 
 def arena(most: int | None) -> tuple[list[FeatureTable], Judgments]:
-    """Features of the 24 models, and a verdict on every pair and question."""
+    """Return features of the 24 models, and a verdict on every pair and question."""
     queries: dict[str, Query] = {}
     texts: dict[str, dict[str, Response]] = defaultdict(dict)
     right: dict[str, dict[str, float]] = defaultdict(dict)
@@ -82,7 +82,7 @@ def arena(most: int | None) -> tuple[list[FeatureTable], Judgments]:
 
 
 def main() -> None:
-    """Print each measure, a row a method."""
+    """Print each measure, with one row per method."""
     parser = script_parser(__doc__)
     parser.add_argument("--splits", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=-1)

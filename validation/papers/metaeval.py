@@ -3,12 +3,12 @@
     python validation/papers/metaeval.py
 
 MEMERAG (in the folder that MIRAGE_DATA names) has real answers in English, German and Spanish with
-human labels for each sentence. It is for evaluation only: nothing is trained on it. That the
-threshold 0.8 of ``support_lexical`` suits these labels is no surprise, for it was chosen on them
-(:data:`mirage.features.SUPPORTED_AT`); the thresholds by cross-validation were not chosen on what
-they are measured on. Agreement is computed a second time with krippendorff and with irrCAC (pip
-install --no-deps irrCAC). What the paper's Table 2 says of it is of other labels: no choice of
-annotators in the files gives that.
+human labels for each sentence. It is for evaluation only: nothing is trained on it. The threshold
+0.8 of ``support_lexical`` (:data:`mirage.features.SUPPORTED_AT`) was chosen on these labels, so it
+suits them. The thresholds by cross-validation are measured on other sentences than they were chosen
+on. Agreement is also computed with the packages krippendorff and irrCAC (pip install --no-deps
+irrCAC). The paper's Table 2 was computed from other labels: no choice of annotators in the files
+reproduces it.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def published() -> Any:
 
 
 def load(variant: str, task: str = "faithfulness") -> LabelledSentences:
-    """One variant of the files."""
+    """Return one variant of the files."""
     return LabelledSentences.memerag(DATA / "memerag" / variant, LANGUAGES, task=task)
 
 
 def labels() -> None:
-    """Sentences and shares of labels, beside Tables 1 and 3."""
+    """Print the numbers of sentences and shares of labels next to Tables 1 and 3."""
     print("sentences, and supported / not supported / challenging in %; in brackets the paper's")
     for code, counts in load("memerag").counts().items():
         shares = " / ".join(f"{100 * counts[label] / counts.total():.1f}" for label in LABELS)
@@ -87,7 +87,7 @@ def labels() -> None:
 
 
 def agreement(draws: int) -> None:
-    """Agreement of the five annotators, beside Table 2 and two other packages."""
+    """Print the agreement of the five annotators next to Table 2 and to two other packages."""
     for task, fine in (("faithfulness", False), ("relevance", False), ("faithfulness", True)):
         labelled = load("memerag_ext", task)
         found = annotator_agreement(labelled, fine=fine, draws=draws)
@@ -115,7 +115,7 @@ def agreement(draws: int) -> None:
 def others(
     labelled: LabelledSentences, columns: Sequence[tuple[str, ...]], code: str
 ) -> tuple[float, float, float]:
-    """AC1, kappa and alpha by other packages."""
+    """Return AC1, kappa and alpha according to other packages."""
     rows = [
         given
         for sentence, given in zip(labelled, columns, strict=True)
@@ -132,7 +132,7 @@ def others(
 
 
 def judges(names: Sequence[str]) -> None:
-    """Features as judges of faithfulness, beside the LLM judges of Table 5."""
+    """Print features as judges of faithfulness next to the LLM judges of Table 5."""
     labelled = load("memerag")
     usable = []
     print()
@@ -182,14 +182,14 @@ def feature_scores(labelled: LabelledSentences, name: str) -> Sequence[object]:
 
 
 def remembered(labelled: LabelledSentences, name: str) -> Callable[[AnswerSentence], float]:
-    """Return a feature as a function of a sentence that looks its values up."""
+    """Return a function that looks up the value of a feature for a sentence."""
     values = feature_scores(labelled, name)
     known = {(s.query.id, s.text): v for s, v in zip(labelled, values, strict=True)}
     return lambda sentence: float(known[sentence.query.id, sentence.text])
 
 
 def token_overlap(sentence: AnswerSentence) -> float:
-    """Share of the sentence's tokens that occur in its passages."""
+    """Return the share of the sentence's tokens that occur in its passages."""
     code = sentence.query.language
     tokens = tokenize(sentence.text, code)
     known = {token for passage in sentence.cited for token in tokenize(passage.text, code)}
@@ -200,7 +200,7 @@ def token_overlap(sentence: AnswerSentence) -> float:
 
 
 def false_positives(simulations: int) -> None:
-    """How often judges that are alike seem to differ."""
+    """Print how often equal judges are called different."""
     print(f"\nshare of p <= 0.05 in {simulations} comparisons of judges that are alike")
     for alike, words in ((0.0, "independent errors"), (0.5, "errors that go together in a query")):
         rng = np.random.default_rng(0)
@@ -215,9 +215,9 @@ def false_positives(simulations: int) -> None:
 
 
 def null_differences(rng: np.random.Generator, alike: float) -> np.ndarray:
-    """Weighted differences of two judges, by sentence and by query: 360 sentences, 180 queries.
+    """Return weighted differences of two judges on 360 sentences of 180 queries.
 
-    A judge's verdict on the second sentence of a query is with probability ``alike`` as good or
+    With probability ``alike``, a judge's verdict on the second sentence of a query is as good or
     bad as on the first.
     """
     language, label = np.repeat(np.arange(180) % 3, 2), (rng.random(360) < 0.3).astype(int)
@@ -230,7 +230,7 @@ def null_differences(rng: np.random.Generator, alike: float) -> np.ndarray:
 
 
 def duration() -> None:
-    """Time all figures of six judges on as many sentences as the paper has, in five languages."""
+    """Print the time of all figures of six judges, at the sizes of the paper in five languages."""
     rng = np.random.default_rng(0)
     labelled = constructed(rng)
     codes = {
@@ -254,7 +254,7 @@ def duration() -> None:
 
 
 def figures(result: MetaEvaluation) -> None:
-    """Everything that a result can say: tables, comparisons in each language, calibration."""
+    """Compute all figures of a result: tables, comparisons by language, calibration."""
     for language in (*result.truth.languages, MEAN):
         str(result.compare(language, permutations=10_000))
         str(result.errors(language))
@@ -265,7 +265,7 @@ def figures(result: MetaEvaluation) -> None:
 
 
 def constructed(rng: np.random.Generator) -> LabelledSentences:
-    """Sentences as many as in the paper's Table 1, of 250 queries in each language."""
+    """Return as many sentences as in the paper's Table 1, of 250 queries in each language."""
     passages = (Passage(id="1", text="-"),)
     sentences, labels = [], []
     for code, total in published()["sentences_table1"].items():

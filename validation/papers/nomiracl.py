@@ -1,17 +1,17 @@
 """Held-out models on NoMIRACL: verdicts, means, and the paper's random forest.
 
-Ten real LLMs, eight languages. Two models are held out, and four, in all languages at once, in all
-ways. ``verdicts`` learns from single verdicts and ``means`` from mean features, both from the eight
-languages together, and both select their recipe anew in every split; ``forest`` is the paper's, a
-random forest for each language alone. Tournaments, splits and features are the same; none of these
-looks for the words that NoMIRACL's labels ask for. The rows "with refusal" have two more that tell
-whether an answer abstains where it should, however it says so: they agree with most labels, and say
-what features can do that see what the judge looks at.
+Ten LLMs answered in eight languages. Two models, or four, are held out in all languages, in all
+possible ways. ``verdicts`` is trained on single verdicts and ``means`` on mean features, both on
+all languages together. Both select their recipe anew in every split. ``forest`` is the paper's
+random forest for each language alone. Tournaments, splits and features are the same. No feature
+looks for the words that NoMIRACL's labels require. The rows "with refusal" have two more features,
+which measure whether an answer abstains correctly, in any words. They agree with most labels, and
+show how accurate features can be that measure what the judge sees.
 
-R2 is over all held-out predictions together, about the mean of the models that were learnt from; R2
-in the paper is about the mean of all models. Kendall's tau is the mean over splits. "Ahead by" is
-how far the verdicts are above the forest. With ``--splits`` models are shuffled and dealt out that
-often, so that each is held out about as often as any other.
+R2 is over all held-out predictions together, relative to the mean of the training models. R2 in the
+paper is relative to the mean of all models. Kendall's tau is the mean over splits. "Ahead by" is
+the difference between the verdicts and the forest. With ``--splits``, models are shuffled and
+divided that many times, so that each is held out about equally often.
 
     python validation/papers/nomiracl.py               # needs MIRAGE_DATA; an hour on two cores
     python validation/papers/nomiracl.py es zh --only verdicts forest
@@ -46,7 +46,7 @@ def validate(
     splits: int,
     jobs: int,
 ) -> Mapping[str, Mapping[str, float]]:
-    """Every measure by language, of models held out in so many ways."""
+    """Return every measure by language, for this number of held-out models."""
     settings = features, holdout, splits, jobs
     if method == "forest" and len(arenas) > 1:
         alone = [validate(method, {code: one}, *settings) for code, one in arenas.items()]
@@ -63,7 +63,7 @@ def validate(
 
 
 def main() -> None:
-    """Print each measure by language, a row a method."""
+    """Print each measure by language, with one row per method."""
     parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", default=LANGUAGES)
     parser.add_argument("--only", nargs="+", choices=METHODS, default=METHODS)

@@ -1,14 +1,14 @@
 """Every regressor on held-out models: Table 3 of MIRAGE-Bench, on NoMIRACL.
 
-Ten real LLMs, eight languages. Two are held out at a time, in all 45 ways, and four, in 50. Each
-estimator makes a surrogate for each language alone, as in the paper, whose own is the forest;
-``auto`` also learns from all languages together. R2 is over all held-out predictions of a language,
-tau the mean over splits; all numbers are means over languages.
+Ten LLMs answered in eight languages. Two are held out at a time, in all 45 ways, and four, in 50.
+Each estimator makes a surrogate for each language alone, as in the paper, which uses the forest.
+``auto`` is also trained on all languages together. R2 is over all held-out predictions of a
+language, and tau is the mean over splits. All numbers are means over languages.
 
     python validation/papers/regressors.py          # needs MIRAGE_DATA
     python validation/papers/regressors.py --languages  # every language
 
-On two cores this takes half an hour; ``--jobs -1`` uses all there are.
+On two cores this takes half an hour; ``--jobs -1`` uses all cores.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SETTINGS = (
 
 
 def arena(code: str) -> Arena:
-    """One language of NoMIRACL."""
+    """Return the arena of one language of NoMIRACL."""
     dataset, runs, judgments = nomiracl.load(DATA / "nomiracl", code)
     suite = FeatureSuite(nomiracl.FEATURES, code)
     tables = [suite.score(dataset, run) for run in runs.values()]
@@ -45,7 +45,7 @@ def arena(code: str) -> Arena:
 
 
 def main() -> None:
-    """Print a row an estimator, as each is done, and how far the best is ahead of the paper's."""
+    """Print a row for each estimator, and how far the best one is ahead of the paper's."""
     parser = script_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--languages", action="store_true")
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def show(found: Result[ValidationRow], languages: bool) -> None:
-    """Print a row for each language, if wanted, and one for the mean over languages."""
+    """Print a row for the mean over languages, and on request one for each language."""
     for row in (*(found if languages else ()), *found.mean()):
         name = row.name if row.language == "mean" else f"  {row.language}"
         print(
@@ -96,7 +96,7 @@ def show(found: Result[ValidationRow], languages: bool) -> None:
 
 
 def learns_from(row: ValidationRow) -> str:
-    """Return what one surrogate of this row learns from."""
+    """Return a description of the training data of a row."""
     return "all" if row.pooled else "each alone"
 
 

@@ -2,8 +2,9 @@
 
     MIRAGE_DATA=../shared/data python validation/papers/short_answers.py
 
-Needs the extra ``bergen``. Prints for each measure the greatest difference from what BERGEN's own
-module gave, the seconds that a thousand responses take, and the same for the ``qa_*`` of that name.
+Needs the extra ``bergen``. Prints for each measure the largest difference from the value of
+BERGEN's own module, the seconds per thousand responses, and the same for the ``qa_*`` feature with
+this name.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MEASURES = {
 
 
 def main(most: int | None) -> None:
-    """Print a line a measure, of at most so many responses."""
+    """Print a line for each measure, with at most this number of responses."""
     path = DATA / "bergen" / "metrics.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:most]]
     items = [
@@ -62,7 +63,7 @@ def main(most: int | None) -> None:
 
 
 def timed(name: str, items: list[Answered]) -> tuple[list[Any], float]:
-    """Return the values of a feature, and the seconds that a thousand responses take."""
+    """Return the values of a feature, and the seconds per thousand responses."""
     start = time.perf_counter()
     values = list(feature(name).compute(items))
     return values, (time.perf_counter() - start) / len(items) * 1000

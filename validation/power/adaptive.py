@@ -2,19 +2,19 @@
 
 1. Arenas drawn from the logits that the MIRAGE-Bench paper publishes: 19 models, 17 languages, a
    verdict for every pair on each of 100 queries.
-2. NoMIRACL: ten real LLMs, 8 languages, 120 real queries, right beats wrong; three in five
+2. NoMIRACL: ten LLMs, 8 languages, 120 queries. A right answer beats a wrong one; three in five
    verdicts are ties.
 
-The exhaustive ranking is that of the Bradley-Terry fit to all verdicts of an arena. After every
-batch of as many pairs as there are models, the fit to the verdicts so far is compared with it by
-Kendall's tau-b. Counted are the judgments until tau first reaches 0.95, until it stays there from
-then on, and until its mean over seeds reaches 0.95: for each language, their mean, and in the
-last row for all arenas together. Then come whether the tau that the library expects is the true
-one, and other rules and batch sizes.
+The exhaustive ranking comes from the Bradley-Terry fit to all verdicts of an arena. After every
+batch (as many pairs as there are models), the fit to the verdicts so far is compared with it by
+Kendall's tau-b. The tables count the judgments until tau first reaches 0.95, until it stays there,
+and until its mean over seeds reaches 0.95: for each language, as the mean over languages, and in
+the last row for all arenas together. Further tables compare the expected tau with the true one, and
+other rules and batch sizes.
 
     python validation/power/adaptive.py [--data FOLDER] [--seeds 8]     # some minutes on one core
 
-FOLDER (or MIRAGE_DATA, or ../shared/data) holds nomiracl/; without it that part is left out.
+FOLDER (or MIRAGE_DATA, or ../shared/data) holds nomiracl/; without it, part 2 is left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ VERDICTS: dict[float, Verdict] = {1.0: "a", 0.0: "b", 0.5: "tie"}
 
 
 class Arena:
-    """All verdicts: ``score[i, j, q]`` is what model i gets against model j on query q."""
+    """All verdicts: ``score[i, j, q]`` is the score of model i against model j on query q."""
 
     def __init__(self, score: np.ndarray) -> None:
         self.score = score
@@ -73,7 +73,7 @@ class Arena:
         ]
 
     def tau(self, logits: np.ndarray) -> np.ndarray:
-        """Kendall's tau-b of each row of logits with the exhaustive ones."""
+        """Return Kendall's tau-b of each row of logits with the exhaustive ones."""
         upper = np.triu_indices(len(self.models), 1)
         order, wanted = (
             np.sign(np.round(x[..., upper[0]] - x[..., upper[1]], 8))
@@ -84,7 +84,7 @@ class Arena:
 
 
 def published(seeds: int) -> dict[str, list[Arena]]:
-    """Arenas drawn from the published logits, several a language."""
+    """Return arenas drawn from the published logits, several for each language."""
     arenas = {}
     for language in LANGUAGES:
         logits = np.array([entry.logit for entry in Leaderboard.published(language)])
@@ -103,7 +103,7 @@ def drawn(logits: np.ndarray, seed: int) -> Arena:
 
 
 def recorded(folder: Path, seeds: int) -> dict[str, list[Arena]]:
-    """NoMIRACL's arena, the same one for every seed."""
+    """Return NoMIRACL's arena, the same one for every seed."""
     arenas = {}
     for language in NOMIRACL:
         table = Judgments.from_records(nomiracl.load(folder, language).judgments)
@@ -118,7 +118,7 @@ def recorded(folder: Path, seeds: int) -> dict[str, list[Arena]]:
 
 
 class AboutLogits(AdaptivePairs):
-    """Most expected information about the logits, which is D-optimal.
+    """A rule that chooses the pairs with most expected information about the logits (D-optimal).
 
     Li et al. 2018, Hybrid-MST, NeurIPS 31; Mikhailiuk et al. 2020, arXiv 2004.05691.
     """
@@ -129,7 +129,7 @@ class AboutLogits(AdaptivePairs):
 
 
 class WrongOrders(AdaptivePairs):
-    """The pair itself that is the most uncertain: P(order wrong) times the fall of its variance."""
+    """A rule that chooses the most uncertain pair: P(order wrong) times its drop in variance."""
 
     def _gains(self, half: int, covariance: np.ndarray, missing: np.ndarray) -> np.ndarray:
         own, left = covariance.diagonal(), missing.diagonal()
@@ -139,7 +139,7 @@ class WrongOrders(AdaptivePairs):
 
 
 class ChatbotArena(AdaptivePairs):
-    """Pairs at random, by how much one more judgment narrows the interval of their win rate.
+    """A rule that draws pairs by how much a judgment would narrow the interval of their win rate.
 
     Chiang et al. 2024, Chatbot Arena, arXiv 2403.04132, section 5.
     """
@@ -154,7 +154,7 @@ class ChatbotArena(AdaptivePairs):
 
 
 class JustSortIt(AdaptivePairs):
-    """One quicksort after the other, all comparisons with a pivot at once.
+    """A rule that runs one quicksort after another, with all comparisons with a pivot at once.
 
     Maystre & Grossglauser 2017, Just Sort It!, ICML, arXiv 1502.05556.
     """
@@ -162,7 +162,7 @@ class JustSortIt(AdaptivePairs):
     segments: Sequence[list[int]] = ()
 
     def next(self, n: int | None = None) -> list[Pair]:
-        """Return comparisons of a pivot with all others in each segment; ``n`` does not matter."""
+        """Return comparisons of a pivot with all others in each segment; ``n`` is ignored."""
         del n
         if all(len(segment) < 2 for segment in self.segments):
             self.segments = [self._rng.permutation(len(self.models)).tolist()]
@@ -211,7 +211,7 @@ RULES: tuple[type[AdaptivePairs], ...] = (AboutLogits, WrongOrders, ChatbotArena
 
 
 class Course(NamedTuple):
-    """What became of an arena: after so many judgments, tau, and the lower bound of tau."""
+    """The course of an arena: numbers of judgments, with tau and the lower bound of tau."""
 
     asked: np.ndarray
     tau: np.ndarray
@@ -228,7 +228,7 @@ def adaptive(
     batch: int | None = None,
     most: float = np.inf,
 ) -> Course:
-    """Judge batch after batch as a rule says, until all is judged or ``most`` pairs are."""
+    """Judge batches that a rule chooses, until all pairs or ``most`` pairs are judged."""
     pairs = rule(arena.models, arena.query_ids, seed=seed)
     half = {query_id: int(name == "second") for query_id, name in pairs.halves.items()}
     wins = np.zeros((2, len(arena.models), len(arena.models)))
@@ -267,7 +267,7 @@ def random_pairs(arena: Arena, seed: int) -> Course:
 
 
 def needed(courses: Sequence[Course]) -> tuple[float, float, float]:
-    """Judgments until tau first is at the target, until it stays there, and until its mean is."""
+    """Return the judgments until tau reaches the target, stays there, and its mean reaches it."""
     first, stays = [], []
     for course in courses:
         reached = course.tau >= TARGET - 1e-9
@@ -278,7 +278,7 @@ def needed(courses: Sequence[Course]) -> tuple[float, float, float]:
 
 
 def until_mean(courses: Sequence[Course]) -> float:
-    """Judgments until the mean tau is at the target; what is noise in its rise is smoothed out."""
+    """Return the judgments until the mean tau reaches the target, with noise smoothed out."""
     asked = courses[0].asked
     mean = np.mean([np.interp(asked, course.asked, course.tau) for course in courses], axis=0)
     rising = IsotonicRegression().fit_transform(asked, mean)
@@ -289,7 +289,7 @@ def until_mean(courses: Sequence[Course]) -> float:
 
 
 def compare(title: str, arenas: dict[str, list[Arena]]) -> list[Course]:
-    """Random and adaptive, language by language; returns the adaptive courses."""
+    """Compare random and adaptive pairs by language; return the adaptive courses."""
     print(f"{'':10}{'tau first 0.95':>24}{'tau stays 0.95':>24}{'mean tau 0.95':>24}")
     print(f"{'':10}" + f"{'random':>9}{'adapt.':>8}{'ratio':>7}" * 3)
     rows: list[tuple[tuple[float, ...], tuple[float, ...]]] = []
@@ -309,20 +309,20 @@ def compare(title: str, arenas: dict[str, list[Arena]]) -> list[Course]:
 
 
 def add_needed(title: str, name: str, random: Sequence[float], ours: Sequence[float]) -> None:
-    """Record the counts of both."""
+    """Record the numbers of judgments of both."""
     for kind, counts in (("random", random), ("adaptive", ours)):
         for column, count in zip(("first", "stays", "mean"), counts, strict=True):
             add_figure(count, title, "judgments for tau 0.95", name, column, kind)
 
 
 def row(name: str, random: Sequence[float], ours: Sequence[float]) -> str:
-    """Return the counts of both, and how they compare."""
+    """Return the numbers of judgments of both, and their ratio."""
     parts = zip(random, ours, strict=True)
     return f"{name:10}" + "".join(f"{r:9.0f}{o:8.0f}{o / r:7.2f}" for r, o in parts)
 
 
 def curves(title: str, arenas: dict[str, list[Arena]], grid: Sequence[int], seeds: int) -> None:
-    """Mean tau of other rules and batch sizes after so many judgments."""
+    """Print the mean tau of other rules and batch sizes by number of judgments."""
     some = [(seed, arena) for many in arenas.values() for seed, arena in enumerate(many[:seeds])]
     models = len(some[0][1].models)
     choosers: dict[str, Chooser] = {"random": random_pairs, "adaptive": adaptive}

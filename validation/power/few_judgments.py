@@ -1,17 +1,18 @@
 """Judgments that the surrogate saves when a judge places a new model, and coverage.
 
-Real verdicts, right against wrong: NoMIRACL (ten LLMs, eight languages, 120 queries) and HalluQA
-(24 LLMs, 225 Chinese questions). Each model in turn is new: no verdict on it has a part in the
-predictions, which come from the others' verdicts and responses (:mod:`mirage.leaderboard`), and
-the features that see whether a query can be answered are left out. The queries at hand are the
-population, its logit the truth; a replication draws queries from them with replacement, has so many
-pairs judged, and places the model with predictions, without, and with predictions that are random
-numbers. Saved is how many times more judgments alone have an interval as narrow (the median width,
-between numbers of judgments on a log scale), in the mean over models and languages.
+The verdicts are real: a right answer beats a wrong one, on NoMIRACL (ten LLMs, eight languages, 120
+queries) and HalluQA (24 LLMs, 225 Chinese questions). Each model in turn is new. Predictions come
+from the verdicts and responses of the other models (:mod:`mirage.leaderboard`), without the
+features that measure whether a query can be answered. The existing queries are the population, and
+its logit is the truth. A replication draws queries with replacement, has a number of pairs judged,
+and places the model with predictions, without them, and with random numbers as predictions. The
+saving is the factor by which more judgments alone would give an equally narrow interval (the median
+width, interpolated between numbers of judgments on a log scale), as a mean over models and
+languages.
 
-``features alone``: predictions that do not know what judges said of the anchors on the same query.
+``features alone``: predictions without the verdicts on the anchors on the same query.
 
-Then coverage on drawn arenas where models are far apart, and with a rule to stop.
+Further tables have the coverage on simulated arenas with distant models, and with a stopping rule.
 
     python validation/power/few_judgments.py       # needs MIRAGE_DATA; 10 minutes
 """
@@ -53,7 +54,7 @@ class World(NamedTuple):
 
 
 def worlds(quick: bool) -> Iterator[World]:
-    """NoMIRACL's languages, and HalluQA."""
+    """Yield NoMIRACL's languages, and HalluQA."""
     for code in LANGUAGES[1:2] if quick else LANGUAGES:
         dataset, runs, _ = nomiracl.load(DATA / "nomiracl", code)
         tables = _scored(FEATURES, dataset, runs.values())
@@ -94,7 +95,7 @@ def worlds(quick: bool) -> Iterator[World]:
 def _scored(
     features: Iterable[str], dataset: MirageDataset, runs: Iterable[Run]
 ) -> list[FeatureTable]:
-    """Features, with the length of a response among them."""
+    """Return the features, including the length of a response."""
     suite = FeatureSuite(features, dataset.language)
     tables = []
     for run in runs:
@@ -110,14 +111,14 @@ def _scored(
 
 
 class Case(NamedTuple):
-    """A new model, its anchors, and what is predicted; arrays are ``(queries, anchors)``."""
+    """A new model, its anchors, and the predictions; arrays are ``(queries, anchors)``."""
 
     got: np.ndarray
     predicted: dict[str, np.ndarray]
     among: np.ndarray  # what each anchor got against each, (anchors, anchors, queries)
 
     def anchors(self, drawn: np.ndarray) -> Anchors:
-        """Their logits on drawn queries."""
+        """Return the logits of the anchors on drawn queries."""
         a, b = np.triu_indices(len(self.among), 1)
         n = len(drawn)
         fit = BradleyTerry().fit(
@@ -134,7 +135,7 @@ class Case(NamedTuple):
 
     @property
     def truth(self) -> float:
-        """The logit in the population."""
+        """Return the logit in the population."""
         anchors = self.anchors(np.arange(self.got.shape[0]))
         return place(self.got, self.got, np.ones(self.got.shape), anchors).logit
 
@@ -171,7 +172,7 @@ Told = dict[tuple[str, int, int], list[tuple[float, float, float]]]
 
 
 def replicate(case: Case, replications: int, rng: np.random.Generator, told: Told) -> None:
-    """Draw queries and pairs, place the model in every way, and note its interval."""
+    """Draw queries and pairs, place the model in every way, and record its intervals."""
     truth = case.truth
     for queries in QUERIES:
         for _ in range(replications):
@@ -195,7 +196,7 @@ def replicate(case: Case, replications: int, rng: np.random.Generator, told: Tol
 
 
 def saved(told: Told, name: str) -> list[float]:
-    """How many times the judgments alone that would give an interval as narrow."""
+    """Return the factor by which more judgments alone would give an equally narrow interval."""
     widths = {
         key: np.nanmedian([high - low for low, high, _ in rows])
         for key, rows in told.items()
@@ -212,7 +213,7 @@ def saved(told: Told, name: str) -> list[float]:
 
 
 def held(rows: list[tuple[float, float, float]]) -> tuple[float, float]:
-    """Share of the intervals shown that hold the truth, and the share that are shown."""
+    """Return the coverage of the existing intervals, and the share with an interval."""
     low, high, truth = np.array(rows).T
     shown = ~np.isnan(low)
     inside = (low <= truth) & (truth <= high)
@@ -266,7 +267,7 @@ def real(quick: bool) -> None:
 
 
 def drawn_case(own: float, spread: float, size: int, rng: np.random.Generator) -> Case:
-    """Return a population of 2,000 queries: a model at a logit, and anchors around 0."""
+    """Return a population of 2,000 queries: a model with this logit, and anchors around 0."""
     logits = np.linspace(-2, 2, size)
     effect = rng.normal(0, spread, (2000, size + 1))
     strength = np.append(logits, own) + effect
@@ -282,7 +283,7 @@ def drawn_case(own: float, spread: float, size: int, rng: np.random.Generator) -
 
 
 def far_apart(quick: bool) -> None:
-    """Coverage where the model is near the anchors' mean, and far above it."""
+    """Print the coverage if the model is near the anchors' mean, and far above it."""
     print("\ndrawn arenas: 8 anchors, 20 % ties; intervals that hold the truth (and share shown)")
     rng = seeded(1)
     for own in (0.0,) if quick else (0.0, 2.0, 4.0):
@@ -303,7 +304,7 @@ def far_apart(quick: bool) -> None:
 
 
 def stopping(quick: bool) -> None:
-    """Coverage where asking stops as soon as the model is surely above or below an anchor."""
+    """Print the coverage if judging stops when the model is surely above or below an anchor."""
     print("\nstopping once it is sure whether the model is above an anchor (8 looks, 100 queries)")
     rng = seeded(2)
     looks = [50 * (n + 1) for n in range(8)]

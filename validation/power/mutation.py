@@ -1,12 +1,12 @@
 """Tests written from responses: faults that they catch, and true answers that they fail.
 
-For each language, tests are written from a faultless system and scored: the kinds of fault caught
-if all queries have them and if a quarter has, as a mean over five random seeds with the least and
-the most, and the time that writing the file takes, by the clock and of the CPU. Then the tests are
-read on answers that are as true in other words: the other manners of the simulated arena, and three
-that no setting was chosen by (a list, the answer first and then the explanation, the explanation
-with quotations). A test that fails there fails falsely. Slacks were chosen on the six manners in
-Swahili and Thai.
+For each language, tests are written from a system without faults and scored. The table has the
+kinds of fault that they catch if all queries have them and if a quarter has, as a mean over five
+random seeds with minimum and maximum. It also has the wall and CPU time of writing the file. Then
+the tests are run on answers that are equally true in other words: the other manners of the
+simulated arena, and three manners that no setting was chosen on (a list, the answer before the
+explanation, the explanation with quotations). A test that fails there fails falsely. The slack of
+bounds was chosen on the six manners in Swahili and Thai.
 
     python validation/power/mutation.py [--manners reference,casual] [LANGUAGE ...]    # 30 minutes
     python validation/power/mutation.py te ar fi ja    # languages that no slack was chosen on
@@ -36,25 +36,25 @@ from mirage.testing.mutation import Bound, _Effects, suggested_bounds
 
 
 def listing(by_manner: dict[str, Draft], language: Language) -> str:
-    """Each sentence on a line of its own."""
+    """Return the text with each sentence on a line of its own."""
     bare = replace(by_manner["long"], reason="", headings=False)
     return "\n".join(f"- {bare.saying([one]).written(language)}" for one in bare.sentences)
 
 
 def direct(by_manner: dict[str, Draft], language: Language) -> str:
-    """Return the answer in few words, then the longer one."""
+    """Return the answer in few words, followed by the longer one."""
     terse, long = by_manner["terse"], by_manner["long"]
     return terse.saying(terse.sentences + long.sentences).written(language)
 
 
 def thorough(by_manner: dict[str, Draft], language: Language) -> str:
-    """Return the longer answer, and after it sentences of the passages."""
+    """Return the longer answer, followed by sentences of the passages."""
     long, quoting = by_manner["long"], by_manner["quoting"]
     return long.saying(long.sentences + quoting.sentences).written(language)
 
 
 def others(code: str) -> dict[str, Run]:
-    """Return the runs of the manners that nothing was set by."""
+    """Return the runs of the manners that no setting was chosen on."""
     corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
     texts: dict[str, list[Response]] = {"listing": [], "direct": [], "thorough": []}
     for query in corpora[code]:
@@ -80,7 +80,7 @@ def without_others(run: Run, dataset: MirageDataset) -> Run:
 
 
 def seconds(dataset: MirageDataset, run: Run) -> tuple[float, float]:
-    """Return what writing a file takes: by the clock, of the CPU."""
+    """Return the wall and CPU time of writing a file."""
     with tempfile.TemporaryDirectory() as folder:
         responses = Path(folder) / "responses.jsonl"
         run.save(responses)
@@ -90,7 +90,7 @@ def seconds(dataset: MirageDataset, run: Run) -> tuple[float, float]:
 
 
 class Failures:
-    """Tests that fail on true answers, by feature."""
+    """Counts of tests that fail on true answers, by feature."""
 
     def __init__(self) -> None:
         self.read: Counter[str] = Counter()
@@ -99,7 +99,7 @@ class Failures:
         self.files, self.broken = 0, 0
 
     def count(self, bounds: tuple[Bound, ...], intervals: dict[str, Interval]) -> None:
-        """Read tests on another manner."""
+        """Run the tests on another manner, and count failures."""
         verdicts = {bound.feature: bound.verdict(intervals[bound.feature]) for bound in bounds}
         failed = [name for name, verdict in verdicts.items() if verdict == "broken"]
         self.read.update(list(verdicts))

@@ -1,18 +1,17 @@
 """How often the gate's three verdicts are wrong, and how well ``mirage plan`` predicts.
 
-Questions have each a chance of their own to be answered rightly; a system is asked each of them
-so often, a change of it moves a tenth of them either way, and in a regression so many of them lose
-all that they have of one feature of two that its mean loses a tenth. Where there are clusters of
-five, what a change does has a correlation of 0.2 in them. Nothing here is drawn by the code that
-plans.
+Each query has its own probability of a right answer. A system answers each query one or more times.
+Any change of the system makes a tenth of the queries better or worse. In a regression, queries lose
+one of two features completely, so that its mean drops by a tenth. With clusters of five, effects
+have a correlation of 0.2 within clusters. The script does not use the code that plans.
 
-* the verdicts: of systems that lost nothing, how often one is called worse; of those that lost the
-  margin, how often one is called no worse; and how often nobody can tell, at 5, 20, 40 and 100
-  questions, with clusters and with repeats, for right and wrong, and for what is lost in small
-  parts, or by a few while others win;
-* the plan: for numbers of questions and repeats, with clusters and without, the power that is
-  predicted from a baseline of 60 questions (the mean over baselines and their standard deviation),
-  and what 1,000 regressions come to by the gate's tests;
+* the verdicts: how often an unchanged system is called worse, how often a system that lost the
+  margin is called no worse, and how often the result is inconclusive. There are 5, 20, 40 and 100
+  queries, with clusters and with repeats, for binary features and for losses in small parts, or in
+  a few queries while others gain;
+* the plan: the power that is predicted from a baseline of 60 queries (the mean over baselines and
+  the standard deviation), and the power in 1,000 regressions by the gate's tests, for several
+  numbers of queries and repeats, with and without clusters;
 * features: the power that is predicted without a baseline, and that of simulated regressions, if
   the gate compares one to nine features with a correlation of 0.2.
 
@@ -44,8 +43,8 @@ from mirage.statistics.bounds import weighted_means
 from mirage.statistics.clusters import cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.power import simulated_verdicts
-from mirage.testing import Baseline, plan
-from mirage.testing.baseline import fingerprint
+from mirage.testing import plan
+from mirage.testing.baseline import Baseline, fingerprint
 from mirage.testing.comparison import FEWEST, FEWEST_CLUSTERS
 
 Floats = NDArray[np.float64]
@@ -64,19 +63,19 @@ def together(rng: np.random.Generator, codes: Floats, share: float) -> NDArray[n
 
 
 def answers(rng: np.random.Generator, chances: Floats, times: int) -> Floats:
-    """Right and wrong answers, ``(times, queries, features)``."""
+    """Return right and wrong answers, ``(repeats, queries, features)``."""
     return (rng.random((times, *chances.shape)) < chances).astype(float)
 
 
 def table(values: Floats) -> FeatureTable:
-    """Return a table of so many times."""
+    """Return a table with this number of repeats."""
     ids = tuple(f"q{i}" for i in range(values.shape[1]))
     repeats = values if len(values) > 1 else None
     return FeatureTable("m", "en", ids, NAMES, values.mean(axis=0), repeats=repeats)
 
 
 def chances_of(rng: np.random.Generator, queries: int) -> Floats:
-    """Chances of right answers: mostly sure, some not; two features that go together."""
+    """Return probabilities of right answers, mostly near 1, for two correlated features."""
     first = rng.beta(4, 0.35, (queries, 1))
     return np.hstack([first, np.clip(first + rng.normal(0, 0.1, (queries, 1)), 0, 1)])
 
@@ -84,7 +83,7 @@ def chances_of(rng: np.random.Generator, queries: int) -> Floats:
 def right_or_wrong(
     rng: np.random.Generator, codes: Floats, times: int, lost: bool
 ) -> tuple[Floats, Floats]:
-    """Return a baseline and a later run, which moved some queries and may have lost a tenth."""
+    """Return a baseline and a later run with some changed queries, perhaps with a loss."""
     chances = chances_of(rng, len(codes))
     later = chances.copy()
     worse, better = together(rng, codes, MOVED / 2), together(rng, codes, MOVED / 2)
@@ -98,7 +97,7 @@ def right_or_wrong(
 
 
 def shares(draw: Callable[[np.random.Generator, int], Floats]) -> Callable[..., tuple[Floats, ...]]:
-    """Return runs whose queries lose what is drawn, about 0, or 0.1 where something is lost."""
+    """Return runs whose queries lose random amounts, with mean 0, or 0.1 after a loss."""
 
     def runs(
         rng: np.random.Generator, codes: Floats, times: int, lost: bool
@@ -136,7 +135,7 @@ def verdict(before: Floats, after: Floats, codes: NDArray[np.intp]) -> str:
 def verdicts(
     kind: str, queries: int, times: int, size: int, lost: bool, repeats: int
 ) -> dict[str, float]:
-    """How often each verdict is given."""
+    """Return how often each verdict is given."""
     rng = seeded([queries, times, size, lost])
     counts = dict.fromkeys(("worse", "no worse", "inconclusive"), 0.0)
     codes = np.arange(queries) // size
@@ -146,7 +145,7 @@ def verdicts(
 
 
 def predicted(queries: int, times: int, size: int) -> list[float]:
-    """Return the power that baselines predict, each of other questions, asked three times."""
+    """Return the power that baselines of different queries, each asked three times, predict."""
     ids = [f"q{i}" for i in range(BASELINE)]
     dataset = MirageDataset([Query(id=id_, language="en", text="?") for id_ in ids], name="asked")
     powers = []
@@ -202,7 +201,7 @@ def show_verdicts(repeats: int, quick: bool) -> None:
 
 
 def show_plan(repeats: int, quick: bool) -> None:
-    """Print predicted and realised power."""
+    """Print the predicted power and the power in simulations."""
     print(f"power to find a loss of {LOSS}: predicted from a baseline of {BASELINE} questions")
     print("asked three times, realised in", repeats, "regressions")
     print("queries times clusters  predicted (sd)  realised  difference")
@@ -229,7 +228,7 @@ def show_plan(repeats: int, quick: bool) -> None:
 
 
 def feature_losses(rng: np.random.Generator, repeats: int, queries: int, features: int) -> Floats:
-    """Return the losses of runs with a mean loss in the first of some features."""
+    """Return the losses of runs with a mean loss in the first feature."""
 
     def changes(share: float) -> Floats:
         common = rng.normal(size=(repeats, queries, 1))
@@ -244,7 +243,7 @@ def feature_losses(rng: np.random.Generator, repeats: int, queries: int, feature
 
 
 def show_features(repeats: int, quick: bool) -> None:
-    """Print predicted and realised power by the number of features."""
+    """Print predicted power and power in simulations by the number of features."""
     print(f"power to find a loss of {LOSS} without a baseline: predicted, realised, difference")
     worst = 0.0
     for features, queries in product(FEATURES[: 2 if quick else None], (60, 150)):

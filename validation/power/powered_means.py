@@ -1,17 +1,17 @@
 """How many labels features are worth when a few labels correct a share or a win rate.
 
-1. MEMERAG's labels of faithfulness (English, German, Spanish): those of one annotator, and the
-   majority of five. So many sentences have a label, all others the features alone, and the share
-   that people call supported is estimated: by labels alone, and corrected (PPI++). The sentences
-   at hand are the population: a replication draws 1,500 queries from them with replacement.
-   Printed is how many labels alone have as narrow an interval, over the labels (median), by one
-   feature and by several together, and how often the 95 % interval of the last holds the truth.
+1. MEMERAG's labels of faithfulness (English, German, Spanish), of one annotator and of the majority
+   of five. Some sentences have a label, and all others only the features. The share of supported
+   sentences is estimated from the labels alone, and corrected (PPI++). The existing sentences are
+   the population: a replication draws 1,500 queries with replacement. The table has the number of
+   labels that alone would give an equally narrow interval, divided by the number of labels
+   (median), for one feature and for several together, and the coverage of the last 95 % interval.
 2. Win rates against one other model, on NoMIRACL and HalluQA, as in ``few_judgments.py``.
-3. Drawn data: coverage by number of clusters, with features that are worth something and nothing;
-   and that of the interval of an area under the ROC curve.
+3. Simulated data: coverage by number of clusters, with informative and uninformative features, also
+   for the interval of an area under the ROC curve.
 
-MEMERAG is for evaluation only: nothing is fitted to it but what its own labels in a replication
-teach. Below ten labelled clusters, and with fewer than five labels of a kind, no interval is shown.
+MEMERAG is for evaluation only. Corrections are fitted only to the labels of a replication. Below
+ten labelled clusters, and with fewer than five labels of a kind, there is no interval.
 
     python validation/power/powered_means.py      # needs MIRAGE_DATA; 6 minutes
 """
@@ -41,12 +41,12 @@ POOL = 1500  # queries
 
 
 def brevity(sentence: AnswerSentence) -> float:
-    """Return minus the length: a longer sentence has more that may be wrong."""
+    """Return minus the length, because a longer sentence can have more errors."""
     return -math.log1p(len(sentence.text))
 
 
 def copied(sentence: AnswerSentence) -> float:
-    """Share of the sentence's triples of tokens that stand in its passages."""
+    """Return the share of the sentence's token trigrams that occur in its passages."""
     code = sentence.query.language
     known = {
         triple for passage in sentence.cited for triple in triples(tokenize(passage.text, code))
@@ -56,7 +56,7 @@ def copied(sentence: AnswerSentence) -> float:
 
 
 def triples(tokens: list[str]) -> list[tuple[str, ...]]:
-    """Each three tokens that stand together."""
+    """Return the trigrams of the tokens."""
     return [tuple(tokens[i : i + 3]) for i in range(len(tokens) - 2)]
 
 
@@ -64,7 +64,7 @@ FEATURES = ("support_lexical", "passage_coverage", "unknown_facts", score(copied
 
 
 def memerag(quick: bool) -> None:
-    """Shares of supported sentences."""
+    """Print the results for shares of supported sentences."""
     rng = seeded(0)
     for variant in ("memerag_ext",) if quick else ("memerag_ext", "memerag"):
         labelled, _ = LabelledSentences.memerag(
@@ -110,7 +110,7 @@ def memerag(quick: bool) -> None:
 
 
 def win_rates(quick: bool) -> None:
-    """Win rates of each model against the one in the middle, with predicted verdicts."""
+    """Print the results for win rates of each model against the middle one."""
     rng = seeded(1)
     print("\nwin rates against one model: worth of predictions; intervals hold, shown")
     for world in worlds(quick):
@@ -144,7 +144,7 @@ def win_rates(quick: bool) -> None:
 
 
 def drawn_data(quick: bool) -> None:
-    """Coverage of intervals of shares and of areas."""
+    """Print the coverage of intervals of shares and areas."""
     rng = seeded(2)
     times = 10 if quick else 2000
     print("\ndrawn shares, sentences in threes alike: intervals that hold, and share shown")
@@ -175,7 +175,7 @@ def drawn_data(quick: bool) -> None:
 
 
 def share_held(share: float, useful: float, labelled: int, rng: np.random.Generator) -> float:
-    """Whether an interval holds a share, NaN where none is shown."""
+    """Return whether an interval contains the share, NaN if there is none."""
     queries = 4 * labelled
     alike = np.repeat(rng.normal(0, math.sqrt(0.5), (queries, 2)), 3, axis=0)
     parts = alike + rng.normal(0, math.sqrt(0.5), alike.shape)
@@ -189,7 +189,7 @@ def share_held(share: float, useful: float, labelled: int, rng: np.random.Genera
 
 
 def area_held(distance: float, queries: int, rng: np.random.Generator) -> float:
-    """Whether an interval holds an area, NaN where none is shown."""
+    """Return whether an interval contains the area, NaN if there is none."""
     cluster = np.repeat(np.arange(queries), 3)
     alike = rng.normal(0, math.sqrt(0.5), queries)[cluster]
     positive = rng.random(len(cluster)) < 0.6

@@ -1,9 +1,9 @@
 """False alarms and power of the gate's test at 5, 20, 40 and 100 queries.
 
-Differences are drawn whose mean is known: how much worse each query got. Where that is 0, an alarm
-is false. Beside the library's test (``single_step_p_values``: signs turned, skewness taken out,
-mid-p) stand Student's t, signs turned for the plain sum, and Wilcoxon's signed ranks, all
-one-sided at 0.05. Last, a baseline that was picked as the best of several runs of one system.
+The script draws differences with a known mean: how much worse each query became. If the mean is 0,
+an alarm is false. The library's test (``single_step_p_values``: sign flips, corrected for skewness,
+mid-p) is compared with Student's t, sign flips of the plain sum, and Wilcoxon's signed ranks, all
+one-sided at 0.05. The last table uses the best of several runs of one system as the baseline.
 
     python validation/power/regression.py [REPEATS]     # 1000 by default; about two minutes
 """
@@ -32,7 +32,7 @@ ALPHA, DRAWS = 0.05, 999
 
 
 def values(choices: Mapping[float, float]) -> Draw:
-    """Differences that are these with these probabilities."""
+    """Return a draw of these differences with these probabilities."""
     amounts, chances = zip(*choices.items(), strict=True)
     return lambda rng, n: rng.choice(amounts, size=n, p=chances)
 
@@ -62,7 +62,7 @@ def library(differences: Floats) -> float:
 
 
 def signs_of_the_sum(differences: Floats) -> float:
-    """Two-sided p-values halved."""
+    """Return half the two-sided p-value of sign flips of the sum."""
     (p,) = permutation_p_values(differences[:, None], permutations=DRAWS)
     return float(p / 2 if differences.sum() > 0 else 1 - p / 2)
 
@@ -75,7 +75,7 @@ def student(differences: Floats) -> float:
 
 
 def signed_ranks(differences: Floats) -> float:
-    """Wilcoxon's test."""
+    """Return the p-value of Wilcoxon's test."""
     if not differences.any():
         return 1.0
     return float(wilcoxon(differences, alternative="greater").pvalue)
@@ -85,7 +85,7 @@ TESTS = {"mirage": library, "t": student, "signs": signs_of_the_sum, "ranks": si
 
 
 def shares(draw: Draw, queries: int, repeats: int) -> list[float]:
-    """How often each test calls that worse."""
+    """Return how often each test gives an alarm."""
     rng = seeded([queries, repeats])
     alarms = np.zeros(len(TESTS))
     for _ in range(repeats):
@@ -95,9 +95,9 @@ def shares(draw: Draw, queries: int, repeats: int) -> list[float]:
 
 
 def best_of(runs: int, queries: int, repeats: int) -> float:
-    """How often a system is called worse than the best of several runs of itself.
+    """Return how often a system is called worse than the best of several runs of itself.
 
-    Seven of ten answers are always right, three are a matter of luck, in three features.
+    In three features, seven of ten answers are always right, and three are right at random.
     """
     rng = seeded([runs, queries])
     alarms = 0

@@ -2,11 +2,11 @@
 
     python validation/recovery/finetuning.py [KILLS]
 
-A Llama of two layers with random weights learns short answers from passages. Its loss is printed
-for this library and for TRL alone, which is given the same conversations and cuts prompts and
-answers apart by itself, and the seconds of both. Then training is killed (SIGKILL) at random
-moments (6 by default) and started again until it ends: the weights have to be those of training
-that nobody killed, byte for byte. Needs the extra ``finetune``.
+A Llama of two layers with random weights learns short answers from passages. The script prints the
+losses and the seconds of this library, and of TRL alone on the same conversations, which separates
+prompts and answers itself. Then training is killed (SIGKILL) at random moments (6 by default) and
+started again until it ends. The weights must equal those of uninterrupted training, byte for byte.
+Needs the extra ``finetune``.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ def ours(base: Path, folder: Path, rate: float) -> None:
 
 
 def tuned(base: Path, folder: Path) -> None:
-    """In steps large enough for a model that starts from nothing."""
+    """Train in steps that are large enough for random weights."""
     single_thread()
     ours(base, folder / "tuned", 3e-3)
 
 
 def single_thread() -> None:
-    """Matrices this small are slower on more."""
+    """Use one thread, which is faster for such small matrices."""
     import_module("torch").set_num_threads(1)
 
 
 def alone(base: Path, folder: Path) -> list[float]:
-    """Return the losses of TRL's own trainer, by the same settings."""
+    """Return the losses of TRL's own trainer with the same settings."""
     import datasets
     import peft
     import transformers
@@ -121,7 +121,7 @@ def in_process(work: Any, base: Path, folder: Path) -> float:
 
 
 def killed(base: Path, place: Path, kills: int, seconds: float, whole: bytes) -> str:
-    """Return what became of so many kills, as a line."""
+    """Return the results after this number of kills, as a line."""
     rng, made, runs, hidden = random.Random(0), 0, 0, 0
     while made < kills:
         folder = place / f"run-{runs}"
@@ -140,13 +140,13 @@ def killed(base: Path, place: Path, kills: int, seconds: float, whole: bytes) ->
 
 
 def told(name: str, losses: list[float], seconds: float) -> str:
-    """Return the fall of a loss, as a line."""
+    """Return the drop of a loss, as a line."""
     first, last = sum(losses[:5]) / 5, sum(losses[-5:]) / 5
     return f"{name:<22} loss {first:.3f} to {last:.3f} ({last / first:.2f}), {seconds:.1f} s"
 
 
 def main(kills: int = 6) -> None:
-    """Print the fall of the loss, and what kills cost."""
+    """Print the drop of the loss, and the cost of kills."""
     import json
     import os
 

@@ -52,7 +52,7 @@ def run_of(texts: list[str]) -> Run:
 
 
 def judgments(models: int) -> Judgments:
-    """Ten verdicts per model."""
+    """Return ten verdicts per model."""
     rng = np.random.default_rng(models)
     a = np.arange(10 * models) % models
     b = (a + rng.integers(1, models, len(a))) % models
@@ -63,7 +63,7 @@ def judgments(models: int) -> Judgments:
 
 
 def chain(models: int) -> Judgments:
-    """Every model beat the next one alone, so that each is a group of its own."""
+    """Return verdicts in which every model beat only the next one: as many groups as models."""
     a = np.arange(4 * (models - 1)) % (models - 1)
     return Judgments.from_arrays(
         query=np.arange(len(a)) % 50, model_a=a, model_b=a + 1, score=np.ones(len(a))
@@ -71,7 +71,7 @@ def chain(models: int) -> Judgments:
 
 
 def score_text(piece: str) -> Callable[[int], Callable[[], object]]:
-    """Score a response that repeats one piece."""
+    """Score a response that repeats one piece of text."""
     suite = FeatureSuite.default("en")
 
     def prepare(size: int) -> Callable[[], object]:
@@ -98,7 +98,7 @@ def read_answers(piece: str) -> Callable[[int], Callable[[], object]]:
 
 
 def files(folder: Path) -> dict[str, tuple[int, Callable[[int], Callable[[], object]]]]:
-    """Readers of files, by name, each with its smaller size."""
+    """Return readers of files by name, each with its smaller size."""
 
     def dataset(size: int) -> Callable[[], object]:
         path = folder / f"queries-{size}.jsonl"
@@ -138,7 +138,7 @@ def files(folder: Path) -> dict[str, tuple[int, Callable[[int], Callable[[], obj
 
 
 def pages(folder: Path) -> dict[str, tuple[int, Callable[[int], Callable[[], object]]]]:
-    """Fits and pages, by name, each with its smaller size."""
+    """Return fits and pages by name, each with its smaller size."""
 
     def fit(size: int) -> Callable[[], object]:
         columns = judgments(size)

@@ -2,14 +2,14 @@
 
     python validation/recovery/kills.py [--kills 20] [--seed 0] [KIND ...]
 
-Each kind of work is killed (SIGKILL) at random moments of the time that a whole run takes, and
-started again until it ends. The last line of the report sums all kinds. The exit status is 1 if
-anything was lost, or more asked again than could have been under way. The columns are:
+Each kind of work is killed (SIGKILL) at random moments within the time of a whole run, and started
+again until it ends. The last line of the report sums all kinds. The exit status is 1 if anything
+was lost, or if more was asked again than could have been in progress. The columns are:
 
-- lost: runs whose files differ from those of a run that nobody killed, byte for byte
+- lost: runs whose files differ from those of an uninterrupted run, byte for byte
 - again: questions, or texts to embed, that were asked more often than in a whole run
-- under way: the most that could have been under way at the kills: 4 calls, of up to 32 texts each
-  if they ask for embeddings
+- under way: the most that could have been in progress at the kills: 4 calls, each with up to 32
+  texts if they ask for embeddings
 
 The kinds are: index (BM25), encode (vectors of an endpoint, without a cache), retrieve, rerank,
 grid (BM25 and an LLM), tests-make, judge (votes in a file), generate (responses in a file, without
@@ -90,7 +90,7 @@ metrics: [qa_match, "R@5"]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers by the digest of what is asked, after some milliseconds, and writes digests down."""
+    """A handler that answers by the digest of a request after some milliseconds, and logs it."""
 
     protocol_version = "HTTP/1.1"
     log: Path
@@ -187,7 +187,7 @@ class Place(NamedTuple):
 
 
 def lay_out(shared: Path) -> None:
-    """Write the inputs: a corpus of sentences put together anew, its indexes, and two logs."""
+    """Write the inputs: a corpus of recombined sentences, its indexes, and two logs."""
     rng = random.Random(0)
     texts = [s for query in DATASET for p in query.passages for s in p.text.split(". ")]
     passages = [
@@ -209,7 +209,7 @@ def lay_out(shared: Path) -> None:
 
 
 def index(place: Place) -> None:
-    """Index a corpus by words."""
+    """Build a BM25 index."""
     BM25.build(place.corpus(), place.folder / "bm25", progress=False)
 
 
@@ -220,14 +220,14 @@ def encode(place: Place) -> None:
 
 
 def retrieve(place: Place) -> None:
-    """Write a run file, several times over, so that it takes its time."""
+    """Write a run file, several times over, so that it takes long enough."""
     retriever = BM25.open(place.shared / "bm25", place.corpus())
     for k in range(10, 60):
         retriever.retrieve(DATASET, k).write(place.folder / "bm25.trec")
 
 
 def rerank(place: Place) -> None:
-    """Write a run file of what a dense index makes of another run."""
+    """Rerank a run by a dense index, and write the result."""
     encode(place)
     found = BM25.open(place.shared / "bm25", place.corpus()).retrieve(DATASET, 50)
     near = DenseRetriever.open(place.folder / "dense", place.corpus(), place.embedder())
@@ -359,7 +359,7 @@ def ends(pid: int, seconds: float) -> bool:
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    """Return the files of the results by path: no caches, locks, journals or stores."""
+    """Return the result files by path, without caches, locks, journals and stores."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -370,7 +370,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 
 class Row(NamedTuple):
-    """What became of the kills of one kind of work; the module's docstring explains the fields."""
+    """The results of one kind of work; the module's docstring explains the fields."""
 
     kind: str
     kills: int
@@ -386,7 +386,7 @@ class Row(NamedTuple):
 
 
 def measure(kind: str, url: str, log: Path, kills: int, root: Path, rng: random.Random) -> Row:
-    """Kill one kind of work so often; check each run that ends against a whole one."""
+    """Kill one kind of work repeatedly; compare each finished run with an uninterrupted one."""
 
     def make(name: str) -> Place:
         folder = root / f"{kind}-{name}"

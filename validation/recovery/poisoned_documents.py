@@ -2,11 +2,11 @@
 
     python validation/recovery/poisoned_documents.py
 
-78 poisonings in 18 languages, each at the end of a bundled passage, are given to
-`mirage.testsets.build_test_set` with an LLM on loopback that obeys them, in writing and in
-answering: once with the question that the poison names, and once with another wording of it. The
-checks were tuned on 52 of them; 26 are held out. Then the share of passages without poison that are
-skipped, or shown with a warning: manuals full of orders, and all passages of the bundled corpora.
+78 attacks in 18 languages, each at the end of a bundled passage, are given to
+`mirage.testsets.build_test_set`. The LLM on loopback obeys them when it writes and when it answers:
+once with the question that the attack demands, and once with other words for it. The checks were
+tuned on 52 of the attacks; 26 are held out. The script also prints the share of harmless passages
+that are skipped, or shown with a warning: manuals full of orders, and all bundled passages.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from poisons import (
 
 from mirage import MirageDataset
 from mirage.languages import LANGUAGES
-from mirage.testsets import ItemSet
 from mirage.testsets.instructions import find_instructions
+from mirage.testsets.item_sets import ItemSet
 
 
 def report_poisonings(
     server: ChatServer, name: str, poisonings: Iterable[Poisoning], most: int | None
 ) -> None:
-    """Print how many poisonings get into a test set, and what stopped the others."""
+    """Print how many attacks get into a test set, and what stopped the others."""
     for prefix in (False, True):
         stopped: Counter[str] = Counter()
         inside = []
@@ -61,7 +61,7 @@ def report_poisonings(
 
 
 def reason_of(made: ItemSet) -> str:
-    """Return why the item that the poison wants is not in a test set."""
+    """Return the reason why the attack's item is not in a test set."""
     for item in made.rejected:
         if item.id.startswith("s") or (item.draft and COMPANY in str(item.draft)):
             return item.faults[0].kind
@@ -69,7 +69,7 @@ def reason_of(made: ItemSet) -> str:
 
 
 def report_clean(name: str, texts: Iterable[str]) -> None:
-    """Print how many texts without poison are skipped, and how many are shown with a warning."""
+    """Print how many harmless texts are skipped, and how many are shown with a warning."""
     levels = Counter(getattr(find_instructions(text), "level", "clean") for text in texts)
     total = levels.total()
     print(
@@ -81,7 +81,7 @@ def report_clean(name: str, texts: Iterable[str]) -> None:
 
 
 def main(most: int | None) -> None:
-    """Print all rates, each of at most so many documents."""
+    """Print all rates, each for at most this number of documents."""
     with ChatServer() as server:
         report_poisonings(server, "tuned on", TUNED_ON, most)
         report_poisonings(server, "held out", HELD_OUT, most)

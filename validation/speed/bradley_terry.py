@@ -34,7 +34,7 @@ SEEDS = 1000
 
 
 def arena(ties: float, seed: int = 0) -> Judgments:
-    """All pairs of 19 models on 100 queries, of which this share are ties."""
+    """Return all pairs of 19 models on 100 queries; this share are ties."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=MODELS)
     i, j = np.triu_indices(MODELS, 1)
@@ -47,7 +47,7 @@ def arena(ties: float, seed: int = 0) -> Judgments:
 
 
 def seconds(call: Callable[[], Any], repeats: int = 1) -> float:
-    """Median wall time of a call."""
+    """Return the median wall time of a call."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -57,26 +57,26 @@ def seconds(call: Callable[[], Any], repeats: int = 1) -> float:
 
 
 def drawn_rows(judgments: Judgments, tournaments: Tournaments) -> list[np.ndarray]:
-    """For each tournament the rows of its judgments, a row as often as its query was drawn."""
+    """Return the rows of judgments in each tournament, once for each draw of their query."""
     rows = np.arange(len(judgments))
     return [np.repeat(rows, counts[judgments.query]) for counts in tournaments.counts]
 
 
 def choix_data(judgments: Judgments, rows: np.ndarray) -> list[tuple[int, int]]:
-    """(winner, loser) pairs, the input of choix, which knows no ties."""
+    """Return (winner, loser) pairs, the input of choix, which has no ties."""
     a, b, score = (x[rows].tolist() for x in (judgments.a, judgments.b, judgments.score))
     return [(x, y) if s == 1 else (y, x) for x, y, s in zip(a, b, score, strict=True) if s != 0.5]
 
 
 def evalica_data(judgments: Judgments, rows: np.ndarray) -> tuple[list[Any], ...]:
-    """Index lists and winners, the input of evalica."""
+    """Return index lists and winners, the input of evalica."""
     winner = {1.0: evalica.Winner.X, 0.0: evalica.Winner.Y, 0.5: evalica.Winner.Draw}
     a, b, score = (x[rows].tolist() for x in (judgments.a, judgments.b, judgments.score))
     return a, b, [winner[s] for s in score]
 
 
 def same_logits(judgments: Judgments) -> None:
-    """Our logits against those of choix, from the same judgments."""
+    """Compare our logits with those of choix, from the same judgments."""
     fit = BradleyTerry(ties="drop", ridge=0).fit(judgments)
     data = choix_data(judgments, np.arange(len(judgments)))
     for name, peer in (
@@ -88,7 +88,7 @@ def same_logits(judgments: Judgments) -> None:
 
 
 def against_choix(judgments: Judgments, count: int) -> None:
-    """Time against choix; its input lists are made before the clock starts."""
+    """Compare the time with choix; its input lists are made beforehand."""
     model = BradleyTerry(ties="drop")
     tournaments = model.bootstrap(judgments, tournaments=count, queries=QUERIES)
     ours = seconds(
@@ -103,7 +103,7 @@ def against_choix(judgments: Judgments, count: int) -> None:
 
 
 def against_evalica(judgments: Judgments, count: int) -> None:
-    """Time against evalica; its input lists are made before the clock starts."""
+    """Compare the time with evalica; its input lists are made beforehand."""
     model = BradleyTerry(ties="half")
     tournaments = model.bootstrap(judgments, tournaments=count, queries=QUERIES)
     ours = seconds(
@@ -126,7 +126,7 @@ def against_evalica(judgments: Judgments, count: int) -> None:
 
 
 def large(judgments: int) -> None:
-    """Time a fit of so many judgments in a fresh process."""
+    """Time a fit of this number of judgments in a new process."""
     script = Path(__file__).with_name("_bradley_terry_columns.py")
     command = [sys.executable, str(script), "--judgments", str(judgments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -139,10 +139,10 @@ def large(judgments: int) -> None:
 
 
 def published(folder: Path, seeds: int) -> None:
-    """Kendall tau of logits fitted to drawn judgments against the logits they were drawn from.
+    """Print Kendall's tau of logits fitted to drawn judgments with the logits they were drawn from.
 
-    Every pair is compared equally often, so the fitted order is the order of total wins whatever
-    the estimator: what is below 1 here is the noise of drawing 100 queries.
+    Every pair is compared equally often, so the fitted order is the order of total wins for any
+    estimator. A tau below 1 is the noise of drawing 100 queries.
     """
     path = folder / "published" / "mirage_bench.json"
     if not path.is_file():
@@ -168,7 +168,7 @@ def published(folder: Path, seeds: int) -> None:
 
 
 def tau_of_draws(logits: np.ndarray, seeds: int) -> np.ndarray:
-    """Kendall tau of each draw's fitted logits, one draw a seed from 0."""
+    """Return Kendall's tau of the fitted logits of each draw, with seeds from 0."""
     models = len(logits)
     i, j = np.triu_indices(models, 1)
     chance = est.win_probabilities(logits)[i, j]
@@ -181,13 +181,13 @@ def tau_of_draws(logits: np.ndarray, seeds: int) -> np.ndarray:
 
 
 def line(what: str, figure: float, target: str = "") -> None:
-    """One figure, and what it should reach."""
+    """Print one figure and its aim."""
     print(f"{what:78} {figure:10.3g}   {target}")
     add_figure(figure, what.strip())
 
 
 def compare(peer_name: str, count: int, ours: float, peer: float, times: str) -> None:
-    """Our seconds, the peer's, and their ratio."""
+    """Print our seconds, those of the other package, and their ratio."""
     what = f"{count} tournaments x {MODELS} models x {QUERIES} queries"
     line(f"{what}: ours beside {peer_name}, ms", ours * 1e3)
     line(f"{what}: {count} calls of {peer_name}, ms", peer * 1e3)

@@ -3,9 +3,9 @@
     python validation/speed/dense.py [VECTORS] [QUESTIONS]
     python validation/speed/dense.py VECTORS --hnsw     # size and memory of a graph
 
-Vectors of 384 numbers are drawn at random, in place of an embedder. The index is built and searched
-in processes of their own, so that the memory is that of the search. numpy's answer is the order of
-all products in float64.
+Random vectors of 384 numbers replace an embedder. The index is built and searched in separate
+processes, so that the memory is that of the search alone. The reference is the order of all dot
+products in float64, by numpy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIMENSIONS, K = 384, 50
 
 
 class Drawn:
-    """A vector for each number, always the same."""
+    """An embedder that returns a fixed random vector for each number."""
 
     fingerprint = "drawn"
 
@@ -42,12 +42,12 @@ class Drawn:
 
 
 def peak() -> float:
-    """Return the most memory that this process had, in GiB."""
+    """Return the peak memory of this process, in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def queries(n: int) -> list[Query]:
-    """Questions whose vectors no passage has."""
+    """Return questions with vectors that no passage has."""
     return [Query(id=str(i), language="en", text=str(10**9 + i)) for i in range(n)]
 
 
@@ -64,7 +64,7 @@ def build(folder: Path, n: int) -> dict[str, float]:
 
 
 def search(folder: Path, asked: int) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
-    """Open the index, search once, and say how long that took and with how much memory."""
+    """Open the index, search once, and return the time and the memory."""
     before = peak()
     start = before_opening = time.perf_counter()
     retriever = DenseRetriever.open(folder / "index", Corpus.open(folder / "corpus"), Drawn())
@@ -88,7 +88,7 @@ def search(folder: Path, asked: int) -> tuple[dict[str, float], dict[str, tuple[
 
 
 def brute(folder: Path, asked: int) -> dict[str, tuple[str, ...]]:
-    """Return what all products in float64 say, of the same vectors in float16."""
+    """Return the order of all dot products in float64, of the same vectors in float16."""
     questions = Drawn()([query.text for query in queries(asked)])
     shards = sorted((folder / "index").glob("*.npy"))
     scores = np.concatenate(
@@ -99,7 +99,7 @@ def brute(folder: Path, asked: int) -> dict[str, tuple[str, ...]]:
 
 
 def graph(folder: Path, n: int) -> dict[str, float]:
-    """Print the size of a graph, and the memory that it adds to the process that builds it."""
+    """Print and return the size of a graph, and the memory that building it needs."""
     corpus = Corpus.build((Passage(id=f"d{i}", text=str(i)) for i in range(n)), folder / "corpus")
     DenseRetriever.build(corpus, folder / "index", embedder=Drawn(), progress=False)
     before = peak()
@@ -111,7 +111,7 @@ def graph(folder: Path, n: int) -> dict[str, float]:
 
 
 def main(n: int = 1_000_000, asked: int = 100) -> None:
-    """Print a line a figure."""
+    """Print a line for each figure."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         context = get_context("spawn")

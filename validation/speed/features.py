@@ -2,16 +2,16 @@
 
     python validation/speed/features.py [responses]
 
-Real questions, passages and answers of MEMERAG (in the folder that MIRAGE_DATA names), in English,
-German and Spanish. The answers get citations, and the queries a reference and relevant passages,
-which MEMERAG has not. In the first measurement no text is met twice, so no cache helps that would
-not help on a first run. The others have several runs on the same queries, scored together and one
-run after the other, and responses whose passages were read just before. One core; what loads once
-in a process is loaded before each measurement.
+The texts are questions, passages and answers of MEMERAG (in the folder that MIRAGE_DATA names), in
+English, German and Spanish. Citations are added to the answers, and a reference and relevant
+passages to the queries. In the first measurement no text occurs twice, so caches help no more than
+in a first run. The other measurements score several runs on the same queries, together and one
+after the other, and responses whose passages have just been read. The script uses one core, and
+loads everything that a process loads once beforehand. Rates are per second of processor time.
 
-The peer calls langid, sacrebleu and rouge_score one after the other for each response, as a
-script without this library does: for four of the features, of answers that are already parsed,
-which is in the suite's time.
+The comparison calls langid, sacrebleu and rouge_score one after the other for each response, as a
+simple script does, for four of the features. It gets answers that are already parsed; the time of
+our suite includes parsing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RUNS = 12
 
 
 def main(responses: int = 1250) -> None:
-    """Print the rates of the suite and of the peer, and the share of each feature."""
+    """Print the rates of the suite and of the other packages, and the share of each feature."""
     features = len(FeatureSuite.default())
     # numpy would multiply langid's matrices, for the peer, with every core.
     with threadpool_limits(1):
@@ -93,19 +93,19 @@ def main(responses: int = 1250) -> None:
 
 
 def score(work: Work, suite: FeatureSuite | None = None) -> float:
-    """Seconds that the suite takes, parsing included."""
-    start = time.perf_counter()
+    """Return the seconds that the suite takes, including parsing."""
+    start = time.process_time()
     for dataset, run in work:
         (suite or FeatureSuite.default()).score(dataset, run)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def score_together(work: Iterable[tuple[MirageDataset, Sequence[Run]]]) -> float:
-    """Seconds that the default suite takes for all runs of each dataset in one call."""
-    start = time.perf_counter()
+    """Return the seconds of the default suite for all runs of each dataset in one call."""
+    start = time.process_time()
     for dataset, runs in work:
         FeatureSuite.default().score_all(dataset, runs)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def rotate(work: Work) -> Work:
@@ -135,7 +135,7 @@ def copies(work: Work) -> list[tuple[MirageDataset, list[Run]]]:
 
 
 def clear_caches() -> None:
-    """Forget the texts met so far, but not what loads once in a process."""
+    """Clear the caches of texts, but keep what loads once in a process."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("mirage.features", "mirage.text")):
             for function in vars(module).values():
@@ -145,14 +145,14 @@ def clear_caches() -> None:
 
 
 def shares(work: Work) -> Counter[str]:
-    """Seconds for parsing and for each feature; the first to ask for something pays for it."""
+    """Return the seconds of parsing and of each feature; first use pays for shared work."""
     spent: Counter[str] = Counter()
 
     @contextmanager
     def timed(name: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start = time.process_time()
         yield
-        spent[name] += time.perf_counter() - start
+        spent[name] += time.process_time() - start
 
     for dataset, run in work:
         for i in range(0, len(dataset), 64):
@@ -165,7 +165,7 @@ def shares(work: Work) -> Counter[str]:
 
 
 def call_one_by_one(work: Work) -> float:
-    """Seconds that the peers take for language, BLEU and ROUGE-L on answers parsed beforehand."""
+    """Return the seconds of other packages for language, BLEU and ROUGE-L of parsed answers."""
     import sacrebleu
     from langid.langid import LanguageIdentifier, model
     from rouge_score.rouge_scorer import RougeScorer
@@ -186,7 +186,7 @@ def call_one_by_one(work: Work) -> float:
         references = [
             parse(query.reference or "", entry, query.passage_ids).answer_text for query in dataset
         ]
-        start = time.perf_counter()
+        start = time.process_time()
         for answer, reference in zip(answers, references, strict=True):
             probabilities = dict(identifier.rank(answer))
             assert probabilities[entry.code] + probabilities["en"] >= 0
@@ -194,12 +194,12 @@ def call_one_by_one(work: Work) -> float:
                 answer, [reference], tokenize=entry.bleu_tokenizer, use_effective_order=True
             )
             rouge.score(reference, answer)
-        seconds += time.perf_counter() - start
+        seconds += time.process_time() - start
     return seconds
 
 
 def workload(responses: int, skip: int = 0) -> Work:
-    """Datasets and runs with this many responses in all; ``skip`` gives others."""
+    """Return datasets and runs with this number of responses in total, after the first ``skip``."""
     sources = [
         memerag.load(DATA / "memerag" / "memerag" / f"{code}.jsonl", code)
         for code in ("en", "de", "es")
@@ -218,7 +218,7 @@ def workload(responses: int, skip: int = 0) -> Work:
 
 
 def example(query: Query, answer: str, number: int, turn: int) -> tuple[Query, Response]:
-    """Return a query with a reference, and a response that cites one or two passages a sentence."""
+    """Return a query with a reference, and a response with one or two citations a sentence."""
     passages = tuple(
         Passage(id=f"{number}#{i}", text=rotated(passage.text, turn))
         for i, passage in enumerate(query.passages)

@@ -1,9 +1,9 @@
 """A grid of 48 cells: shared steps, and the time of a second run.
 
-Three corpora and datasets of the bundled passages (the queries five times over, so that each has
-200), four retrievers, two rerankings by words, and two depths; responses are replayed from a file,
-so that no model is waited for. Prints how often each step was done, seconds and memory of the first
-and the second run, and of a table read by two processes at once.
+The grid has three corpora and datasets of the bundled passages (with each query five times, 200 in
+all), four retrievers, two rerankings by words, and two depths. Responses are replayed from a file,
+so that no time is spent on a model. The script prints how often each step ran, the seconds and the
+memory of the first and the second run, and of two processes that read a table at the same time.
 
     python validation/speed/grid_runs.py
 """
@@ -117,7 +117,7 @@ def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def speed(times: int) -> None:
-    """Two runs with replayed responses, and two readers."""
+    """Print the results of two runs with replayed responses, and of two readers."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = lay_out(folder, times, '{kind: replay, path: "{dataset}.answers.jsonl"}')

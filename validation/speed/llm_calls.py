@@ -2,12 +2,12 @@
 
     python validation/speed/llm_calls.py
 
-The server, in a process of its own, answers each call after 50 ms; 64 calls are under way at a
-time. Ours does what a run does (retries, timeouts, budget, usage, every answer kept in a cache on
-disk); the peer posts the same requests and reads the answers, no more. Each has a process of its
-own as well, and they take turns, three times each. Printed are the seconds of the fastest turn,
-their ratio (aim: at most 2.5), and the memory of our process after 1,000 and after 5,000 calls,
-and at its peak (aim: flat, under 300 MiB). 5,000 calls of 50 ms, 64 at a time, take 3.9 s at least.
+A server in a process of its own answers each call after 50 ms; 64 calls are in progress at a time.
+The client retries, has timeouts, budget and usage, and stores every answer in a cache on disk. The
+bare loop only posts the same requests and reads the answers. Each has a process of its own, and
+they alternate, three times each. The script prints the seconds of the fastest turn, their ratio
+(aim: at most 2.5), and the memory of the client after 1,000 and after 5,000 calls, and at its peak
+(aim: constant, under 300 MiB). 5,000 calls of 50 ms, 64 at a time, take at least 3.9 s.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def prompt(i: int) -> list[dict[str, str]]:
 
 
 class Server(asyncio.Protocol):
-    """One connection: as little of HTTP as these clients need, to leave the processor to them."""
+    """A connection with as little of HTTP as these clients need, to save CPU time."""
 
     message: ClassVar = {"role": "assistant", "content": ANSWER}
     usage: ClassVar = {"prompt_tokens": 800, "completion_tokens": 200, "total_tokens": 1000}
@@ -60,12 +60,12 @@ class Server(asyncio.Protocol):
     response = head.format(len(body)).encode() + body
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep what answers are written to."""
+        """Keep the transport that answers are written to."""
         assert isinstance(transport, asyncio.Transport)
         self.transport, self.received = transport, b""
 
     def data_received(self, data: bytes) -> None:
-        """Answer, a little later, once a request is complete."""
+        """Answer after the delay, once a request is complete."""
         self.received += data
         head, end, body = self.received.partition(b"\r\n\r\n")
         length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
@@ -76,7 +76,7 @@ class Server(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Print the port, and answer until the process is ended."""
+    """Print the port, and answer until the process is killed."""
     server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
@@ -86,7 +86,7 @@ async def serve() -> None:
 
 
 async def ours(url: str) -> dict[str, float]:
-    """Seconds and memory of our client."""
+    """Return the seconds and the memory of our client."""
     from mirage._base.concurrency import for_each
     from mirage.llm import LLM, Budget
 
@@ -123,7 +123,7 @@ async def ours(url: str) -> dict[str, float]:
 
 
 async def bare(url: str) -> dict[str, float]:
-    """Seconds of httpx alone, with its own settings (it is slower with more idle connections)."""
+    """Return the seconds of httpx alone with its default settings."""
     import httpx
 
     waiting = iter(range(CALLS))
@@ -143,7 +143,7 @@ async def bare(url: str) -> dict[str, float]:
 
 
 def resident_mib() -> float:
-    """Memory of this process now (Linux)."""
+    """Return the memory of this process in MiB (Linux)."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
 
@@ -152,7 +152,7 @@ def resident_mib() -> float:
 
 
 def measured(client: str, url: str, quick: bool) -> dict[str, float]:
-    """Return what one client, in a process of its own, says of itself."""
+    """Return the figures that one client prints in a process of its own."""
     command = [sys.executable, __file__, client, url, *(["--quick"] if quick else [])]
     found: dict[str, float] = json.loads(subprocess.check_output(command))
     return found

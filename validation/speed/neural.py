@@ -2,14 +2,13 @@
 
     python validation/speed/neural.py [pairs] [threads]
 
-Needs the extra ``neural``. A pair is a passage and a text about it, in its natural length: short
-ones of the bundled corpora (18 languages; with the question, and with each sentence of the
-reference), and long ones of MEMERAG (in the folder that MIRAGE_DATA names; with each sentence of an
-answer). Every fifth pair is one that was there before; in a real arena, whose models cite the same
-passages, more are. The models are made on the spot, with random weights, in the architectures of
-MIRAGE-Bench's NLI model (DeBERTa-v2) and reranker (XLM-RoBERTa): so small that the work around them
-counts, and large enough that it is their own arithmetic. Both sides hold a model in memory
-beforehand, give torch the same threads, and keep nothing on disk.
+Needs the extra ``neural``. A pair is a passage and a text about it, in their natural length. Short
+pairs come from the bundled corpora (18 languages; with the question, and with each sentence of the
+reference). Long pairs come from MEMERAG (in the folder that MIRAGE_DATA names; with each sentence
+of an answer). Every fifth pair is a repetition; in a real arena, whose models cite the same
+passages, there are more. The models have random weights and the architectures of MIRAGE-Bench's NLI
+model (DeBERTa-v2) and reranker (XLM-RoBERTa). They are small, so that the work around them counts.
+Both sides load the model beforehand, use the same number of threads, and store nothing on disk.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def one_by_one(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> NDArray[np.
 
 
 def bundled_pairs() -> dict[Pair, None]:
-    """Distinct pairs of the bundled corpora."""
+    """Return distinct pairs of the bundled corpora."""
     pairs: dict[Pair, None] = {}
     for code in LANGUAGES:
         for query in MirageDataset.bundled(code):
@@ -113,7 +112,7 @@ def bundled_pairs() -> dict[Pair, None]:
 
 
 def memerag_pairs() -> dict[Pair, None]:
-    """Distinct pairs of MEMERAG, in English, German and Spanish."""
+    """Return distinct pairs of MEMERAG, in English, German and Spanish."""
     pairs: dict[Pair, None] = {}
     for code in ("en", "de", "es"):
         source = memerag.load(DATA / "memerag" / "memerag" / f"{code}.jsonl", code)

@@ -2,10 +2,10 @@
 
     python validation/speed/page.py [report.html]
 
-A language has 100 queries with ten passages, as MIRAGE-Bench (arXiv 2410.13716) has at the least,
-and every model has a response to each. Texts are those of the bundled corpora, repeated to real
-lengths; features are drawn at random. With playwright (extra ``dev``) and Debian's chromium,
-the page is opened too: until all of it is loaded and its script has run.
+Each language has 100 queries with ten passages, as MIRAGE-Bench (arXiv 2410.13716) has at least,
+and a response of every model to each. Texts are those of the bundled corpora, repeated to realistic
+lengths; features are random. With playwright (extra ``dev``) and Debian's chromium, the page is
+also opened: the time until everything is loaded and its script has run.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def dataset(code: str) -> MirageDataset:
 
 
 def long(texts: list[str], start: int, length: int) -> str:
-    """Texts one after the other, from one of them on, to some length."""
+    """Return texts joined up to a length, starting at one of them."""
     joined = " ".join(texts[(start + i) % len(texts)] for i in range(12))
     return joined[:length]
 
 
 def run(data: MirageDataset, model: str, seed: int) -> Run:
-    """Responses that quote passages and cite them; one in fifty fails."""
+    """Return responses that quote passages and cite them; one in fifty fails."""
     rng = np.random.default_rng([seed, *data.language.encode()])
     responses = []
     for query in data:
@@ -81,7 +81,7 @@ def run(data: MirageDataset, model: str, seed: int) -> Run:
 
 
 def ranking(code: str, models: int) -> Ranking:
-    """Return a ranking with everything a report can show."""
+    """Return a ranking with everything that a report can show."""
     rng = np.random.default_rng([*code.encode()])
     data, ranker = dataset(code), SurrogateRanker.pretrained(code)
     names = [f"organisation/Model-{number:02d}-Instruct" for number in range(models)]
@@ -124,7 +124,7 @@ def ranking(code: str, models: int) -> Ranking:
 
 
 def opened(path: Path) -> list[float]:
-    """Milliseconds from the request for the page to its end of loading, five times."""
+    """Return the milliseconds from the request for the page to the end of loading, five times."""
     from playwright.sync_api import sync_playwright
 
     took = []

@@ -1,7 +1,8 @@
 """The overhead of Ray: 2,000 tasks of 50 ms on two workers, against the ideal.
 
-The ideal is tasks x seconds / workers. The workers and Ray are started before the clock is. Peers:
-the same tasks as Ray's own `ray.get` of all of them at once, and as joblib's Ray backend.
+The ideal is tasks x seconds / workers. Workers and Ray are started before the measurement. The
+other columns have the same tasks through Ray's own `ray.get` of all of them at once, and through
+joblib's Ray backend.
 
     python validation/speed/ray_overhead.py
 """
@@ -23,7 +24,7 @@ WORKERS = 2
 
 
 def clocked(work: Callable[[], object]) -> float:
-    """Seconds that some work takes."""
+    """Return the seconds that a call takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -35,7 +36,7 @@ def wait(seconds: float) -> None:
 
 
 def main() -> None:
-    """Print what each way takes."""
+    """Print the time of each way."""
     parser = script_parser(__doc__)
     parser.add_argument("--ms", type=float, default=50.0, help="milliseconds a task")
     options = parser.parse_args()

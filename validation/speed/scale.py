@@ -1,14 +1,14 @@
 """The whole benchmark's numbers through a surrogate: time and memory.
 
-A feature table of 19 models x 11,195 queries x 13 features (18 languages), 200 tournaments of 100
-queries a language: bootstrap, fit from every verdict, validation with two models held out, and the
-ranking of a new model in every language. Values and verdicts are drawn at random. Every query is
-judged, so that the surrogate learns from the whole table; the paper judges 100 a language
-(``--judged 100``).
+The input is a feature table of 19 models x 11,195 queries x 13 features (18 languages), and 200
+tournaments of 100 queries in each language. The steps are the bootstrap, a fit to every verdict,
+validation with two models held out, and the ranking of a new model in every language. Values and
+verdicts are random. Every query is judged, so that the surrogate learns from the whole table; the
+paper judges 100 in each language (``--judged 100``).
 
     taskset -c 0,1 python validation/speed/scale.py
 
-CPU time and memory are those of this process: with ``--jobs`` its workers need their own.
+CPU time and memory are those of this process; with ``--jobs``, its workers use more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 
-from mirage import BradleyTerry, FeatureTable, Judgments, Ranking, SurrogateRanker, Tournaments
+from mirage import BradleyTerry, FeatureTable, Judgments, Ranking, SurrogateRanker
+from mirage.arena import Tournaments
 from mirage.ranking import Entry
 from mirage.statistics.ranks import ranks
 
@@ -45,7 +46,7 @@ MODELS = 19
 
 
 def tables(code: str, quality: np.ndarray) -> list[FeatureTable]:
-    """Features that hang together with the models' quality; the last table is a new model's."""
+    """Return features that are correlated with quality; the last table is a new model's."""
     rng = np.random.default_rng([*code.encode()])
     slopes = rng.uniform(0, 1, size=len(FEATURES))
     ids = tuple(f"{code}-{i}" for i in range(QUERIES[code]))
@@ -57,7 +58,7 @@ def tables(code: str, quality: np.ndarray) -> list[FeatureTable]:
 
 
 def judgments(code: str, quality: np.ndarray, most: int) -> Judgments:
-    """Every pair of models on the queries that are judged, ``most`` of them."""
+    """Return every pair of models on ``most`` queries."""
     rng = np.random.default_rng([1, *code.encode()])
     a, b = np.triu_indices(len(quality), 1)
     queries = np.arange(min(most, QUERIES[code]))
@@ -72,7 +73,7 @@ def judgments(code: str, quality: np.ndarray, most: int) -> Judgments:
 
 
 def ranking(ranker: SurrogateRanker, table: FeatureTable, boot: Tournaments) -> Ranking:
-    """Return the new model among the others."""
+    """Return the ranking of the new model among the others."""
     new = ranker.predict(table)
     logits = np.array([*boot.mean, new.logit])
     ends = [*boot.interval().tolist(), new.interval()]
@@ -88,7 +89,7 @@ def ranking(ranker: SurrogateRanker, table: FeatureTable, boot: Tournaments) -> 
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Print how long something took, of that on a CPU, and the peak of memory."""
+    """Print the wall time, the CPU time and the peak memory of a step."""
     start, used = time.perf_counter(), time.process_time()
     yield
     took, used = time.perf_counter() - start, time.process_time() - used
@@ -104,7 +105,7 @@ def peak() -> float:
 
 
 def main() -> None:
-    """Draw the numbers and take them through everything."""
+    """Draw the numbers and run all steps."""
     parser = script_parser(__doc__)
     parser.add_argument("--estimator", default="auto")
     parser.add_argument("--repeats", type=int, default=5)

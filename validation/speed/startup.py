@@ -2,14 +2,13 @@
 
     taskset -c 0 python validation/speed/startup.py
 
-Each program runs in a process of its own, five times in turn; printed are the fastest run's seconds
-on the clock and of the processor, and its peak memory. The times of Python itself are included and
-printed first. There is no peer for a rank. If lingua is installed, whose trigram tables Mirage
-bundles, both rate one text between the ten candidates for an answer in Swahili, in processes that
-have imported Mirage's identification of languages before.
+Each program runs in a process of its own, five times in turn. The script prints the wall and CPU
+seconds of the fastest run and its peak memory. They include the start of Python, which is printed
+first. If lingua is installed, whose trigram tables Mirage bundles, both identify the language of
+one text among ten candidates, in processes that have already imported Mirage's identification.
 
-With ``--venv FOLDER``, an environment in which only ``pip install .`` was run, the size of its
-packages and their number are printed too.
+With ``--venv FOLDER``, an environment in which only ``pip install .`` was run, the script also
+prints the size and the number of its packages.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ class Run(NamedTuple):
     """One run of a program.
 
     Attributes:
-        seconds: Seconds on the clock.
-        cpu: Seconds of the processor.
+        seconds: Wall time in seconds.
+        cpu: CPU time in seconds.
         memory: Peak memory, in MiB.
     """
 

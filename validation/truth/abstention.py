@@ -1,13 +1,16 @@
 """Abstentions distinguished from answers: F1 by language on held-out texts.
 
-Ours: the test set of the bundled benchmark, an abstention against the true, false and invented
-answers, in 18 languages. Real outputs: NoMIRACL's recorded answers of 11 LLMs in 8 languages, where
-"I don't know" and "Yes, answer is present" are the labels; those with neither or both have none.
-By the feature ``abstention``, which has the query: a text that states every right answer abstains
-from nothing. False alarms: answers that GPT-4 calls right (HalluQA, in Chinese). Peer: the set
-phrases alone.
+* The test set of the bundled benchmark: abstentions against true, false and invented answers, in 18
+  languages.
+* NoMIRACL's recorded answers of 11 LLMs in 8 languages. "I don't know" and "Yes, answer is present"
+  are the labels; answers with neither or both are left out.
+* The feature ``abstention``, which knows the query: a text that states every right answer does not
+  abstain.
+* False alarms on answers that GPT-4 calls right (HalluQA, in Chinese).
 
-    python validation/truth/abstention.py        # needs MIRAGE_DATA for real outputs; half a minute
+The comparison is a search for set phrases alone.
+
+    python validation/truth/abstention.py        # needs MIRAGE_DATA for LLMs; half a minute
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ class Case(NamedTuple):
 
 
 def test_set(code: str) -> Iterator[tuple[Query, str, str]]:
-    """Each text of the test set of one language: its query, what it is, and itself."""
+    """Yield each text of the test set of a language, with its query and its kind."""
     texts = written(code)
     for query in MirageDataset.bundled(code):
         for kind, text in texts[query.id].items():
@@ -59,7 +62,7 @@ def held_out(code: str) -> Iterator[Case]:
 
 
 def recorded(code: str) -> Iterator[Case]:
-    """NoMIRACL's outputs that say one of the two things and not the other."""
+    """Yield NoMIRACL's outputs with exactly one of the two labels."""
     dataset, runs, _ = nomiracl.load(DATA / "nomiracl", code)
     questions = {query.id: query.text for query in dataset}
     outputs = [(r.query_id, r.text or "") for run in runs.values() for r in run.responses]
@@ -72,21 +75,21 @@ def recorded(code: str) -> Iterator[Case]:
 
 
 def by_feature(code: str) -> Iterator[bool]:
-    """Whether the feature takes each text of :func:`held_out` for an abstention."""
+    """Yield whether the feature classifies each text of :func:`held_out` as an abstention."""
     for query, _, text in test_set(code):
         right = abstention(answered(query, Response(query_id=query.id, text=text)))
         yield (right == 1) is not query.answerable
 
 
 def f1(cases: list[Case], said: list[bool]) -> float:
-    """Of abstentions."""
+    """Return the F1 score of abstentions."""
     both = sum(case.abstains and one for case, one in zip(cases, said, strict=True))
     total = sum(case.abstains for case in cases) + sum(said)
     return 2 * both / total if total else 1.0
 
 
 def row(code: str, cases: list[Case], *, errors: bool = False) -> tuple[float, float]:
-    """F1 of ours and of set phrases alone."""
+    """Return the F1 scores of Mirage and of set phrases alone."""
     ours = [abstains(c.text, code, question=c.question) >= ABSTAINS_AT for c in cases]
     phrases = [signs(c.text, code, question=c.question)[0] > 0 for c in cases]
     if errors:

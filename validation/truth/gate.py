@@ -1,31 +1,31 @@
 """The gate's verdicts on the 40 bundled queries in 18 languages.
 
-Baselines and later runs are texts that people wrote: for each query two true answers in different
-words, a terse true one, the reference and a false one; where no passage answers, two abstentions
-and an invention. The features are those that ``assert_no_regression`` compares by default, and the
-test is the library's, at alpha 0.05.
+Baselines and later runs are texts that people wrote. For each query there are two true answers in
+different words, a terse true one, the reference and a false one. If no passage answers, there are
+two abstentions and an invention. The features are those that ``assert_no_regression`` compares by
+default, and the test is the library's, at alpha 0.05.
 
 - a truth becomes a lie: every answerable query is answered falsely, the abstentions stay;
-- inventing: where no passage answers, the response invents; the true answers stay;
+- inventing: if no passage answers, the response invents; the true answers stay;
 - a tenth of citations lost: each citation is dropped with probability 0.1, in 200 seeds a language;
 - a paraphrase: the same system in other true words.
 
-A second table counts verdicts. The baseline is the first true text of each query; what changes is:
+A second table counts verdicts. The baseline is the first true text of each query. The changes are:
 
-- 6 of 30 answers are denied, merely mentioned before a lie, in words of the phrase files, or
+- 6 of 30 answers are denied, or merely mentioned before a lie, in words of the phrase files, or
   exchanged with the wrong answer that the text mentions as well;
 - all answers are "xxxx yyyy [1]", or the first sentence of an irrelevant passage; both also on
   queries that have a reference and no other label;
 - changes of style, each on all answers: headings, bullets, bold type, an opener, a closer, a
   signature, a footer, an emoji, a table, JSON, numbering (``--held-back`` takes other phrases).
 
-A third counts how often 3 of 30 answers that turned from right to wrong are found. Each query is
-asked once, or three times; all other answers stay as they were, or vary: each is one of the two
-true texts.
+A third table shows how often the gate detects that 3 of 30 answers turned wrong. Each query is
+asked once, or three times. All other answers stay the same, or vary between the two true texts.
 
-A fourth counts false alarms among runs whose answers are all reworded: each is drawn from four true
-texts, on 5 to 100 queries; in half of the runs, a wrong answer is given once in twenty besides. It
-also prints how often a true text reads as right and another true text as wrong.
+A fourth table counts false alarms among runs whose answers are all reworded: each is drawn from
+four true texts, on 5 to 100 queries. In half of the runs, one answer in twenty is wrong besides.
+The script also prints how often a true text is classified as right while another one of the same
+query is classified as wrong.
 
     python validation/truth/gate.py [SEEDS]     # 200 by default; some minutes on two cores
     python validation/truth/gate.py --part power 20             # five languages
@@ -85,7 +85,7 @@ Row = tuple[str, str, str]
 
 
 def texts_of(dataset: MirageDataset, manner: str, base: str = "") -> dict[str, str]:
-    """Return the responses of one manner; a liar and an inventor keep to ``base`` in all else."""
+    """Return the responses of one manner; a liar and an inventor otherwise answer like ``base``."""
     written = bundled_texts(dataset.language)
     return {query.id: _text(query, written[query.id], manner, base) for query in dataset}
 
@@ -100,7 +100,7 @@ def _text(query: Query, texts: Texts, manner: str, base: str) -> str:
 
 
 def spoiled(texts: Responses, seed: int) -> dict[str, str]:
-    """Return the responses after each citation was lost with probability 0.1."""
+    """Return the responses after each citation was dropped with probability 0.1."""
     rng = np.random.default_rng(seed)
     return {
         id_: CITATION.sub(lambda found: "" if rng.random() < SHARE else found[0], text)
@@ -109,7 +109,7 @@ def spoiled(texts: Responses, seed: int) -> dict[str, str]:
 
 
 def alarms_in(code: str, seeds: int) -> Counter[Row]:
-    """Alarms of one language: by change, pair, and feature or ``any``."""
+    """Return the alarms of one language: by change, pair, and feature or ``any``."""
     dataset = MirageDataset.bundled(code)
     suite = FeatureSuite(gated(dataset))
     lower = [name for name, facts in suite.facts.items() if facts.direction_in(code) == "lower"]
@@ -278,7 +278,7 @@ class Bench:
 
 
 def verdicts_in(code: str, held_back: bool) -> dict[str, Counter[str]]:
-    """Verdicts of one language, and the features of the alarms, by cell."""
+    """Return the verdicts of one language, and the features of the alarms, by cell."""
     counts: dict[str, Counter[str]] = {}
     written, words = bundled_texts(code), phrases(code, held_back)
     for only_references in (False, True):
@@ -358,9 +358,9 @@ def show_verdicts(codes: tuple[str, ...], held_back: bool, jobs: int) -> None:
 
 
 def found_in(code: str, seeds: int) -> Counter[tuple[str, int, bool, str]]:
-    """How often 3 answers of 30 that turned wrong are found, by kind, repeats and variation.
+    """Return how often 3 of 30 wrong answers are detected, by kind, repeats and variation.
 
-    With no answer turned wrong, it is how often a false alarm is raised.
+    If no answer turned wrong, it is the rate of false alarms.
     """
     bench, written = Bench(code), bundled_texts(code)
     words = phrases(code, held_back=False)
@@ -386,7 +386,7 @@ def found_in(code: str, seeds: int) -> Counter[tuple[str, int, bool, str]]:
 
 
 def true_texts(queries: Iterable[Query], rng: np.random.Generator | None) -> dict[str, str]:
-    """Return a true text for each query: the first one, or either by chance."""
+    """Return a true text for each query: the first one, or one at random."""
     texts = {}
     for query in queries:
         written = bundled_texts(query.language)[query.id].true
@@ -395,7 +395,7 @@ def true_texts(queries: Iterable[Query], rng: np.random.Generator | None) -> dic
 
 
 def show_power(codes: tuple[str, ...], seeds: int, jobs: int) -> None:
-    """Print how often 3 answers of 30 that turned from right to wrong are found."""
+    """Print how often 3 answers of 30 that turned from right to wrong are detected."""
     total: Counter[Any] = sum(
         Parallel(n_jobs=jobs)(delayed(found_in)(code, seeds) for code in codes), Counter()
     )

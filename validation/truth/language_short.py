@@ -1,13 +1,13 @@
 """The language of short texts beside langid, and answers in the wrong language.
 
-    python validation/truth/language_short.py  # MIRAGE_DATA for the first table; langid beside it
+    python validation/truth/language_short.py  # the first table needs MIRAGE_DATA
 
-First, MIRACL's questions by their length, each taken for an answer without any passage: of those
-that get a number, the share with at least 0.5 for their language; the share that gets none, as it
-is too short to tell; and langid's share over its 97 languages (it does not know Yoruba).
+The first table has MIRACL's questions by their length, each scored like an answer without passages:
+among the values, the share of at least 0.5 for the question's language; the share without a value,
+because the text is too short; and langid's share over its 97 languages (it has no Yoruba).
 
-Second, answers in one language of the bundled benchmark's corpora given to its queries in another:
-the share of numbers below 0.5, of terse answers (with the share without a number) and of full ones.
+The second table has answers in one language of the bundled corpora to queries in another language:
+the share of values below 0.5 for terse answers (and the share without a value) and for full ones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(codes: Sequence[str]) -> None:
 
 
 def questions(codes: Sequence[str]) -> None:
-    """MIRACL's questions: ours beside langid."""
+    """Print the table of MIRACL's questions, Mirage next to langid."""
     langid = _langid()
     print("MIRACL's questions: share with P >= 0.5 for their language, of those with a number")
     header = "".join(f"{f'{low} to {high} words':>21}" for low, high in LENGTHS)
@@ -72,7 +72,7 @@ def row(figures: tuple[float, float, float]) -> str:
 def triple(
     texts: Sequence[str], code: str, langid: Callable[[str, str], float]
 ) -> tuple[float, float, float]:
-    """Return the shares by langid and by ours, and the share without a number."""
+    """Return the shares by langid and by Mirage, and the share without a value."""
     if not texts:
         return math.nan, math.nan, math.nan
     ours = [value(Query(id="q", language=code, text="?"), text) for text in texts]
@@ -83,7 +83,7 @@ def triple(
 
 
 def wrong_languages(codes: Sequence[str]) -> None:
-    """Answers in each language to queries in each other one."""
+    """Print the table of answers in each language to queries in each other one."""
     records = corpora()
     print("\nanswers in another language than the query: share of numbers below 0.5")
     print("      terse    NaN   English   least, in        full   least, in")
@@ -107,7 +107,7 @@ def wrong_languages(codes: Sequence[str]) -> None:
 def against(
     code: str, records: dict[str, list[dict[str, Any]]], kind: str
 ) -> dict[str, tuple[float, float]]:
-    """By language of the answers: the share of numbers below 0.5, and of answers without one."""
+    """Return by language of the answers: the share of values below 0.5, and without a value."""
     found = {}
     for other in records:
         if other == code:
@@ -124,7 +124,7 @@ def against(
 
 
 def shares(values: Sequence[Value], wanted: Callable[[float], bool]) -> tuple[float, float]:
-    """Of the numbers, the share that is as wanted; of all, the share that is no number."""
+    """Return the share of values that are as expected, and the share without a value."""
     numbers = [value for value in values if not isinstance(value, NotComputed)]
     return mean(map(wanted, numbers)), 1 - len(numbers) / len(values)
 
@@ -141,7 +141,7 @@ def query(record: dict[str, Any], code: str) -> Query:
 
 
 def topics(code: str) -> list[str]:
-    """MIRACL's development questions, evenly taken from the file."""
+    """Return MIRACL's development questions, evenly spaced in the file."""
     path = DATA / "miracl" / "topics" / f"{code}-dev.tsv"
     texts = [line.split("\t")[1] for line in path.read_text(encoding="utf-8").splitlines()]
     return texts[:: -(-len(texts) // MOST)]
@@ -155,7 +155,7 @@ def corpora() -> dict[str, list[dict[str, Any]]]:
 
 
 def words(text: str, code: str) -> int:
-    """Return the words of a question; four characters count as one where there are no spaces."""
+    """Return the words of a question; without spaces, four characters count as one word."""
     spaced = LANGUAGES[code].tokens == "word"
     return len(text.split()) if spaced else -(-len(text) // 4)
 

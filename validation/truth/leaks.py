@@ -2,9 +2,9 @@
 
     python validation/truth/leaks.py [LANGUAGE ...]
 
-Prints for each optimiser the languages in which it stands above half of the board's own systems,
-those where the board does not say that it is unlike them (a leak), and its best and median place as
-a share of the board's systems that it stands above.
+Prints for each optimiser the languages in which it ranks above half of the board's own systems, and
+those in which it is also not marked as unfamiliar (a leak). The last columns have its best and
+median rank, as the share of the board's systems that rank below it.
 """
 
 import sys

@@ -2,15 +2,15 @@
 
     python validation/truth/made_tests.py [--languages en,sw,...]
 
-Items are those of the bundled corpora, written by people, as an LLM would hand them in. Of each of
-six languages, 38 mistakes of 21 kinds are planted in them, 228 in all, and checked as
+Items are those of the bundled corpora, written by people, in the form in which an LLM submits them.
+In six languages, 38 mistakes of 21 kinds are planted in them, 228 in all, and checked as
 `mirage.testsets.build_test_set` checks: by the texts alone, and with an LLM that answers the
-questions from passages and without. That LLM is a server on loopback. It is either right, or of one
-mind with who wrote the item, which catches nothing that the texts do not tell. The kinds at the end
-cannot be told by the texts alone. Then the share of items without a mistake that are rejected, in
-these languages and in the twelve others. At last a test set of each language is made from the
-documents by an LLM whose first draft on every passage holds a mistake, in a process that is killed
-three times (SIGKILL) and started again.
+questions with and without passages. That LLM is a server on loopback. It either answers correctly,
+or repeats the mistake, and then it detects nothing that the texts do not show. The last kinds
+cannot be detected from the texts alone. The next table has the share of items without a mistake
+that are rejected, in these languages and in the twelve others. Finally, a test set of each language
+is made from the documents by an LLM whose first draft on every passage has a mistake, in a process
+that is killed three times (SIGKILL) and started again.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from mirage import LLM, MirageDataset
 from mirage._base.journal import Journal
 from mirage.languages import LANGUAGES, Language
 from mirage.retrieval import BM25
-from mirage.testsets import build_test_set, read_rejected
+from mirage.testsets import build_test_set
 from mirage.testsets.item_checks import Draft
 from mirage.testsets.item_questions import Asker, LLMReply, Slot
+from mirage.testsets.item_sets import read_rejected
 from mirage.testsets.test_sets import ItemBuilder
 
 DESIGNED_ON = ("en", "sw", "ru", "ar", "hi", "zh")
@@ -55,7 +56,7 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """An item, what it is about, and what a right answer is (none where no passage has one)."""
+    """An item, its topic, and the right answer (none if no passage has one)."""
 
     slot: Slot
     item: Item
@@ -63,7 +64,7 @@ class Case:
 
 
 def cases_of(language: str) -> list[Case]:
-    """Return the bundled items of the kinds that are asked for, without a mistake."""
+    """Return bundled items of the required kinds, without a mistake."""
     cases = []
     for query in MirageDataset.bundled(language):
         kind = KINDS.get(query.metadata["kind"])
@@ -81,7 +82,7 @@ def cases_of(language: str) -> list[Case]:
 
 
 class Planting(NamedTuple):
-    """Where a mistake is planted: an item, others of its language in any order, and that."""
+    """The input of a mistake: an item, other items of its language, and a random generator."""
 
     case: Case
     others: Sequence[Case]
@@ -89,7 +90,7 @@ class Planting(NamedTuple):
 
 
 def _other_language(p: Planting) -> Item:
-    """Return the item in another language, as from an LLM that forgets the language."""
+    """Return the item in another language, as if the LLM ignored the language."""
     other = "de" if p.language == "en" else "en"
     return draft_of(MirageDataset.bundled(other)[p.case.slot.id])
 
@@ -103,7 +104,7 @@ def _reference_in_another(p: Planting) -> Item:
 
 
 def _answer_of_another(p: Planting) -> Item:
-    """Return an answer that stands in no passage of the item; the reference says it too."""
+    """Return an answer that occurs in no passage of the item, also in the reference."""
     other = p.others[0].item
     return p.case.item | {"answers": other["answers"], "answer": other["answer"]}
 
@@ -130,7 +131,7 @@ def _right_as_wrong(p: Planting) -> Item:
 
 
 def _form_as_wrong(p: Planting) -> Item:
-    """Another form of the right answer is among the wrong ones, and not among the right ones."""
+    """Return an item with another form of the right answer among the wrong answers."""
     first, *rest = p.case.item["answers"]
     wrong = [[first[-1]], *p.case.item["wrong_answers"]]
     return p.case.item | {"answers": [first[:-1] or first, *rest], "wrong_answers": wrong}
@@ -149,7 +150,7 @@ def _cites_nothing(p: Planting) -> Item:
 
 
 def _wrong_reference(p: Planting) -> Item:
-    """Return an item whose reference is about something else, and cites well."""
+    """Return an item whose reference is on another topic, with correct citations."""
     return p.case.item | {"answer": p.others[0].item["answer"]}
 
 
@@ -158,13 +159,13 @@ def _question_of_another(p: Planting) -> Item:
 
 
 def _answered_after_all(p: Planting) -> Item:
-    """Return an item whose question should have no answer but has one in the passage."""
+    """Return an item whose question is declared unanswerable although a passage answers it."""
     abstaining = next(each.item for each in p.others if each.slot.kind == "near_miss")
     return p.case.item | {"answers": [], "answer": abstaining["answer"]}
 
 
 def _answers_after_all(p: Planting) -> Item:
-    """Return an item without an answer whose reference gives one."""
+    """Return an unanswerable item whose reference gives an answer."""
     answering = next(each.item for each in p.others if each.slot.kind == "single")
     return p.case.item | {"answer": answering["answer"]}
 
@@ -188,7 +189,7 @@ def _false_reason(p: Planting) -> Item:
 
 
 def _true_but_beside(p: Planting) -> Item:
-    """Return a name or number of the passage that is not the answer, in answers and reference."""
+    """Return an item with a name or number of the passage that is not the answer, as answer."""
     beside = next(
         word
         for word in _names(p.case.slot.passages[0].text)
@@ -243,14 +244,14 @@ ONCE = (
 
 
 class Answerer:
-    """Answers a question from the passages: rightly, or as who wrote the item would."""
+    """An LLM that answers from the passages, correctly or with the mistake of the item."""
 
     def __init__(self) -> None:
         self.truths: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {}
         self.agrees_on: tuple[str, tuple[str, ...]] | None = None
 
     def learn(self, cases: Sequence[Case]) -> None:
-        """Know the right answers to these, and the passages that they take."""
+        """Store the right answers to these questions, and their passages."""
         for case in cases:
             texts = frozenset(passage.titled_text for passage in case.slot.passages)
             self.truths[case.item["question"]] = (case.truth, texts)
@@ -271,7 +272,7 @@ class Answerer:
 def rejected(
     case: Case, before: Sequence[Case], index: BM25, language: str, asker: Asker | None
 ) -> tuple[str, ...]:
-    """Why a case is rejected, after those that it may repeat; nothing where it is not."""
+    """Return why a case is rejected, given earlier cases; empty if it is not."""
     making = ItemBuilder(asker, index, Language.of(language), 5)
     making.check([(each.slot, Draft.model_validate(each.item)) for each in before])
     sound = len(making.rejected)
@@ -296,7 +297,7 @@ class World:
 
 
 def planted(world: World, rng: random.Random) -> Iterator[tuple[str, Case, list[Case]]]:
-    """Yield the mistakes of one language: their kind, the case, and what was asked before it."""
+    """Yield the mistakes of one language: kind, case, and earlier questions."""
     for name, mistake, kinds in MISTAKES:
         fit = [case for case in world.cases if case.slot.kind in kinds]
         for case in rng.sample(fit, min(len(fit), 1 if name in ONCE else 2)):
@@ -352,7 +353,7 @@ def _catch(languages: Sequence[str], server: ChatServer, answerer: Answerer) -> 
 
 
 def clean(languages: Sequence[str], title: str) -> None:
-    """Items without a mistake that are rejected, by their texts alone."""
+    """Print the share of items without a mistake that are rejected by their texts alone."""
     lost: Counter[str] = Counter()
     count = 0
     for language in languages:
@@ -373,14 +374,14 @@ def clean(languages: Sequence[str], title: str) -> None:
 
 
 def _of_one_passage(case: Case) -> Case:
-    """Return the item as it is written where only the first of its passages is seen."""
+    """Return the item that is written if only the first passage is known."""
     slot = Slot(case.slot.id, case.slot.kind, case.slot.passages[:1])
     answer = case.item["answer"].split(" [2]")[0]
     return Case(slot, case.item | {"answer": answer}, case.truth)
 
 
 class Writer:
-    """Writes from each passage its item: first with a mistake, then without."""
+    """An LLM that writes an item from each passage: first with a mistake, then without."""
 
     def __init__(self, world: World) -> None:
         self.world, self.rng = world, random.Random(f"writer {world.language}")
@@ -476,12 +477,12 @@ def _documents_to_items(languages: Sequence[str], kills: int) -> None:
 
 
 def _whole(requests: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Without those of which a kill left a part."""
+    """Return the lines without those that a kill cut off."""
     return [request for request in requests if "messages" in request]
 
 
 def _digest(request: Mapping[str, Any]) -> str:
-    """As the journal has it."""
+    """Return the digest of a request as the journal stores it."""
     asked = json.dumps([request["model"], last_user_text(request)])
     return hashlib.sha256(asked.encode()).hexdigest()
 

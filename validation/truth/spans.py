@@ -2,16 +2,18 @@
 
     python validation/truth/spans.py [--languages en,sw] [--test] [--misses]
 
-Faults are put at known places into the true responses of the bundled benchmark's sources and into
-sentences of its passages, one fault a text: a number, a year, day or month, or a name is swapped, a
-negation is put in or left out, a sentence in another language is put in, a citation names no
-passage or the wrong one. Nothing here knows the rules that look for them. Names are swapped for
-right answers of other queries ("name"), and for the query's own wrong answers ("wrong answer").
-Quotes do not answer, and are read as of a query without short answers.
+The script inserts one fault into each text, and records its position. The texts are the true
+responses of the bundled benchmark's sources, and sentences of its passages. A fault is a replaced
+number, year, day, month or name; an added or removed negation; an added sentence in another
+language; or a citation of no passage or of the wrong one. Faults are made without using the rules
+that search for them. Names are replaced by right answers of other queries ("name"), or by the
+query's own wrong answers ("wrong answer"). Sentences of passages ("quotes") are no answers, so
+their query has no short answers.
 
-A mark counts where it overlaps the fault and has its type (a number for a year and the reverse is
-taken too); every other mark counts against it. F1 is that of marks and faults; the last column is
-the share of the true responses, unchanged, that get any mark. `--test` takes the test responses.
+A mark is correct if it overlaps the fault and has its type (a number for a year, or the reverse, is
+accepted). Every other mark is wrong. F1 combines the share of marks that are correct with the share
+of faults that are found. The last column is the share of unchanged true responses with any mark.
+``--test`` uses the test responses.
 """
 
 from __future__ import annotations
@@ -121,7 +123,7 @@ OTHERS = {"en": ("es", "id", "de")}
 
 
 class Case(NamedTuple):
-    """A text with one fault, its place in it, and its query."""
+    """A text with one fault, the position of the fault, and the query."""
 
     query: Query
     kind: str
@@ -147,7 +149,7 @@ def true_texts(record: Record, test: bool) -> list[str]:
 
 
 def quotes(record: Record, rng: random.Random) -> list[str]:
-    """Two sentences of a passage that answers, and their citation."""
+    """Return two sentences of a passage that answers, with their citation."""
     texts = []
     for place, passage in enumerate(record["passages"], 1):
         sentences = split_sentences(passage["text"], record["language"])
@@ -158,7 +160,7 @@ def quotes(record: Record, rng: random.Random) -> list[str]:
 
 
 def held(record: Record) -> str:
-    """Everything that a response may take its facts from."""
+    """Return all texts from which a response may take its facts."""
     texts = [passage["title"] + " " + passage["text"] for passage in record["passages"]]
     forms = [form for answer in record["answers"] for form in answer]
     return " ".join([*texts, record["text"], *forms]).casefold()
@@ -170,7 +172,7 @@ def replaced(text: str, start: int, end: int, by: str) -> tuple[str, int, int]:
 
 
 def cases(language: str, test: bool, seed: int = 0) -> Iterator[Case]:
-    """Texts with one fault each."""
+    """Yield texts with one fault each."""
     import build
 
     rng = random.Random(f"{language} {seed}")
@@ -219,7 +221,7 @@ Made = tuple[str, int, int] | None
 
 
 def is_name(form: str) -> bool:
-    """Whether an English answer is a name."""
+    """Return whether an English answer is a name."""
     return form[:1].isupper() and form.replace(" ", "").isalpha() and len(form) > 3
 
 
@@ -258,7 +260,7 @@ def number_word(text: str, source: str, language: str, rng: random.Random) -> Ma
 
 
 def year(text: str, source: str, rng: random.Random) -> Made:
-    """Another year."""
+    """Replace a year by another year."""
     for match in re.finditer(r"(?<![\d\[.,])(1\d{3}|20\d\d)(?![\d\].,]\d|\d|\])", text):
         for _ in range(20):
             other = str(int(match[0]) + rng.choice((-1, 1)) * rng.randint(2, 60))
@@ -268,7 +270,7 @@ def year(text: str, source: str, rng: random.Random) -> Made:
 
 
 def month(text: str, source: str, language: str, rng: random.Random) -> Made:
-    """Another month, beside a day or a year."""
+    """Replace a month next to a day or a year by another month."""
     months = {
         m: n for m, n in lexicon(language).months.items() if len(m) > 3 or "月" in m or "월" in m
     }
@@ -297,7 +299,7 @@ def name(text: str, record: Record, names: dict[str, str], source: str, rng: ran
 
 
 def stated(text: str, forms: list[str]) -> tuple[int, int] | None:
-    """Where a text states an answer."""
+    """Return where a text states an answer."""
     for form in sorted(forms, key=len, reverse=True):
         begins = r"\b" if form.isascii() else ""
         match = re.search(rf"(?<!\d){begins}{re.escape(form)}(?!\d)", text, re.I)
@@ -323,7 +325,7 @@ def negation_in(text: str, language: str) -> Made:
 
 
 def negation_out(text: str, language: str) -> Made:
-    """Leave out a negation of a passage; the position is what stands around it."""
+    """Remove a negation of a passage; the position is that of the words around it."""
     words = sorted(lexicon(language).negation, key=len, reverse=True)
     spaced = LANGUAGES[language].tokens == "word"
     for word in words:
@@ -392,7 +394,7 @@ def digits_turned(text: str, source: str) -> Made:
 
 
 def next_year(text: str, source: str) -> Made:
-    """Return the next year in place of the year."""
+    """Replace a year by the next year."""
     for match in re.finditer(r"(?<![\d\[.,])(1\d{3}|20\d\d)(?![\d\].,]\d|\d|\])", text):
         other = str(int(match[0]) + 1)
         if other not in source:
@@ -410,13 +412,13 @@ def strange_sentence(text: str, record: Record, records: list[Record], rng: rand
 
 
 def two_of_none(text: str) -> Made:
-    """Two citations of nothing shown."""
+    """Add two citations of passages that were not shown."""
     match = re.search(r"\[\d\]", text)
     return replaced(text, *match.span(), "[7, 8]") if match else None
 
 
 class Count:
-    """Marks and faults, and how many of each have met."""
+    """Numbers of marks and faults, and of correct marks and found faults."""
 
     def __init__(self) -> None:
         self.faults = self.hit = self.marks = self.right = 0
@@ -447,7 +449,7 @@ class Count:
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of the share of faults hit and of marks that are right."""
+        """Return the harmonic mean of recall (faults found) and precision (correct marks)."""
         if not self.faults:
             return float("nan")
         precision = self.right / self.marks if self.marks else 0.0
@@ -456,7 +458,7 @@ class Count:
 
 
 def false_marks(language: str, test: bool) -> tuple[int, int]:
-    """Unchanged true responses with a mark, and all of them."""
+    """Return the number of unchanged true responses with a mark, and of all."""
     import build
 
     records = build.build(language)
@@ -511,7 +513,7 @@ def main() -> None:
 
 
 def of_type(row: dict[str, Count], type_: str) -> float:
-    """F1 of the kinds of fault of one type together."""
+    """Return the F1 score of all kinds of fault of one type together."""
     total = Count()
     for kind in OF_TYPE[type_]:
         for field in vars(total):

@@ -2,22 +2,22 @@
 
     python validation/truth/support_bias.py [--test] [language ...]
 
-The texts are those of the bundled benchmark. True are a quote (the relevant passage's sentence that
-is most like the reference), the reference, a long and a conversational answer and a terse one. Not
-borne out are an answer with a wrong form in the reference's words ("swap"), sentences of another
-query's passages that cite a relevant one ("alien"), and these behind the reference and behind the
-conversational answer. A lie of its own words often cites the passage that it repeats, and is then
-supported by it: it is printed, and is no part of the area. With ``--test`` the held-out texts take
-the place of the long and the conversational answer and of the lie.
+The texts are those of the bundled benchmark. True texts are a quote (the sentence of the relevant
+passage that is most similar to the reference), the reference, a long, a conversational and a terse
+answer. Unsupported texts are an answer with a wrong form in the reference's words ("swap"),
+sentences of another query's passages that cite a relevant one ("alien"), and these sentences after
+the reference and after the conversational answer. A lie in its own words often cites the passage
+that it repeats, which then supports it. It is printed, but does not count in the area. With
+``--test``, held-out texts replace the long and the conversational answer and the lie.
 
-Printed: the mean of ``support_lexical`` by kind; the area under the ROC curve of true against not
-borne out; the ratio of conversational answer to quote, and what that and the area are for the
-score that ``support_lexical`` was before (the mean over sentences of the wording alone). Then the
-areas on what people labelled (in the folder that MIRAGE_DATA names): responses of MTRAG, faithful
-where the grade is 4, and sentences of MEMERAG.
+The script prints the mean of ``support_lexical`` by kind; the area under the ROC curve of true
+against unsupported texts; the ratio of conversational answer to quote; and area and ratio for the
+earlier version of ``support_lexical`` (the mean over sentences of the wording alone). Then it
+prints the areas on labels by people (in the folder that MIRAGE_DATA names): responses of MTRAG,
+faithful if the grade is 4, and sentences of MEMERAG.
 
-The constants were chosen on the languages in ``CHOSEN_ON`` and on MTRAG and MEMERAG; the other
-languages were looked at afterwards.
+The constants were chosen on the languages in ``CHOSEN_ON`` and on MTRAG and MEMERAG. The other
+languages were only evaluated afterwards.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main(languages: Sequence[str] = (), *, test: bool = False, quick: bool = Fal
 
 
 def bias(code: str, test: bool) -> list[float]:
-    """One language's means by kind, area, ratio, and the last two as they were before."""
+    """Return the means by kind, area and ratio of one language, also for the earlier version."""
     found: dict[str, list[Answered]] = {kind: [] for kind in KINDS}
     for query, texts in cases(code, test):
         for kind, text in texts.items():
@@ -109,18 +109,18 @@ def show(name: str, row: Any) -> None:
 
 
 def area(values: dict[str, list[float]]) -> float:
-    """Return the area under the ROC curve of true texts against those not borne out."""
+    """Return the area under the ROC curve of true texts against unsupported ones."""
     true, untrue = ([value for kind in kinds for value in values[kind]] for kinds in (TRUE, UNTRUE))
     return float(roc_auc_score([1] * len(true) + [0] * len(untrue), true + untrue))
 
 
 def ratio(values: dict[str, list[float]]) -> float:
-    """Mean support of conversational answers over that of quotes."""
+    """Return the mean support of conversational answers divided by that of quotes."""
     return float(np.mean(values["conv"]) / np.mean(values["quote"]))
 
 
 def before(item: Answered, *, everything: bool = False) -> float:
-    """Return the mean over sentences of the wording's score by the passages that each cites."""
+    """Return the earlier version: the wording's score by cited passages, mean over sentences."""
     texts = {passage.id: passage.titled_text for passage in item.query.passages}
     scores = []
     for sentence in item.parsed.sentences:
@@ -130,7 +130,7 @@ def before(item: Answered, *, everything: bool = False) -> float:
 
 
 def before_all(item: Answered) -> float:
-    """As :func:`before`, by all passages."""
+    """Return the same as :func:`before`, by all passages."""
     return before(item, everything=True)
 
 
@@ -193,7 +193,7 @@ def trigrams(text: str, code: str) -> set[str]:
 
 
 def swap(text: str, query: Query) -> str:
-    """Return the text with a wrong form in the place of every right one."""
+    """Return the text with a wrong form instead of every right one."""
     wrong = query.wrong_answers
     for forms in query.answers if wrong else ():
         found = [form for form in sorted(forms, key=len, reverse=True) if form in text]
@@ -225,7 +225,7 @@ def mtrag(score: Score) -> float:
 
 
 def memerag() -> dict[str, float]:
-    """Return the area on MEMERAG's sentences, by language and in the mean, now and before."""
+    """Return the area on MEMERAG's sentences, by language and on average, for both versions."""
     areas = {}
     for code in ("en", "de", "es"):
         labelled = LabelledSentences.memerag(DATA / "memerag" / "memerag", (code,))
@@ -243,7 +243,7 @@ def memerag() -> dict[str, float]:
 
 
 def now(sentence: Any) -> float:
-    """Support of a labelled sentence by what it cites."""
+    """Return the support of a labelled sentence by its cited passages."""
     query, cited = sentence.query, {passage.id for passage in sentence.cited}
     texts = {passage.id: passage.titled_text for passage in query.passages}
     return sentence_support(

@@ -1,13 +1,13 @@
 """How often truth ranks above lies, for systems made of held-out texts in 18 languages.
 
 The texts are those of ``tests/data/truth``: for every query a true paraphrase and a lie, or an
-abstention and an invention, written by hand. From them come systems such as "true" and "true, in
-English". The phrases of ``tests/data/phrases`` make more systems from them, such as "mention-lie"
-and "true chatty". Each expected ordering has to hold with P >= 0.9.
+abstention and an invention, written by hand. Systems such as "true" and "true, in English" are made
+from them. The phrases of ``tests/data/phrases`` make more systems, such as "mention-lie" and "true
+chatty". Each expected ordering has to hold with P >= 0.9.
 
 1. On the bundled leaderboards.
-2. With a manner of writing, or a kind of fault, held out of the training, one at a time; and how
-   often the 95 % intervals of the systems that were held out hold their logits.
+2. With a manner of writing, or a kind of fault, held out of the training, one at a time; with the
+   coverage of 95 % intervals of the logits of held-out systems.
 3. Without short answers: surrogates trained and systems scored on the corpus without them.
 
     python validation/truth/truth.py                       # about fifteen minutes on two cores
@@ -101,12 +101,12 @@ def written(code: str) -> dict[str, dict[str, str]]:
 
 
 def cited_in(draft: Draft) -> tuple[str, ...]:
-    """Return what a draft cites."""
+    """Return the ids that a draft cites."""
     return tuple(dict.fromkeys(id_ for s in draft.sentences for id_ in s.citations))
 
 
 class Page(NamedTuple):
-    """One query, with the texts and phrases of the test set, here and abroad."""
+    """One query with the texts and phrases of the test set, in its language and in another."""
 
     scene: Scene
     here: Mapping[str, str]
@@ -116,7 +116,7 @@ class Page(NamedTuple):
 
     @property
     def query(self) -> Query:
-        """The query."""
+        """Return the query."""
         return self.scene.query
 
     def right(self) -> Draft:
@@ -124,7 +124,7 @@ class Page(NamedTuple):
         return self.scene.parsed(self.here["true" if self.query.answerable else "abstention"])
 
     def wrong(self) -> Draft:
-        """Return the lie in its own words; where nothing is known, the abstention."""
+        """Return the lie in its own words; if no passage answers, the abstention."""
         return self.scene.parsed(self.here["false"]) if self.query.answerable else self.right()
 
     def lie_in_the_words_of_the_reference(self) -> Draft:
@@ -143,7 +143,7 @@ class Page(NamedTuple):
         return self.scene.parsed(f"{answers} [{self.query.relevant[0]}]")
 
     def claim(self, templates: Sequence[str]) -> Draft:
-        """One of the templates, filled; where nothing is known, the abstention."""
+        """Return a filled template; if no passage answers, the abstention."""
         right = self.right()
         if not self.query.answerable:
             return right
@@ -162,7 +162,7 @@ class Page(NamedTuple):
         return right  # no template fits a query without wrong answers
 
     def general_refusal(self) -> Draft:
-        """Return an abstention that names nothing of the question."""
+        """Return an abstention that names nothing from the question."""
         templates = self.phrases.faults["abstain_then_lie"]
         template = templates[int(self.query.id[1:]) % len(templates)]
         return self.scene.parsed(abstention_of(template, self.scene))
@@ -248,7 +248,7 @@ def runs(code: str) -> list[Run]:
 
 
 class Held(NamedTuple):
-    """Whether an ordering held in a language, under some training."""
+    """An ordering in a language under some training, and whether it held."""
 
     code: str
     better: str
@@ -257,12 +257,12 @@ class Held(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether it is as sure as was asked."""
+        """Return whether the probability is at least the required one."""
         return self.p >= 0.9
 
 
 def orderings(ranker: SurrogateRanker, code: str, tables: Iterable[FeatureTable]) -> list[Held]:
-    """How sure each ordering is."""
+    """Return the probability of each ordering."""
     draws: dict[str, np.ndarray] = {t.model: ranker.predict(t).draws for t in tables}
     part = ranker.data[code]
     for anchor in ("hallucinated", "wrong-entity"):
@@ -274,10 +274,10 @@ def orderings(ranker: SurrogateRanker, code: str, tables: Iterable[FeatureTable]
 
 
 def without(whole: Artifact, part: TrainingData, hidden: Callable[[str], bool]) -> SurrogateRanker:
-    """Return the surrogate of the systems that are not hidden.
+    """Return the surrogate of the systems that are not held out.
 
-    Its trees are fitted without the hidden ones. Its intervals rest on the errors that the whole
-    surrogate's cross-validation made on the others: to repeat that would take an hour a language.
+    Its trees are fitted without the held-out systems. Its intervals use the errors of the whole
+    surrogate's cross-validation on the others, because repeating it would take an hour a language.
     """
     code = part.language
     rows = [row for row, model in enumerate(part.models) if not hidden(model)]
@@ -295,7 +295,7 @@ def held_out(
     tables: list[FeatureTable],
     hide: Mapping[str, Callable[[str], bool]],
 ) -> tuple[list[Held], list[bool]]:
-    """Orderings with each thing hidden in turn, and whether intervals of the hidden hold."""
+    """Return orderings with each manner or fault held out, and the coverage of intervals."""
     held, covered = [], []
     for hidden in hide.values():
         ranker = without(whole, part, hidden)
@@ -344,7 +344,7 @@ def one_language(
 
 
 def without_short_answers(code: str, systems: Iterable[Run]) -> list[Held]:
-    """How sure each ordering is if the corpus has no short answers."""
+    """Return the probability of each ordering if the corpus has no short answers."""
     corpus, suite = MirageDataset.bundled(code), FeatureSuite.default(code)
     bare = MirageDataset(
         (query.model_copy(update={"answers": (), "wrong_answers": ()}) for query in corpus),
@@ -360,7 +360,7 @@ def without_short_answers(code: str, systems: Iterable[Run]) -> list[Held]:
 
 
 def show(title: str, held: list[Held], covered: list[bool]) -> None:
-    """One table."""
+    """Print one table."""
     above = [one.holds for one in held if (one.better, one.worse) in TRUTH_ABOVE_LIES]
     print(
         f"\n{title}: {mean(one.holds for one in held):.1%} of {len(held)} orderings, "

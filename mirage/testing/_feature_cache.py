@@ -15,7 +15,7 @@ __all__ = ["cached_feature", "caching_features"]
 Value = float | NotComputed
 Values = dict[tuple[str, str, str], Value]
 
-_VALUES: ContextVar[Values | None] = ContextVar("mirage_remembered_values", default=None)
+_VALUES: ContextVar[Values | None] = ContextVar("mirage_feature_values", default=None)
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from typing import Any
 
 from mirage.corpus import Corpus
 from mirage.errors import GenerationError, SettingError
-from mirage.generation import CallableGenerator, Generator, Prompt
+from mirage.generation import Generator, Prompt
 from mirage.generation.base import answered
+from mirage.generation.callables import CallableGenerator
 from mirage.generation.prompts import PromptMaker, user_message
 from mirage.models import Passage, Query, Response
 from mirage.retrieval import RetrievalRun

@@ -1,0 +1,187 @@
+"""A file of rows that long work writes block by block, and that survives a crash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Self
+
+from pydantic import BaseModel
+
+from mirage._base.files import packing, refuse_link, replace_file, writing
+from mirage._base.journal import Journal
+from mirage._base.logs import logger
+from mirage.errors import DatasetError, needing
+
+_LOG = logger("mirage")
+_ROW_GROUP = 10_000  # Parquet rows that are converted at once
+
+
+class _Block(BaseModel):
+    """The end of a block in the file of unfinished rows; the first record has the inputs."""
+
+    size: int
+    digest: str = ""
+    inputs: str = ""
+
+
+def check_writable(path: Path) -> None:
+    """Raise an error, before the work begins, if the package to write a file is missing."""
+    if _is_parquet(path):
+        _pyarrow()
+
+
+class BlockFile:
+    """A file of rows that is written block by block, and appears when all blocks are written.
+
+    Until then, the rows are in ``PATH.part``, and ``PATH.journal`` lists the complete blocks. If
+    the work is interrupted, the same work continues after the last complete block. A resumed file
+    has the same bytes as one that was written without interruption.
+
+    Args:
+        path: The file: Parquet if its suffix is ``.parquet``, otherwise JSON Lines, which are
+            compressed if the suffix is ``.gz``.
+        inputs: Digest of everything that the rows depend on.
+
+    Attributes:
+        blocks: Number of complete blocks.
+
+    Raises:
+        DatasetError: If the file cannot be written, or there are unfinished rows of other inputs.
+    """
+
+    def __init__(self, path: Path, inputs: str) -> None:
+        self.path = path
+        self.part: Path = path.with_name(f"{path.name}.part")
+        self._journal_path = path.with_name(f"{path.name}.journal")
+        if not self.part.exists():  # the rows of an older journal were moved to the file
+            self._journal_path.unlink(missing_ok=True)
+        self._journal: Journal[_Block] = Journal(self._journal_path, _Block)
+        try:
+            self._file = self._open(inputs)
+        except BaseException:
+            self._journal.__exit__()
+            raise
+
+    def _open(self, inputs: str) -> IO[bytes]:
+        refuse_link(self.part)
+        start, *blocks = self._journal.earlier or [_Block(size=0, inputs=inputs)]
+        if start.inputs != inputs:
+            raise DatasetError(
+                f"{self.part}: has rows of other responses, queries or features; to start anew, "
+                f"delete it and {self._journal_path}, or choose another file"
+            )
+        if not self._journal.earlier:
+            self._journal.add(start)
+        with writing(self.part):
+            file = self.part.open("a+b")
+        try:
+            self._check(file, blocks)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _check(self, file: IO[bytes], blocks: Sequence[_Block]) -> None:
+        """Set the file to the end of the last complete block, after checking all of them."""
+        self.blocks: int = 0
+        self._size = 0
+        file.seek(0)
+        for block in blocks:
+            data = file.read(block.size - self._size)
+            if hashlib.sha256(data).hexdigest() != block.digest:
+                raise DatasetError(
+                    f"{self.part}: block {self.blocks + 1} is damaged; delete the file and "
+                    f"{self._journal_path} to start anew"
+                )
+            self.blocks, self._size = self.blocks + 1, block.size
+        file.truncate(self._size)
+        if self.blocks:
+            _LOG.info("%s: continuing after %d blocks", self.path, self.blocks)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Closing writes what a full disk refused before; complete blocks are in the file already.
+        with suppress(OSError):
+            self._file.close()
+        self._journal.__exit__()
+
+    def add(self, data: bytes) -> None:
+        """Append a block of complete JSON Lines."""
+        with writing(self.part):
+            self._file.write(data)
+            self._file.flush()
+        self._size += len(data)
+        self._journal.add(_Block(size=self._size, digest=hashlib.sha256(data).hexdigest()))
+        self.blocks += 1
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of all complete blocks."""
+        with self.part.open("rb") as file:
+            yield from map(json.loads, file)
+
+    def finish(self, columns: Mapping[str, str]) -> None:
+        """Write the file, and delete the unfinished one.
+
+        Args:
+            columns: The columns of a Parquet file, each with its type: ``string``, ``int64``,
+                ``float64`` or ``texts``, which is a map from text to text.
+        """
+        with writing(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            if _is_parquet(self.path):
+                self._write_parquet(columns)
+            elif self.path.suffix == ".gz":
+                with (
+                    self.part.open("rb") as source,
+                    replace_file(self.path) as file,
+                    packing(file) as packed,
+                ):
+                    shutil.copyfileobj(source, packed)
+            else:
+                os.replace(self.part, os.path.realpath(self.path))
+        self._file.close()
+        for path in (self.part, self._journal_path):
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+    def _write_parquet(self, columns: Mapping[str, str]) -> None:
+        pyarrow, parquet = _pyarrow()
+        types = {"texts": pyarrow.map_(pyarrow.string(), pyarrow.string())}
+        schema = pyarrow.schema(
+            (name, types.get(kind) or pyarrow.type_for_alias(kind))
+            for name, kind in columns.items()
+        )
+        with replace_file(self.path) as file, parquet.ParquetWriter(file, schema) as writer:
+            all_rows = self.rows()
+            while rows := list(islice(all_rows, _ROW_GROUP)):
+                arrays = [
+                    pyarrow.array(_column(rows, name, kind), schema.field(name).type)
+                    for name, kind in columns.items()
+                ]
+                writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+
+
+def _column(rows: Sequence[Mapping[str, Any]], name: str, kind: str) -> list[Any]:
+    if kind == "texts":
+        return [list(row.get(name, {}).items()) for row in rows]
+    return [row.get(name) for row in rows]
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.name.lower().endswith(".parquet")
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    with needing("pyarrow"):
+        return import_module("pyarrow"), import_module("pyarrow.parquet")

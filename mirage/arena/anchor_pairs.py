@@ -1,0 +1,253 @@
+"""Pairs of responses that never change, on which a judge is asked again in every run.
+
+A change of the verdicts on them comes from the judge, because no system is involved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from mirage._base.arrays import Ints
+from mirage._base.files import read_rows, validated, write_records
+from mirage.arena._prompt import judge_question
+from mirage.arena.judge import PairwiseJudge
+from mirage.arena.pairs import Contest, Pair
+from mirage.dataset import DatasetLike
+from mirage.errors import DatasetError, JudgmentError, SettingError
+from mirage.llm import LLM
+from mirage.llm.estimates import Estimate, estimate, sum_estimates
+from mirage.llm.questions import Question, ask_all
+from mirage.models import Query, Record, Response, Run, Verdict
+from mirage.statistics.agreement import Sums, terms
+from mirage.statistics.bootstrap import Interval, bootstrap
+
+__all__ = ["VERDICTS", "AnchorPair", "AnchorPairs", "AnchorVerdicts", "self_agreement"]
+
+PAIRS = 40
+"""Default number of anchor pairs."""
+
+REPEATS = 3
+"""Number of times that a judge is asked about each anchor pair in a run."""
+
+MOST_REPEATS = 10
+
+VERDICTS = ("a", "b", "tie", "invalid")
+"""The verdicts that are counted; ``invalid`` means that the output contains no verdict."""
+
+
+class AnchorPair(Record):
+    """Two responses to one query, with everything that the judge's prompt shows.
+
+    Attributes:
+        query: The query with its passages.
+        a: The response that is shown first.
+        b: The response that is shown second.
+    """
+
+    query: Query
+    a: Response
+    b: Response
+
+
+@dataclass(frozen=True, eq=False)
+class AnchorVerdicts:
+    """How often one judge gave each verdict on each anchor pair in one run.
+
+    Attributes:
+        judge: The name of the model.
+        settings_digest: The digest of the requests: prompts, parameters, model and endpoint.
+        pairs_digest: The digest of the anchor pairs.
+        query_ids: The query of each pair.
+        counts: Number of times that each of :data:`VERDICTS` was given, ``(pairs, verdicts)``.
+    """
+
+    judge: str
+    settings_digest: str
+    pairs_digest: str
+    query_ids: tuple[str, ...]
+    counts: Ints
+
+
+@dataclass(frozen=True)
+class AnchorPairs:
+    """A frozen set of pairs of responses.
+
+    Attributes:
+        pairs: The pairs.
+
+    Example:
+        >>> from mirage import Query, Response
+        >>> from mirage.arena.anchor_pairs import AnchorPair, AnchorPairs
+        >>> query = Query(id="q1", language="en", text="Which river?")
+        >>> a, b = (Response(query_id="q1", text=text) for text in ("The Nile.", "None."))
+        >>> len(AnchorPairs((AnchorPair(query=query, a=a, b=b),)).digest)
+        16
+    """
+
+    pairs: tuple[AnchorPair, ...]
+
+    @classmethod
+    def draw(
+        cls, dataset: DatasetLike, runs: Iterable[Run], *, count: int = PAIRS, seed: int = 0
+    ) -> AnchorPairs:
+        """Draw pairs of two runs' responses at random, on as many different queries as possible.
+
+        Args:
+            dataset: The queries.
+            runs: At least two runs.
+            count: Number of pairs; fewer if there are fewer.
+            seed: Random seed.
+
+        Raises:
+            JudgmentError: The runs cannot be compared on this dataset.
+        """
+        contest = Contest(dataset, runs)
+        possible, _ = contest.draw(len(contest.dataset), 1.0, seed)
+        if not possible:
+            raise JudgmentError("no pair of responses can be compared, so none can be an anchor")
+        order = np.random.default_rng(seed).permutation(len(possible)).tolist()
+        times, rows = Counter[str](), list[tuple[int, int, Pair]]()
+        for position in order:  # the first pair of each query comes before the second of any
+            pair = possible[position]
+            rows.append((times[pair.query_id], len(rows), pair))
+            times[pair.query_id] += 1
+        chosen = [pair for _, _, pair in sorted(rows)[:count]]
+        return cls(
+            tuple(
+                AnchorPair(
+                    query=contest.dataset[pair.query_id],
+                    a=contest.runs[pair.model_a][pair.query_id],
+                    b=contest.runs[pair.model_b][pair.query_id],
+                )
+                for pair in chosen
+            )
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> AnchorPairs:
+        """Read a file of :meth:`save`.
+
+        Args:
+            path: JSON Lines file of :class:`AnchorPair`.
+
+        Raises:
+            DatasetError: The file is wrong; the message gives the line and the field.
+        """
+        pairs = tuple(validated(AnchorPair, row, where) for where, row in read_rows(Path(path)))
+        if not pairs:
+            raise DatasetError(f"{path}: the file has no anchor pair")
+        return cls(pairs)
+
+    def save(self, path: str | Path) -> None:
+        """Write the pairs as JSON Lines.
+
+        Args:
+            path: Path of the file.
+
+        Raises:
+            DatasetError: The file cannot be written.
+        """
+        write_records(self.pairs, Path(path))
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the pairs."""
+        digest = hashlib.sha256()
+        for pair in self.pairs:
+            digest.update(pair.model_dump_json().encode("utf-8", "replace") + b"\n")
+        return digest.hexdigest()[:16]
+
+    def judge(
+        self, judge: PairwiseJudge, *, repeats: int = REPEATS, progress: bool = True
+    ) -> tuple[AnchorVerdicts, ...]:
+        """Ask a judge about each pair several times, without using cached answers.
+
+        Args:
+            judge: The judge, with one or several LLMs.
+            repeats: Number of times that each LLM is asked about each pair, at most 10.
+            progress: Show a progress bar on stderr, if stderr is a terminal.
+
+        Returns:
+            The verdicts of each LLM.
+
+        Raises:
+            JudgmentError: A call failed, so the run is incomplete and cannot be compared.
+            SettingError: ``repeats`` is below 1 or above 10.
+        """
+        if not 1 <= repeats <= MOST_REPEATS:
+            raise SettingError(f"repeats must be from 1 to {MOST_REPEATS}, got {repeats}")
+        questions = self._questions(judge)
+        results = []
+        for llm in judge.judges:
+            outcomes = ask_all(
+                _without_cache(llm), questions * repeats, what="anchor pairs", progress=progress
+            )
+            failed = next((outcome.failed for outcome in outcomes if outcome.failed), None)
+            if failed is not None:
+                raise JudgmentError(
+                    f"judge {llm.model!r} failed on an anchor pair ({failed}); nothing was "
+                    "recorded, because runs can only be compared if they are complete: try again"
+                )
+            counts = np.zeros((len(self.pairs), len(VERDICTS)), dtype=np.intp)
+            for number, outcome in enumerate(outcomes):
+                verdict = VERDICTS.index(outcome.value or "invalid")
+                counts[number % len(self.pairs), verdict] += 1
+            requests = b"".join(llm.digest(question.messages) for question in questions)
+            results.append(
+                AnchorVerdicts(
+                    llm.model,
+                    hashlib.sha256(requests).hexdigest()[:16],
+                    self.digest,
+                    tuple(pair.query.id for pair in self.pairs),
+                    counts,
+                )
+            )
+        return tuple(results)
+
+    def estimate(self, judge: PairwiseJudge, *, repeats: int = REPEATS) -> Estimate:
+        """Estimate the calls and cost of :meth:`judge`; nothing is sent.
+
+        Args:
+            judge: The judge.
+            repeats: As for :meth:`judge`.
+        """
+        questions = self._questions(judge) * repeats
+        return sum_estimates(estimate(_without_cache(llm), questions) for llm in judge.judges)
+
+    def _questions(self, judge: PairwiseJudge) -> list[Question[Verdict]]:
+        return [
+            judge_question(pair.query, pair.a, pair.b, judge._template, reference=judge.reference)
+            for pair in self.pairs
+        ]
+
+
+def _without_cache(llm: LLM) -> LLM:
+    """Return a copy without a cache, because a cached answer would hide that the LLM changed."""
+    copy = llm.with_parameters()
+    copy.cache = None
+    return copy
+
+
+def self_agreement(
+    counts: Ints, query_ids: Sequence[str], *, level: float = 0.95
+) -> tuple[float, Interval]:
+    """Return the agreement of a judge with itself, and its confidence interval.
+
+    It is the probability that two verdicts on the same pair in the same run are equal. The interval
+    comes from a bootstrap over queries (:func:`mirage.statistics.bootstrap.bootstrap`). It is NaN
+    with fewer than 14 queries, or if all queries have the same agreement.
+
+    Args:
+        counts: Counts of verdicts in one run, ``(pairs, verdicts)``.
+        query_ids: The query of each pair.
+        level: Confidence level.
+    """
+    query = np.unique(query_ids, return_inverse=True)[1]
+    return bootstrap(query, terms(counts), lambda sums: Sums.of(sums).agreement, level=level)

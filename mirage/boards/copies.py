@@ -1,0 +1,146 @@
+"""Responses that were copied: from references, from gold data, or from another submission."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from mirage.boards.folders import Entry
+from mirage.dataset import MirageDataset
+from mirage.models import Query, Run
+from mirage.text import split_sentences, tokenize
+
+_WORDS = 5  # words of a phrase
+_PHRASES = 3  # fewest phrases that only the reference has, to compare a response with it
+_COPIED = 0.5  # share of these phrases that makes a response a copy
+_FEWEST = 3  # copied responses that make a problem
+_SAME = 0.8  # share of a response's own sentences that makes it equal to another one
+_LONG = 40  # letters and digits of a response that two systems do not write by chance
+_GOLD_FIELD = re.compile(r"[\"'](?:relevant|reference|answerable|wrong_answers)[\"']\s*:")
+_SPELLINGS = 3  # fewest spellings of an answer whose complete list gives the gold data away
+
+
+def gold_leaks(text: str, query: Query) -> bool:
+    """Return whether a response shows that its system received the ground truth.
+
+    It does so if it contains a field of the ground truth as JSON, or a list of all spellings of an
+    answer that has at least three, one after the other.
+    """
+    if _GOLD_FIELD.search(text):
+        return True
+    letters = _letters(text)
+    lists = (forms for forms in query.answers if len(forms) >= _SPELLINGS)
+    return any("".join(map(_letters, forms)) in letters for forms in lists)
+
+
+class Copies:
+    """Copies among the responses of one language, which are added submission by submission.
+
+    Args:
+        dataset: The queries.
+    """
+
+    REFUSED = 0.8
+    """Share of equal responses from which a submission is a copy of another one."""
+
+    SHOWN = 0.2
+    """Share of equal responses from which the page mentions it."""
+
+    def __init__(self, dataset: MirageDataset) -> None:
+        self._dataset = dataset
+        self._queries = {query.id: query for query in dataset}
+        self._shown = {
+            query.id: _letters(" ".join([query.text, *(p.titled_text for p in query.passages)]))
+            for query in dataset
+        }
+        self._holders: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._own_counts: dict[tuple[str, str], int] = {}
+        self._phrases = {
+            query.id: phrases
+            for query in dataset
+            # Those who find no answer say so in similar words.
+            if query.answerable is not False
+            and len(phrases := _reference_phrases(query)) >= _PHRASES
+        }
+
+    def of_references(self, run: Run) -> list[str]:
+        """Return the ids of queries whose response repeats phrases that only the reference has.
+
+        The list is empty if there are fewer than three, or less than a tenth of the responses.
+        """
+        copied = [
+            query_id
+            for query_id, phrases in self._phrases.items()
+            if (response := run.get(query_id)) is not None
+            and len(phrases & _phrases(response.text or "", run.language)) >= _COPIED * len(phrases)
+        ]
+        return copied if len(copied) >= max(_FEWEST, len(self._phrases) / 10) else []
+
+    def of_earlier(self, entry: Entry, *, share: float = REFUSED) -> Iterator[tuple[str, int, int]]:
+        """Yield earlier submissions with the same responses, and add this one for later calls.
+
+        Two responses to a query are the same if they have the same letters and digits, or if they
+        share most sentences that no passage has, of the response with fewer of them. Texts with
+        fewer than 40 letters are not distinctive, and do not count.
+
+        Args:
+            entry: The submission.
+            share: Least share of equal responses.
+
+        Yields:
+            The id of the earlier submission, the number of equal responses, and the number of
+            distinctive responses.
+        """
+        same: Counter[str] = Counter()
+        distinctive = 0
+        for answer in entry.answers[self._dataset.language]:
+            query = self._queries.get(answer.response.query_id)
+            text = answer.response.text
+            if query is None or text is None or len(whole := _letters(text)) < _LONG:
+                continue
+            distinctive += 1
+            sentences = self._own_sentences(text, query)
+            shared = Counter(
+                holder for part in sentences for holder in self._holders[query.id, part]
+            )
+            equal = {
+                id_
+                for id_, count in shared.items()
+                if count >= _SAME * min(len(sentences), self._own_counts[query.id, id_])
+            }
+            same.update(equal | self._holders[query.id, whole])
+            self._own_counts[query.id, entry.id] = len(sentences)
+            for part in {whole, *sentences}:
+                self._holders[query.id, part].add(entry.id)
+        for holder, count in sorted(same.items()):
+            if holder != entry.id and count >= max(_FEWEST, share * distinctive):
+                yield holder, count, distinctive
+
+    def _own_sentences(self, text: str, query: Query) -> set[str]:
+        """Return the distinctive sentences of a response that neither question nor passages have.
+
+        A sentence is represented by its letters and digits.
+        """
+        shown = self._shown[query.id]
+        parts = map(_letters, split_sentences(text, query.language))
+        return {part for part in parts if len(part) >= _LONG and part not in shown}
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, without case, spaces, marks and punctuation."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in folded if unicodedata.category(char)[0] in "LMN")
+
+
+def _phrases(text: str, language: str) -> set[tuple[str, ...]]:
+    words = tokenize(text, language)
+    return {tuple(words[i : i + _WORDS]) for i in range(len(words) - _WORDS + 1)}
+
+
+def _reference_phrases(query: Query) -> set[tuple[str, ...]]:
+    """Return the phrases of the reference that neither the question nor a passage has."""
+    sources = (query.text, *(passage.titled_text for passage in query.passages))
+    shown = set().union(*(_phrases(text, query.language) for text in sources))
+    return _phrases(query.reference or "", query.language) - shown

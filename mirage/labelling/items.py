@@ -1,0 +1,266 @@
+"""Answers and pairs of answers for people to label, and the random choice among them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mirage._base.arrays import Floats, Ints
+from mirage.arena.pairs import Contest, Pair
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError
+from mirage.features.base import answered
+from mirage.labelling.records import Label
+from mirage.metaeval.judges import JudgeLike, ask
+from mirage.metaeval.sentences import AnswerSentence
+from mirage.models import Query, Run, Vote
+
+__all__ = [
+    "AnswerItem",
+    "Item",
+    "PairItem",
+    "answer_items",
+    "draw",
+    "pair_items",
+    "scores_of",
+    "sentence_items",
+]
+
+STRATA = 10
+"""Number of groups with similar scores from which the same share of items is drawn."""
+
+PAIR_LABELS = {"a": "A is better", "b": "B is better", "tie": "Equally good"}
+"""The verdicts on a pair, and the texts of their buttons."""
+
+
+@dataclass(frozen=True)
+class AnswerItem:
+    """One answer to label.
+
+    Attributes:
+        sentence: The answer as judges of sentences get it, without layout and citations.
+        text: The answer as the page shows it.
+        model: The system that wrote the answer; raters do not see it.
+    """
+
+    sentence: AnswerSentence
+    text: str
+    model: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The content that identifies the item."""
+        return label_key(self.record("-", "-"))
+
+    @property
+    def query(self) -> Query:
+        """The query, with the passages that the answer was based on."""
+        return self.sentence.query
+
+    @property
+    def texts(self) -> tuple[str]:
+        """The only text to show."""
+        return (self.text,)
+
+    def record(self, label: str, rater: str) -> Label:
+        """Return the row of the file of labels."""
+        query = self.sentence.query
+        return Label(
+            query_id=query.id,
+            query=query.text,
+            language=query.language,
+            passages=query.passages,
+            sentence=self.sentence.text,
+            citations=self.sentence.citations,
+            cluster=query.cluster,
+            model=self.model,
+            rater=rater,
+            label=label,
+        )
+
+
+@dataclass(frozen=True)
+class PairItem:
+    """Two responses to one query to compare.
+
+    Attributes:
+        query: The query with the passages that at least one of the two systems got.
+        pair: The query id and the two models; raters do not see the models.
+        texts: The two responses, in the order of the pair.
+        digests: The digests of the pair and of the swapped pair, see
+            :meth:`mirage.arena.pairs.Contest.digest`.
+    """
+
+    query: Query
+    pair: Pair
+    texts: tuple[str, str]
+    digests: tuple[str, str]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The content that identifies the item."""
+        return vote_key(self.record("tie", "-"))
+
+    def record(self, label: str, rater: str, swapped: bool = False) -> Vote:
+        """Return the row of the file of votes; ``swapped`` if the second response is shown as A."""
+        pair = self.pair.swapped if swapped else self.pair
+        return Vote.model_validate(
+            {
+                **pair._asdict(),
+                "judge": rater,
+                "verdict": label,
+                "prompt_digest": self.digests[swapped],
+            }
+        )
+
+
+Item = AnswerItem | PairItem
+
+
+def label_key(row: Label) -> tuple[str, ...]:
+    """Return what identifies the labelled answer of a row, regardless of label and rater."""
+    return (row.language, row.query_id, row.query, row.model, row.sentence, row.passages_digest)
+
+
+def vote_key(vote: Vote) -> tuple[str, ...]:
+    """Return what identifies the compared responses of a vote, regardless of their order."""
+    return (vote.query_id, *sorted((vote.model_a, vote.model_b)))
+
+
+def item_id(item: Item) -> str:
+    """Return the id of an item on the page, which does not reveal its models."""
+    digests = item.digests if isinstance(item, PairItem) else ()
+    text = json.dumps([item.key, digests], ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+# Items from responses -----------------------------------------------------------------------------
+
+
+def answer_items(dataset: MirageDataset, runs: Iterable[Run]) -> tuple[list[AnswerItem], int]:
+    """Return the answers of runs as items, and the number of responses without an answer.
+
+    Each item has the passages that the response was based on. The ground truth is removed.
+
+    Raises:
+        DatasetError: No response has an answer.
+        UnknownNameError: A run answers a query that the dataset does not have.
+    """
+    items, empty = [], 0
+    for run in runs:
+        for response in run:
+            query = dataset[response.query_id]
+            parsed = answered(query, response).parsed
+            if response.error is not None or not parsed.answer_text.strip():
+                empty += 1
+                continue
+            passages = query.passages_shown_to(response)
+            ids = {passage.id for passage in passages}
+            cited = tuple(id_ for id_ in parsed.citations if id_ in ids) or None
+            visible = query.without_gold().model_copy(
+                update={"passages": passages, "cluster": query.cluster}
+            )
+            sentence = AnswerSentence(visible, parsed.answer_text, cited)
+            items.append(AnswerItem(sentence, parsed.answer, run.model))
+    if not items:
+        raise DatasetError(f"none of the {empty} responses has an answer to label")
+    return items, empty
+
+
+def sentence_items(sentences: Iterable[AnswerSentence]) -> list[AnswerItem]:
+    """Return sentences as items, such as those that `mirage decide --rest` leaves open."""
+    return [AnswerItem(sentence, sentence.text) for sentence in sentences]
+
+
+def pair_items(
+    dataset: MirageDataset, runs: Iterable[Run], pairs: Iterable[Pair] | None = None
+) -> tuple[list[PairItem], int]:
+    """Return pairs of responses as items, and the number of pairs that cannot be compared.
+
+    Args:
+        dataset: The queries.
+        runs: The runs, at least two.
+        pairs: The pairs; by default all pairs of two runs on all queries.
+
+    Raises:
+        DatasetError: No pair can be compared.
+        JudgmentError: The runs cannot be compared on this dataset.
+    """
+    contest = Contest(dataset, runs)
+    if pairs is None:
+        possible, skipped = contest.draw(max(len(dataset), 1), 1.0, 0)
+    else:
+        possible, skipped = contest.sort_out(pairs)
+    if not possible:
+        first = f"; the first: {skipped[0]}" if skipped else ""
+        raise DatasetError(f"none of the {len(skipped)} pairs can be compared{first}")
+    items = []
+    for pair in possible:
+        responses = [contest.runs[model][pair.query_id] for model in pair[1:]]
+        texts = (responses[0].text or "", responses[1].text or "")
+        digests = contest.digest(pair), contest.digest(pair.swapped)
+        query = dataset[pair.query_id].knowing(*responses).without_gold()
+        shown = {id_ for response in responses for id_ in query.shown_to(response)}
+        passages = tuple(passage for passage in query.passages if passage.id in shown)
+        query = query.model_copy(update={"passages": passages})
+        items.append(PairItem(query, pair, texts, digests))
+    return items, len(skipped)
+
+
+# The random choice --------------------------------------------------------------------------------
+
+
+def scores_of(items: Sequence[Item], judge: JudgeLike) -> Floats:
+    """Return a number for each item; items with similar numbers form a stratum of :func:`draw`.
+
+    For an answer it is the score of the judge. For a pair it is the number of the pair of models,
+    so that each pair of models gets the same share.
+    """
+    sentences = [item.sentence for item in items if isinstance(item, AnswerItem)]
+    if len(sentences) == len(items):
+        scores = ask(judge, sentences).scores
+        return np.zeros(len(items)) if scores is None else scores
+    names = [item.key[1:] for item in items]
+    return np.unique(np.array(names), axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64)
+
+
+def draw(scores: Floats, size: int, *, seed: int = 0) -> Ints:
+    """Draw items at random, each with the same probability, and evenly over the scores.
+
+    The items are sorted by their score, the sorted list is rotated by a random number of positions,
+    and the same share is drawn from each of :data:`STRATA` parts (proportional allocation; Cochran
+    1977, Sampling Techniques, section 5.5). By the symmetry of the rotation, the inclusion
+    probability of each item is exactly ``size`` divided by the number of items. So means of labels
+    stay unbiased without weights, and their variance is at most about that of simple random
+    sampling. A larger size extends the sample of a smaller one.
+
+    Args:
+        scores: One number per item; NaN if there is none.
+        size: Number of items to draw; all if there are fewer.
+        seed: Random seed.
+
+    Returns:
+        The positions of the items, in the order of the draw.
+
+    Example:
+        >>> import numpy as np
+        >>> sorted(draw(np.arange(20.0), 4).tolist())
+        [0, 2, 4, 12]
+    """
+    generator = np.random.default_rng(seed)
+    order = np.lexsort((generator.random(len(scores)), scores))
+    order = np.roll(order, generator.integers(len(scores)))
+    keys = np.empty(len(scores))
+    for stratum in np.array_split(order, min(STRATA, len(scores))):
+        ranks = generator.permutation(len(stratum))
+        keys[stratum] = (ranks + generator.random(len(stratum))) / len(stratum)
+    return np.argsort(keys)[:size]
+
+
+def positions_of(items: Sequence[Item]) -> Mapping[tuple[str, ...], int]:
+    """Return the position of each item by its key."""
+    return {item.key: position for position, item in enumerate(items)}

@@ -1,0 +1,99 @@
+"""The accuracy of systems that are asked without passages (closed book)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mirage.dataset import MirageDataset
+from mirage.errors import SettingError
+from mirage.generation import respond
+from mirage.models import Run
+from mirage.ranking.accuracy import Accuracy, accuracy_of
+
+if TYPE_CHECKING:
+    from mirage.generation.responses import ModelLike
+    from mirage.leaderboard._settings import RankSettings
+
+__all__ = ["closed_book_accuracies"]
+
+FEATURES = ("answer_match", "wrong_answer", "abstention", "answer_length")
+"""Features of an outcome; the length tells a response without short answers from a failure."""
+
+
+def closed_book_accuracies(
+    dataset: MirageDataset, models: Mapping[str, ModelLike], settings: RankSettings
+) -> dict[str, Accuracy]:
+    """Ask systems the queries without passages, and return their accuracy, by model name.
+
+    Queries that no passage answers are asked too, but do not count: without passages, nothing tells
+    whether they have an answer.
+
+    Args:
+        dataset: The queries.
+        models: Systems by name.
+        settings: Whether to ask them, and by which systems; see :meth:`mirage.Leaderboard.rank`.
+
+    Raises:
+        SettingError: There are only recorded responses of a system, a name is not that of a ranked
+            system, or no query has an answer.
+    """
+    if not settings.closed_book:
+        return {}
+    queries = {query.id: query for query in dataset if query.answerable is not False}
+    if not any(query.answers for query in queries.values()):
+        raise SettingError(
+            f"closed_book needs queries with short answers, and {dataset.name} has none: set "
+            "answers on its queries"
+        )
+    systems = _closed_book_systems(models, settings)
+    without_passages = MirageDataset(
+        (query.model_copy(update={"passages": (), "relevant": ()}) for query in dataset),
+        name=f"{dataset.name} without passages",
+    )
+    return {
+        name: _accuracy(without_passages, queries, system, name, settings)
+        for name, system in systems.items()
+    }
+
+
+def _closed_book_systems(
+    models: Mapping[str, ModelLike], settings: RankSettings
+) -> Mapping[str, ModelLike]:
+    if isinstance(settings.closed_book, Mapping):
+        for name in settings.closed_book:
+            if name not in models:
+                raise SettingError(
+                    f"closed_book has {name!r}, which is no system of this call; the systems are "
+                    f"{', '.join(models)}"
+                )
+        return settings.closed_book
+    for name, system in models.items():
+        if isinstance(system, Run | Mapping | str | os.PathLike):
+            raise SettingError(
+                f"closed_book=True asks each system again, but {name!r} has recorded responses: "
+                "pass those that it gave without passages, as closed_book=run_without_passages"
+            )
+    return models
+
+
+def _accuracy(
+    dataset: MirageDataset,
+    counted: Mapping[str, object],
+    system: ModelLike,
+    name: str,
+    settings: RankSettings,
+) -> Accuracy:
+    from mirage.features import FeatureSuite
+
+    run = respond(
+        system,
+        dataset,
+        name,
+        progress=settings.progress,
+        concurrency=settings.concurrency,
+        timeout=settings.timeout,
+    )
+    table = FeatureSuite(FEATURES).score(dataset, run, progress=settings.progress)
+    return accuracy_of(dataset, table.select([id_ for id_ in dataset.query_ids if id_ in counted]))

@@ -1,0 +1,446 @@
+"""Read exports of other tools as rows of a log.
+
+LangChain and LlamaIndex write one answered question per row, under their own field names. The other
+tools write one row per span (a step of an answer), and the spans of a trace answer one question.
+:data:`FORMATS` lists the tools, with the fields that are read. The field names are those of
+
+- LangChain 1.x (``langchain-core``), its ``dumpd`` and LangSmith's runs;
+- LlamaIndex 0.14 (``llama-index-core``);
+- OpenTelemetry semantic conventions for GenAI, of November 2026 (in development), in OTLP JSON and
+  the JSON of the Python SDK;
+- Langfuse, the Observations API v2 and the blob storage exports;
+- Phoenix, its REST API and data frames, with OpenInference attributes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
+
+from mirage._base.files import table_rows, validated
+from mirage._base.inputs import read_text
+from mirage._base.rows import is_missing
+from mirage.errors import DatasetError
+
+__all__ = ["FORMATS", "Format", "Step", "export_rows"]
+
+
+class Step(NamedTuple):
+    """The attribute of some spans.
+
+    Attributes:
+        kinds: The kinds of spans; ``root`` is a span without a parent, and ``any`` every span.
+        path: Dotted name of the attribute.
+    """
+
+    kinds: tuple[str, ...]
+    path: str
+
+
+class Format(NamedTuple):
+    """How an export is read.
+
+    Attributes:
+        fields: Names of fields, as in :data:`mirage.monitoring.logs.FIELDS`.
+        steps: For exports of spans, where the value of each field is, best first; empty for other
+            exports.
+    """
+
+    fields: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    steps: Mapping[str, tuple[Step, ...]] = MappingProxyType({})
+
+
+_AGENT = ("invoke_agent", "invoke_workflow")
+_CHAT = ("chat", "generate_content", "text_completion")
+_ANY, _ROOT = ("any",), ("root",)
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        "langchain": Format(
+            {
+                "question": ("input", "question", "query", "inputs.input", "inputs.question"),
+                "passages": (
+                    "context",
+                    "source_documents",
+                    "documents",
+                    "outputs.context",
+                    "outputs.source_documents",
+                    "outputs.documents",
+                ),
+                "answer": ("answer", "result", "output", "outputs.answer", "outputs.output"),
+                "time": ("time", "timestamp", "start_time"),
+            }
+        ),
+        "llamaindex": Format(
+            {
+                "question": ("query", "query_str", "question", "input"),
+                "passages": ("source_nodes", "response.source_nodes"),
+                "answer": ("response", "response.response"),
+            }
+        ),
+        "opentelemetry": Format(
+            steps={
+                "question": (
+                    Step(_AGENT, "gen_ai.input.messages"),
+                    # The prompt of a chat may contain the passages, unlike the query of a search.
+                    Step(("retrieval",), "gen_ai.retrieval.query.text"),
+                    Step(_CHAT, "gen_ai.input.messages"),
+                ),
+                "answer": (
+                    Step(_AGENT, "gen_ai.output.messages"),
+                    Step(_CHAT, "gen_ai.output.messages"),
+                ),
+                "passages": (Step(("retrieval",), "gen_ai.retrieval.documents"),),
+                "model": (
+                    Step(_CHAT, "gen_ai.response.model"),
+                    Step(_CHAT, "gen_ai.request.model"),
+                ),
+                "session": (Step(_ANY, "gen_ai.conversation.id"),),
+            }
+        ),
+        "langfuse": Format(
+            steps={
+                "question": (Step(_ROOT, "input"),),
+                "answer": (Step(_ROOT, "output"),),
+                "passages": (Step(("retriever",), "output"),),
+                "model": (
+                    Step(("generation",), "providedModelName"),
+                    Step(("generation",), "provided_model_name"),
+                    Step(("generation",), "model"),
+                ),
+                "session": tuple(
+                    Step(_ANY, name) for name in ("sessionId", "session_id", "userId", "user_id")
+                ),
+            }
+        ),
+        "phoenix": Format(
+            steps={
+                "question": (Step(_ROOT, "input.value"),),
+                "answer": (Step(_ROOT, "output.value"),),
+                "passages": (
+                    Step(("reranker",), "reranker.output_documents"),
+                    Step(("retriever",), "retrieval.documents"),
+                ),
+                "model": (Step(("llm",), "llm.model_name"),),
+                "session": (Step(_ANY, "session.id"), Step(_ANY, "user.id")),
+            }
+        ),
+    }
+)
+"""The exports that can be read, by name."""
+
+
+def export_rows(
+    path: Path, form: str, damaged: list[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of an export in Mirage's own field names, each with its location.
+
+    Args:
+        path: JSON Lines, gzipped or not, Parquet, or one JSON document with the suffix ``.json``.
+        form: A key of :data:`FORMATS`.
+        damaged: List to which errors of damaged lines are added; by default they are raised.
+    """
+    rows = _items(path, damaged)
+    if not FORMATS[form].steps:
+        yield from rows
+        return
+    traces: dict[str, list[tuple[str, _Span]]] = {}
+    for where, row in rows:
+        try:
+            span = validated(_Span, row, where)
+        except DatasetError as error:
+            if damaged is None:
+                raise
+            damaged.append(str(error))
+            continue
+        traces.setdefault(span.trace, []).append((where, span))
+    for trace, spans in traces.items():
+        yield spans[0][0], _answered(trace, [span for _, span in spans], FORMATS[form])
+
+
+# Items --------------------------------------------------------------------------------------------
+
+
+def _items(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects of a file, and those that an object lists, each with its location."""
+    for where, row in _documents(path, damaged):
+        spans = [
+            _with_plain_attributes(span)
+            for resource in row.get("resourceSpans", ())
+            for scope in resource.get("scopeSpans", ())
+            for span in scope.get("spans", ())
+        ]
+        if "resourceSpans" in row:
+            yield from ((where, span) for span in spans)
+        elif isinstance(row.get("observations"), list):  # a trace of Langfuse
+            start = {"trace_id": row.get("id"), "type": "trace", "start_time": row.get("timestamp")}
+            yield where, row | start
+            for item in row["observations"]:
+                parent = item.get("parentObservationId") or row.get("id")
+                yield where, {**item, "parentObservationId": parent, "traceId": row.get("id")}
+        elif isinstance(row.get("data"), list):  # a page of an API
+            yield from ((where, item) for item in row["data"])
+        else:
+            yield where, row
+
+
+def _documents(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    if path.suffix.lower() != ".json":
+        yield from table_rows(path, damaged)
+        return
+    try:
+        document = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        raise DatasetError(f"{path}, line {line}: not JSON ({error})") from None
+    rows = document if isinstance(document, list) else [document]
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise DatasetError(f"{path}, item {number}: expected an object")
+        yield f"{path}, item {number}", row
+
+
+def _with_plain_attributes(span: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a span of OTLP with its attributes as plain values."""
+    attributes = {
+        item.get("key", ""): _plain(item.get("value")) for item in span.get("attributes", ())
+    }
+    return {**span, "attributes": attributes}
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of an ``AnyValue`` of OTLP."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    ((kind, content),) = value.items()
+    if kind == "arrayValue":
+        return [_plain(item) for item in content.get("values", ())]
+    if kind == "kvlistValue":
+        return {item.get("key"): _plain(item.get("value")) for item in content.get("values", ())}
+    return content
+
+
+# Spans --------------------------------------------------------------------------------------------
+
+
+def _time_of(value: Any) -> Any:
+    """Return a time in nanoseconds since 1970, as OTLP has it, as ISO 8601."""
+    if isinstance(value, str) and value.isdecimal() and len(value) > 16:
+        return datetime.fromtimestamp(int(value) / 1e9, UTC).isoformat()
+    return None if is_missing(value) else value
+
+
+def _text_or_none(value: Any) -> Any:
+    return None if is_missing(value) or value == "" else value
+
+
+_Optional = Annotated[str | None, BeforeValidator(_text_or_none)]
+
+
+class _Span(BaseModel):
+    """A span, under the names that the tools give its fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    trace: str = Field(
+        validation_alias=AliasChoices(
+            AliasPath("context", "trace_id"), "context.trace_id", "traceId", "trace_id"
+        )
+    )
+    id: str = Field(
+        validation_alias=AliasChoices(
+            AliasPath("context", "span_id"), "context.span_id", "spanId", "span_id", "id"
+        )
+    )
+    parent: _Optional = Field(
+        None,
+        validation_alias=AliasChoices(
+            "parent_id",
+            "parentSpanId",
+            "parent_span_id",
+            "parentObservationId",
+            "parent_observation_id",
+        ),
+    )
+    kind: _Optional = Field(None, validation_alias=AliasChoices("span_kind", "type"))
+    start: Annotated[Any, BeforeValidator(_time_of)] = Field(
+        None, validation_alias=AliasChoices("start_time", "startTime", "startTimeUnixNano")
+    )
+    status: Any = Field(None, validation_alias=AliasChoices("status", "status_code", "level"))
+    message: Any = Field(None, validation_alias=AliasChoices("status_message", "statusMessage"))
+    attributes: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The attributes and other fields, with dotted names as nested objects."""
+        flat = self.model_extra or {}
+        # Data frames of Phoenix have one column per attribute.
+        columns = {
+            name.removeprefix("attributes."): value
+            for name, value in flat.items()
+            if name.startswith("attributes.") and not is_missing(value)
+        }
+        return {**flat, **_nested({**self.attributes, **columns})}
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of the span, in lower case."""
+        names = (
+            self.kind,
+            _look_up(self.values, "openinference.span.kind"),
+            _look_up(self.values, "gen_ai.operation.name"),
+        )
+        return {str(name).lower() for name in names if name} | {"any"}
+
+    @property
+    def error(self) -> str | None:
+        """The reason of a failure; ``None`` if there is none."""
+        status = self.status if isinstance(self.status, dict) else {"code": self.status}
+        code = status.get("code", status.get("status_code"))
+        if str(code).upper() not in ("2", "ERROR", "STATUS_CODE_ERROR"):
+            return None
+        words = self.message or status.get("message") or status.get("description")
+        return str(words or "the span has the status ERROR")
+
+
+def _nested(values: Any) -> Any:
+    """Return values with dotted names as nested objects, and numbered names as lists."""
+    if isinstance(values, list):
+        return [_nested(item) for item in values]
+    if not isinstance(values, Mapping):
+        return values
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        *parents, last = str(name).split(".")
+        branch: Any = tree
+        for part in parents:
+            branch = branch.setdefault(part, {}) if isinstance(branch, dict) else None
+        if isinstance(branch, dict):
+            branch.setdefault(last, _nested(value))
+    return _with_lists(tree)
+
+
+def _with_lists(tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    items = {name: _with_lists(value) for name, value in tree.items()}
+    if items and all(name.isdecimal() for name in items):
+        return [items[name] for name in sorted(items, key=int)]
+    return items
+
+
+def _look_up(values: Any, path: str) -> Any:
+    for part in path.split("."):
+        values = values.get(part) if isinstance(values, Mapping) else None
+    return values
+
+
+def _answered(trace: str, spans: Sequence[_Span], form: Format) -> dict[str, Any]:
+    """Return the spans of a trace as one row: a question, its passages and the answer."""
+    ids = {span.id for span in spans}
+    ordered = sorted(spans, key=lambda span: str(span.start or ""))
+    root = next((span for span in ordered if span.parent not in ids), ordered[0])
+
+    def values(field: str) -> Iterator[list[Any]]:
+        """Yield the values of each step that has any, in the order of time."""
+        for step in form.steps[field]:
+            chosen = (
+                [root] if step.kinds == _ROOT else [s for s in ordered if s.kinds & {*step.kinds}]
+            )
+            read = [_look_up(span.values, step.path) for span in chosen]
+            yield [value for value in read if not is_missing(value)]
+
+    questions = (text_of(some[0], "question") for some in values("question") if some)
+    answers = (text_of(some[-1], "answer") for some in values("answer") if some)
+    passages = next((_documents_of(some) for some in values("passages") if some), None)
+    answer = next((text for text in answers if text), None)
+    return {
+        "id": trace,
+        "question": next((text for text in questions if text), ""),
+        "answer": answer,
+        "error": root.error if answer is None else None,
+        "time": root.start,
+        "passages": passages,
+        **{
+            field: next((str(some[-1]) for some in values(field) if some), None)
+            for field in ("model", "session")
+        },
+    }
+
+
+# Texts and passages -------------------------------------------------------------------------------
+
+_KEYS = {
+    "question": ("question", "query", "user_input", "input", "inputs", "messages"),
+    "answer": ("answer", "response", "result", "output", "outputs", "messages", "choices"),
+}
+_TEXT_KEYS = ("message", "kwargs", "parts", "content", "text")
+_ROLES = {"question": ("user", "human"), "answer": ("assistant", "ai", "model")}
+_LISTS = ("documents", "context", "contexts", "passages", "source_nodes", "nodes", "results")
+
+
+def _parsed(value: Any) -> Any:
+    """Return the content of a text that is a JSON object or array; other values unchanged."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def text_of(value: Any, wanted: Literal["question", "answer"]) -> str | None:
+    """Return the question or the answer in the input or output of a span.
+
+    It may be a text, an object such as ``{"input": "..."}``, or messages, of which the last one of
+    the user, or of the model, counts.
+
+    Example:
+        >>> text_of('{"messages": [{"role": "user", "content": "Who?"}]}', "question")
+        'Who?'
+    """
+    content = _parsed(value)
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        names = (*_KEYS[wanted], *_TEXT_KEYS)
+        texts = (text_of(content[name], wanted) for name in names if name in content)
+        text = next((text for text in texts if text), None)
+        # An answer in JSON under names of its own is the answer as it stands.
+        return value if text is None and isinstance(value, str) else text
+    if not isinstance(content, list) or not content:
+        return None
+    messages = [
+        item
+        for item in content
+        if isinstance(item, Mapping)
+        and str(item.get("role") or item.get("type")).lower() in _ROLES[wanted]
+    ]
+    if messages:
+        return text_of(messages[-1], wanted)
+    if isinstance(content[-1], list):
+        return text_of(content[-1], wanted)
+    parts = [item for item in content if not isinstance(item, Mapping) or _is_text(item)]
+    return "".join(text for part in parts if (text := text_of(part, wanted))) or None
+
+
+def _is_text(part: Mapping[str, Any]) -> bool:
+    return part.get("type", "text") == "text" and "role" not in part
+
+
+def _documents_of(values: Sequence[Any]) -> list[Any]:
+    """Return the passages in the outputs of retrievers, in their order."""
+    documents: list[Any] = []
+    for value in map(_parsed, values):
+        if isinstance(value, Mapping):
+            lists = [value[name] for name in _LISTS if isinstance(value.get(name), list)]
+            documents += lists[0] if lists else [value]
+        else:
+            documents += value if isinstance(value, list) else [value]
+    return documents

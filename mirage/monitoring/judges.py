@@ -1,0 +1,273 @@
+"""Whether a judge has moved between runs, and whether a drop comes from the judge or the system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mirage._base.arrays import Ints
+from mirage._base.tables import Printed, Table
+from mirage.arena.anchor_pairs import self_agreement
+from mirage.arena.verdicts import Judged
+from mirage.dataset import MirageDataset, clusters_of
+from mirage.errors import SettingError
+from mirage.features import Facts, FeatureTable
+from mirage.features.registry import facts
+from mirage.monitoring.history import JudgeRun
+from mirage.monitoring.series import Series
+from mirage.statistics.bootstrap import Interval
+from mirage.statistics.shifts import shift_evidence
+from mirage.testing.baseline import Baseline, fingerprint
+
+__all__ = [
+    "CLEARED",
+    "JUDGED_SCORE",
+    "JudgeSeries",
+    "JudgeStep",
+    "compare_judge_runs",
+    "explain_drops",
+    "judged_baseline",
+]
+
+JUDGED_SCORE = "judged_score"
+"""The name, before ``@`` and judge, of the feature by which a history stores a judge's verdicts."""
+
+
+CLEARED = 0.2
+"""P-value of a change of the judge above which a drop of the score is the system's."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeStep:
+    """One run of a judge on its anchor pairs, compared with the earlier runs.
+
+    Attributes:
+        run: The run.
+        agreement: The agreement of the judge with itself: the probability that two of its verdicts
+            on one pair in this run are equal.
+        interval: The 95 % confidence interval of ``agreement``; NaN if there is none.
+        same: The probability that a verdict of this run equals one of the reference run on the same
+            pair; NaN for the reference run.
+        p: P-value of any change since the reference run. It remains valid if it is checked after
+            every run. NaN for the reference run.
+        moved: Whether the judge has moved: the p-value of this run, or of an earlier one, is at
+            most ``alpha``.
+        since: SHA of the run with which the change most likely began; empty if there is none.
+        changed: Whether the requests differ from those of the run before: prompt, parameters or
+            endpoint. Later runs are then compared with this one.
+    """
+
+    run: JudgeRun
+    agreement: float
+    interval: Interval
+    same: float
+    p: float
+    moved: bool
+    since: str
+    changed: bool
+
+    @property
+    def summary(self) -> str:
+        """The result as a few words."""
+        if self.changed:
+            return "other prompt, parameters or endpoint"
+        if self.moved:
+            return f"moved since {self.since[:10]}"
+        return "" if np.isnan(self.p) else "no significant change"
+
+
+@dataclass(frozen=True)
+class JudgeSeries(Printed):
+    """The runs of one judge on the same anchor pairs; prints as a table.
+
+    Attributes:
+        steps: The runs in order.
+        alpha: Probability of any false alarm after a reference run.
+    """
+
+    steps: tuple[JudgeStep, ...]
+    alpha: float
+
+    @property
+    def judge(self) -> str:
+        """The name of the judge."""
+        return self.steps[-1].run.verdicts.judge
+
+    @property
+    def shift(self) -> str:
+        """How the judge differs from the first run of the series, as text; empty if unchanged."""
+        if self.steps[-1].moved:
+            return f"judge {self.judge} moved since {self.steps[-1].since[:10]}"
+        changes = [step.run.sha for step in self.steps if step.changed]
+        return f"judge {self.judge} got other requests since {changes[-1][:10]}" if changes else ""
+
+    def _tables(self) -> tuple[Table]:
+        counts = self.steps[-1].run.verdicts.counts
+        rows = tuple(
+            (
+                step.run.time[:16],
+                step.run.sha[:10],
+                f"{100 * step.agreement:.0f} %",
+                "" if np.isnan(step.interval[0]) else "{:.0%} to {:.0%}".format(*step.interval),
+                "" if np.isnan(step.same) else f"{100 * step.same:.0f} %",
+                "" if np.isnan(step.p) else f"{step.p:.4f}",
+                step.summary,
+            )
+            for step in self.steps
+        )
+        notes = (
+            "itself: agreement of repeated verdicts in one run, with 95 % interval",
+            "reference: agreement with the verdicts of the reference run",
+            f"p is valid after every run; probability of any false alarm: {100 * self.alpha:g} %",
+        )
+        title = f"Judge {self.judge} on {len(counts)} anchor pairs"
+        header = ("time", "run", "itself", "", "reference", "p", "")
+        return (Table(title, header, rows, notes=notes, name=1),)
+
+
+def compare_judge_runs(runs: Sequence[JudgeRun], *, alpha: float = 0.05) -> JudgeSeries:
+    """Test after each run whether a judge has changed since the reference run.
+
+    The reference is the last accepted run, the first run with the same requests, or the first run.
+    The test needs two runs. It can be repeated after every run: the probability of any false alarm
+    is at most ``alpha`` (:func:`mirage.statistics.shifts.shift_evidence`).
+
+    Args:
+        runs: A series of :meth:`History.judge_runs <mirage.monitoring.History.judge_runs>`.
+        alpha: Probability of any false alarm after a reference; above 0 and below 1.
+
+    Raises:
+        SettingError: There is no run, or ``alpha`` is out of range.
+    """
+    if not 0 < alpha < 1:
+        raise SettingError(f"alpha must be above 0 and below 1, got {alpha!r}")
+    if not runs:
+        raise SettingError("the series has no run of a judge; `mirage judge --anchors` adds one")
+    steps: list[JudgeStep] = []
+    segment: list[JudgeRun] = []
+    for position, run in enumerate(runs):
+        changed = bool(
+            position and run.verdicts.settings_digest != runs[position - 1].verdicts.settings_digest
+        )
+        segment = [run] if changed else [*segment, run]
+        steps.append(_step(segment, alpha, changed))
+        if run.accepted:
+            segment = [run]
+    return JudgeSeries(tuple(steps), alpha)
+
+
+def _step(segment: Sequence[JudgeRun], alpha: float, changed: bool) -> JudgeStep:
+    """Return the result for the last run of a segment, whose first run is the reference."""
+    run = segment[-1]
+    counts = [each.verdicts.counts for each in segment]
+    agreement, interval = self_agreement(counts[-1], run.verdicts.query_ids)
+    if len(segment) == 1:
+        return JudgeStep(run, agreement, interval, np.nan, np.nan, False, "", changed)
+    evidence, start = shift_evidence(counts)
+    alarms = np.flatnonzero(evidence >= 1 / alpha)
+    since = segment[int(start[alarms[0]])].sha if len(alarms) else ""
+    return JudgeStep(
+        run,
+        agreement,
+        interval,
+        _same_verdicts(counts[0], counts[-1]),
+        float(min(1 / evidence[-1], 1.0)),
+        bool(len(alarms)),
+        since,
+        changed,
+    )
+
+
+def _same_verdicts(first: Ints, last: Ints) -> float:
+    shares = [counts / counts.sum(axis=1, keepdims=True) for counts in (first, last)]
+    return float((shares[0] * shares[1]).sum(axis=1).mean())
+
+
+def judged_baseline(
+    judged: Judged,
+    model: str,
+    judges: Sequence[str],
+    dataset: MirageDataset,
+    query_ids: Sequence[str],
+) -> Baseline:
+    """Return the score of a model on each query, so that a history can store it.
+
+    The score is the mean over judgments: 1 for a win, 0.5 for a tie, 0 for a loss.
+
+    Args:
+        judged: The judgments.
+        model: The model.
+        judges: The names of the judges, which become part of the feature's name.
+        dataset: The queries.
+        query_ids: The queries that were drawn for judging.
+    """
+    scores: dict[str, list[float]] = {id_: [] for id_ in query_ids}
+    for judgment in judged:
+        if model in (judgment.model_a, judgment.model_b):
+            won = judgment.verdict == ("a" if judgment.model_a == model else "b")
+            scores[judgment.query_id].append(0.5 if judgment.verdict == "tie" else float(won))
+    name = f"{JUDGED_SCORE}@{','.join(judges)}"
+    values = np.array([[np.mean(row) if row else np.nan] for row in scores.values()])
+    table = FeatureTable(
+        model,
+        dataset.language,
+        tuple(scores),
+        (name,),
+        values,
+        {(id_, name): "no verdict" for id_, row in scores.items() if not row},
+        {name: Facts("higher", 0, 1)},
+        clusters_of(dataset),
+    )
+    return Baseline(table, dataset.name, fingerprint(dataset))
+
+
+def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, ...]:
+    """Return, for each significant drop of a judged feature, whether judge or system changed.
+
+    A drop is only attributed to the system if its judge has anchor pairs, has not moved, and the
+    p-value of a change is above :data:`CLEARED`.
+
+    Args:
+        series: The series of a model's commits.
+        judges: The series of all judges in the same history.
+    """
+    notes = []
+    judge_series = list(judges)
+    for step in series.commits[-1].steps:
+        if not step.worse or not _is_judged(step.feature):
+            continue
+        drop = f"{step.feature} is worse since {step.since[:10]}"
+        own = [each for each in judge_series if _rates(each.judge, step.feature)]
+        shifts = [each.shift for each in own if each.shift]
+        unclear = [each for each in own if not each.steps[-1].p > CLEARED]
+        if shifts:
+            notes.append(
+                f"{drop}, but the {'; '.join(shifts)}: this drop is no evidence against the system"
+            )
+        elif unclear:
+            p = unclear[0].steps[-1].p
+            why = "has one run only" if np.isnan(p) else f"may have changed too (p = {p:.2f})"
+            notes.append(f"{drop}: system or judge, because the judge {why}; judge another run")
+        elif own:
+            notes.append(
+                f"{drop}: the system changed, because the judge shows no significant change on its "
+                "anchor pairs"
+            )
+        else:
+            notes.append(
+                f"{drop}: system or judge, because the history has no anchor pairs of this judge"
+            )
+    return tuple(notes)
+
+
+def _is_judged(feature: str) -> bool:
+    name = feature.partition("@")[0]
+    return name == JUDGED_SCORE or "LLM" in facts(name, {}).needs
+
+
+def _rates(judge: str, feature: str) -> bool:
+    """Return whether a judge may have rated a feature; only judged scores name their judges."""
+    name, _, judges = feature.partition("@")
+    return name != JUDGED_SCORE or judge in judges.split(",")

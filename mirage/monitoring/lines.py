@@ -1,0 +1,306 @@
+"""The lines of a log: the fields that are read, and how their values are parsed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from mirage._base.rows import PASSAGE_NAMES, is_missing, present
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.models import Response
+from mirage.monitoring.exports import FORMATS
+from mirage.sources.contexts import Asked, query_of, response_to
+
+FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "question": ("question", "query", "user_input", "input"),
+        "passages": ("passages", "contexts", "retrieved_contexts", "context", "retrieval_context"),
+        "text": (*PASSAGE_NAMES["text"], "page_content", "chunk"),
+        "passage_id": (*PASSAGE_NAMES["id"], "id_", "chunk_id"),
+        "answer": ("answer", "response", "output", "actual_output"),
+        "error": ("error",),
+        "id": ("id", "query_id"),
+        "time": ("time", "timestamp", "created_at"),
+        "model": ("model",),
+        "cluster": ("cluster",),
+        "session": ("user", "user_id", "session", "session_id", "conversation_id", "thread_id"),
+    }
+)
+"""The fields that are read, with their usual names; the first name that a line has is used.
+
+``text`` and ``passage_id`` are fields of a passage.
+"""
+
+
+_NO_ANSWER = "the log has no answer"
+_MILLISECONDS = 1e11
+"""Times from this number on are in milliseconds: in seconds they would be in the year 5138."""
+
+
+class Line(NamedTuple):
+    """One line of a log, after parsing.
+
+    Attributes:
+        entry: The question and its passages.
+        response: The answer.
+        time: When it was asked.
+        cluster: The cluster that the line names.
+        session: The user or session that asked.
+    """
+
+    entry: Asked
+    response: Response
+    time: datetime | None
+    cluster: str | None
+    session: str | None
+
+
+def check_id(
+    where: str,
+    row: Mapping[str, Any],
+    names: Mapping[str, Sequence[str]],
+    line: Line,
+    first_places: dict[str, str],
+) -> None:
+    """Raise an error if an earlier line has the same id; ``first_places`` has the ids so far."""
+    first = first_places.setdefault(line.entry.query.id, where)
+    if first != where:
+        raise DatasetError(
+            f"{where}, field {_used_name(row, names['id'])!r}: {line.entry.query.id!r} is also "
+            f"the id of {first.rpartition(', ')[2]}; each line needs its own id or none (name "
+            "another field, as in id=request_id)"
+        )
+
+
+# Fields -------------------------------------------------------------------------------------------
+
+
+def field_names(fields: Mapping[str, str], form: str | None = None) -> dict[str, tuple[str, ...]]:
+    """Return the names of each field: the usual ones, those of a format, or the user's."""
+    for name in fields:
+        if name not in FIELDS:
+            raise UnknownNameError("field of a log", name, FIELDS)
+    if form is not None and form not in FORMATS:
+        raise UnknownNameError("format of a log", form, FORMATS)
+    usual = FIELDS if form is None else {**FIELDS, **FORMATS[form].fields}
+    return {**usual, **{name: (log_name,) for name, log_name in fields.items()}}
+
+
+def look_up(row: Mapping[str, Any], name: str) -> Any:
+    """Return the value at a dotted name such as ``choices.0.text``; ``None`` if missing."""
+    if name in row:  # a name with dots may be a plain key, as attributes of OpenTelemetry are
+        return None if is_missing(row[name]) else row[name]
+    value: Any = row
+    for part in name.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return None if is_missing(value) else value
+
+
+def _used_name(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the first name under which a row has a value; the first of all if none has one."""
+    return next((name for name in names if look_up(row, name) is not None), names[0])
+
+
+def _value(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return look_up(row, _used_name(row, names))
+
+
+def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    value = _value(row, names)
+    if value is None or isinstance(value, str):
+        return value
+    name, kind = _used_name(row, names), type(value).__name__
+    hint = f"; dots lead into it, as in {name}.text" if isinstance(value, dict | list) else ""
+    raise DatasetError(f"{where}, field {name!r}: expected a string, got {kind}{hint}")
+
+
+def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """Return a field's value as a label: a text, or an integer converted to text."""
+    value = _value(row, names)
+    # Not isinstance(): True and False are no names.
+    if type(value) is int:
+        return str(value)
+    return _text(where, row, names) or None
+
+
+def parse_line(
+    where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]], code: str
+) -> Line | None:
+    """Return a line, or ``None`` if its question is empty."""
+    question = _text(where, row, names["question"])
+    if question is None:
+        raise DatasetError(
+            f"{where}: there is no field {_alternatives(names['question'])}; name the field with "
+            f"the question, as in question=input.text; the line has "
+            f"{', '.join(map(repr, row)) or 'no fields'}"
+        )
+    if not question.strip():
+        return None
+    texts, ids = _passages(where, row, names)
+    model = _label(where, row, names["model"])
+    entry = query_of(
+        where,
+        id=_label(where, row, names["id"]) or where.rpartition(" ")[2],
+        language=code,
+        text=question,
+        retrieved=texts,
+        reference=None,
+        relevant=None,
+        retrieved_ids=ids,
+    )
+    query = entry.query.model_copy(update={"metadata": {"model": model} if model else {}})
+    text, error = _answer(where, row, names)
+    response = response_to(
+        query.id,
+        text,
+        error=error,
+        shown=None if texts is None or entry.shown == query.passage_ids != () else entry.shown,
+    )
+    return Line(
+        entry._replace(query=query),
+        response,
+        _time(where, row, names["time"]),
+        _label(where, row, names["cluster"]),
+        _label(where, row, names["session"]),
+    )
+
+
+def _answer(
+    where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]]
+) -> tuple[str | None, str]:
+    """Return the answer of a line, and the reason to record as the error if the answer is None."""
+    error = _value(row, names["error"])
+    # Many loggers write an empty error into every line.
+    if error not in (None, False, "", 0, {}, []):
+        return None, error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+    text = _text(where, row, names["answer"])
+    if text is None and not any(_has_field(row, name) for name in names["answer"]):
+        raise DatasetError(
+            f"{where}: there is neither an answer ({_alternatives(names['answer'])}) nor an error; "
+            "name the field with the answer, as in answer=output.text; the line has "
+            f"{', '.join(map(repr, row))}"
+        )
+    return text, _NO_ANSWER
+
+
+def _has_field(row: Mapping[str, Any], name: str) -> bool:
+    """Return whether a row has a field, even if its value is null."""
+    return name in row or name.partition(".")[0] in row
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    return " or ".join(map(repr, names))
+
+
+def _passages(
+    where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]]
+) -> tuple[list[str] | None, list[str] | None]:
+    """Return texts and ids of the passages that were shown; ``None`` if the line has none."""
+    value = _value(row, names["passages"])
+    if value is None:
+        return None, None
+    where = f"{where}, field {_used_name(row, names['passages'])!r}"
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        raise DatasetError(f"{where}: expected a list of passages, got {type(value).__name__}")
+    rows = [_passage(f"{where}, passage {n}", item, names) for n, item in enumerate(items, 1)]
+    if not any(id_ for id_, _ in rows):
+        return [text for _, text in rows], None
+    texts_by_id: dict[str, str] = {}
+    ids = []
+    for n, (id_, text) in enumerate(rows, 1):
+        id_ = id_ or str(n)
+        # Two texts with one id, such as that of their document, are two passages.
+        unique = next(i for i in _id_variants(id_) if texts_by_id.setdefault(i, text) == text)
+        ids.append(unique)
+    return [text for _, text in rows], ids
+
+
+def _id_variants(id_: str) -> Iterable[str]:
+    """Yield an id and then variants of it: ``a``, ``a~2``, ``a~3``, ..."""
+    yield id_
+    number = 2
+    while True:
+        yield f"{id_}~{number}"
+        number += 1
+
+
+_WRAPPERS = ("document", "node", "kwargs")
+"""Names under which OpenInference, LlamaIndex and LangChain put the content of a passage."""
+
+_SOURCES = ("metadata.source", "metadata.file_path")
+"""Names of the source of a document that has no id, in LangChain and LlamaIndex."""
+
+
+def _passage(where: str, item: Any, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str]:
+    """Return the id of a passage, if it has one, and its text with the title."""
+    if isinstance(item, str):
+        return None, item
+    if not isinstance(item, Mapping):
+        raise DatasetError(f"{where}: expected a string or an object, got {type(item).__name__}")
+    row = present(item)
+    inner = next((row[name] for name in _WRAPPERS if isinstance(row.get(name), Mapping)), None)
+    if inner is not None and _value(row, names["text"]) is None:
+        return _passage(where, inner, names)
+    text, id_ = (_value(row, names[field]) for field in ("text", "passage_id"))
+    title = _value(row, PASSAGE_NAMES["title"])
+    if not isinstance(text, str):
+        raise DatasetError(
+            f"{where}: no text; an object needs a field {_alternatives(names['text'])} (name "
+            "another field, as in text=node.content)"
+        )
+    if id_ is None:
+        id_ = _value(_with_metadata(row), _SOURCES)
+    titled = f"{title}\n{text}" if isinstance(title, str) and title else text
+    return None if id_ is None else str(id_), titled
+
+
+def _with_metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a passage whose metadata is an object, also if it was written as JSON in a text."""
+    metadata = row.get("metadata")
+    try:
+        return {**row, "metadata": json.loads(metadata)} if isinstance(metadata, str) else row
+    except ValueError:
+        return row
+
+
+def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
+    value = _value(row, names)
+    if value is None:
+        return None
+    try:
+        if isinstance(value, datetime):
+            time = value
+        elif isinstance(value, str):
+            time = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+        else:
+            seconds = float(value) / (1000 if float(value) >= _MILLISECONDS else 1)
+            time = datetime.fromtimestamp(seconds, UTC)
+        # Times without a zone are taken as UTC.
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise DatasetError(
+            f"{where}, field {_used_name(row, names)!r}: {value!r} is not a time; use ISO 8601, "
+            "such as 2026-11-22T20:00:00Z, or seconds since 1970"
+        ) from None
+
+
+def has_field(line: Line, name: str) -> bool:
+    """Return whether a line has a value for a field; true for a field that every line needs."""
+    match name:
+        case "passages":
+            return bool(line.entry.query.passages) or line.response.shown is not None
+        case "model":
+            return bool(line.entry.query.metadata)
+        case "time" | "cluster" | "session":
+            return getattr(line, name) is not None
+        case _:
+            return True

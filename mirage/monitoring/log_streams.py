@@ -1,0 +1,238 @@
+"""Features of a log that does not fit into memory."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from mirage.executors import Executor
+from mirage.features.run_files import Item, check_regular, file_digest
+from mirage.features.streams import Measures, score_stream
+from mirage.features.suite import FeatureSuite
+from mirage.languages import Language
+from mirage.monitoring.lines import Line
+from mirage.monitoring.logs import (
+    FEWEST_JOINED,
+    Clustering,
+    join_clusters,
+    log_lines,
+    question_name,
+)
+from mirage.monitoring.traffic import LOG_FEATURES, TRAFFIC, LogMeasures, question_measures
+
+__all__ = ["MeasuredLog", "measure_log_file"]
+
+
+class MeasuredLog(NamedTuple):
+    """The measures of one model in a log whose values are in a file.
+
+    Attributes:
+        measures: The values; the ``reasons`` of the table are examples.
+        missing: For each measure, the reasons why values are missing, with their counts.
+        clustering: How questions are grouped into clusters.
+        joined: If ``clustering`` is ``"sessions"``, the number of clusters that would remain if
+            equal questions of different sessions were joined too.
+    """
+
+    measures: LogMeasures
+    missing: Mapping[str, Mapping[str, int]]
+    clustering: Clustering
+    joined: int
+
+
+def measure_log_file(
+    path: str | Path,
+    values_path: str | Path,
+    *,
+    language: str,
+    fields: Mapping[str, str] = MappingProxyType({}),
+    model: str = "",
+    form: str | None = None,
+    skip_damaged: bool = False,
+    suite: FeatureSuite | None = None,
+    n_jobs: int = 1,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> list[MeasuredLog]:
+    """Compute the measures of each model in a log, and write the values to a file.
+
+    The values are those of :func:`mirage.monitoring.traffic.measure_log`. The log need not fit into
+    memory, and an interrupted call continues as :func:`mirage.features.streams.score_files` does.
+
+    Args:
+        path: The log, as for :func:`mirage.monitoring.logs.read`.
+        values_path: The file to write, as for :func:`mirage.features.streams.score_files`.
+        language: ISO 639-1 code of the language that the questions should be in.
+        fields: Names of fields in the log.
+        model: Name of the model if no line, or each line, names the same one; by default the file's
+            name.
+        form: Name of the tool that exported the log, as for :func:`mirage.monitoring.logs.read`.
+        skip_damaged: Skip lines that are not valid, with a warning.
+        suite: The features. The default is that of :func:`measure_log`.
+        n_jobs: Number of processes, as in joblib.
+        executor: Computes features on its workers instead of local processes.
+        progress: Show a progress bar.
+
+    Raises:
+        DatasetError: A line is not valid, or a file cannot be written.
+        FeatureError: No feature can be computed, or one fails.
+        UnknownNameError: There is no such language, or ``fields`` has an unknown key.
+    """
+    path, code = Path(path), Language.of(language).code
+    lines = partial(log_lines, path, code, fields, form=form, skip_damaged=skip_damaged)
+    reading = f"{code} {sorted(fields.items())} {form} {skip_damaged}"
+    stream = _LogFile(path, code, lines, reading, model or path.name.partition(".")[0])
+    scored = score_stream(
+        stream,
+        suite or FeatureSuite(LOG_FEATURES, code),
+        Path(values_path),
+        applicable=True,
+        measures=Measures(TRAFFIC, question_measures),
+        n_jobs=n_jobs,
+        executor=executor,
+        progress=progress,
+    )
+    return [
+        MeasuredLog(LogMeasures(run.table, run.unmet), run.missing, stream.clustering, joined)
+        for run, joined in zip(scored, stream.joined, strict=True)
+    ]
+
+
+class _LogFile:
+    """A log as a stream: each model in it is a run.
+
+    Attributes:
+        clustering: How questions are grouped into clusters.
+        joined: For each run, the number of its clusters if equal questions and sessions are joined.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        language: str,
+        read_lines: Callable[[], Iterable[Line]],
+        reading: str,
+        model: str,
+    ) -> None:
+        check_regular(path)
+        self.path = path
+        self.language = language
+        self._read_lines = read_lines
+        self._reading = reading
+        self.clustering: Clustering = "questions"
+        self.joined: tuple[int, ...] = ()
+        self._default = model
+        self._models: dict[str, int] = {}
+        self._clusters: dict[str, str] | None = None
+        self._lines = _LineNames()
+
+    @property
+    def runs(self) -> tuple[tuple[str, int], ...]:
+        """The model of each run, and 0, because a log has no repeats."""
+        models = [self._default] if len(self._models) == 1 else self._models
+        return tuple((model, 0) for model in models)
+
+    @property
+    def answers(self) -> int:
+        """The number of lines with a question."""
+        return len(self._lines.ids)
+
+    @property
+    def clusters(self) -> Mapping[str, str]:
+        """The cluster of each query, by query id."""
+        if self._clusters is None:
+            names = zip(self._lines.ids, self._cluster_names(), strict=True)
+            self._clusters = {id_: str(name) for id_, name in names if name is not None}
+        return self._clusters
+
+    def digest(self) -> str:
+        """Return a digest of the log and of how it is read."""
+        return f"{file_digest(self.path)}\n{self._default}\n{self._reading}"
+
+    def items(self) -> Iterator[Item]:
+        """Yield the lines in order; the first time, models and clusters are noted."""
+        is_first = not self._models
+        models: dict[str, int] = {}
+        for line in self._read_lines():
+            query = line.entry.query
+            model = query.metadata.get("model", self._default)
+            number = models.setdefault(model, len(models))
+            if is_first:
+                self._lines.add(line, number)
+            yield Item(query, ((number, line.response),))
+        self._models = models
+
+    def _cluster_names(self) -> list[object]:
+        """Return the cluster of each line; ``None`` for a line that is a cluster by itself.
+
+        The rules are those of :func:`mirage.monitoring.logs.read` and
+        :func:`mirage.monitoring.logs.regroup`.
+        """
+        lines = self._lines
+        runs = range(len(self._models))
+        if lines.has_clusters:
+            self.clustering = "field"
+            self.joined = (0,) * len(runs)
+            return [None if number < 0 else number for number in lines.clusters]
+        sessions = [None if number < 0 else -1 - number for number in lines.sessions]
+        names: list[object] = list(join_clusters(list(lines.questions), sessions))
+        self.clustering = "questions and sessions" if lines.has_sessions else "questions"
+        units = [names[i] if names[i] is not None else (i,) for i in range(len(names))]
+        joined = tuple(
+            len({unit for unit, run in zip(units, lines.runs, strict=True) if run == number})
+            for number in runs
+        )
+        self.joined = (0,) * len(runs)
+        if not lines.has_sessions or min(joined) >= FEWEST_JOINED:
+            return names
+        self.clustering, self.joined = "sessions", joined
+        return [
+            question if session is None else session
+            for question, session in zip(lines.questions, sessions, strict=True)
+        ]
+
+
+class _LineNames:
+    """The names in all lines of a log from which clusters are made, as numbers.
+
+    Attributes:
+        ids: Id of each line's query.
+        runs: Number of its run.
+        questions: Number of its question; equal questions have the same one.
+        sessions: Number of its session; -1 if it has none.
+        clusters: Number of the cluster that the line names; -1 if it names none.
+    """
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.runs, self.questions, self.sessions, self.clusters = (array("q") for _ in range(4))
+        self._numbers: tuple[dict[int, int], dict[str, int], dict[str, int]] = ({}, {}, {})
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether any line names its session."""
+        return bool(self._numbers[1])
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether any line names its cluster."""
+        return bool(self._numbers[2])
+
+    def add(self, line: Line, run: int) -> None:
+        """Add the next line."""
+        questions, sessions, clusters = self._numbers
+        self.ids.append(line.entry.query.id)
+        self.runs.append(run)
+        # A million hashes of 64 bits are equal by chance once in 37 million logs.
+        name = hash(question_name(line))
+        self.questions.append(questions.setdefault(name, len(questions)))
+        self.sessions.append(_number(sessions, line.session))
+        self.clusters.append(_number(clusters, line.cluster))
+
+
+def _number(numbers: dict[str, int], name: str | None) -> int:
+    return -1 if name is None else numbers.setdefault(name, len(numbers))

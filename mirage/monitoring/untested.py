@@ -1,0 +1,143 @@
+"""Documents that production retrieves and that no query of a test set has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mirage._base.passages import plain_text
+from mirage._base.quoting import one_line
+from mirage._base.tables import Printed, Rows, Table
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError
+from mirage.models import Passage, Query
+from mirage.monitoring.logs import Log
+
+__all__ = ["UntestedDocument", "UntestedDocuments", "untested_documents"]
+
+_MOST = 20  # rows of the printed table
+_LENGTH = 60  # characters of a text that stands for a document without an id
+
+
+class UntestedDocument(NamedTuple):
+    """A document that a log retrieves and no test query has.
+
+    Attributes:
+        document: Id of the document, or the start of the passage if the log has no ids.
+        questions: Number of questions of the log that retrieve it.
+        example: One of these questions.
+    """
+
+    document: str
+    questions: int
+    example: str
+
+
+@dataclass(frozen=True, eq=False)
+class UntestedDocuments(Printed, Rows[UntestedDocument]):
+    """The documents of a log that no test query has, most retrieved first; prints as a table.
+
+    Attributes:
+        rows: One row per document.
+        log: Name of the log.
+        tests: Name of the test set.
+        documents: Number of documents that the log retrieves.
+        questions: Number of questions of the log with passages.
+        untested: Number of these questions that retrieve only untested documents.
+    """
+
+    log: str
+    tests: str
+    documents: int
+    questions: int
+    untested: int
+
+    def _tables(self) -> tuple[Table]:
+        cells = tuple(
+            (one_line(row.document), str(row.questions), one_line(row.example)[:_LENGTH])
+            for row in self.rows[:_MOST]
+        )
+        notes = [
+            f"{self.untested} of {self.questions} questions retrieve only such documents",
+        ]
+        if len(self) > _MOST:
+            notes.append(f"{len(self) - _MOST} further documents are not shown; --json has all")
+        title = (
+            f"{self.log}: {len(self)} of {self.documents} retrieved documents are in no query of "
+            f"{self.tests}"
+        )
+        header = ("document", "questions", "for example")
+        return (Table(title, header, cells, notes=tuple(notes), name=0),)
+
+
+def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
+    """Return the documents that a log retrieves and no query of a test set has.
+
+    A document is in the test set if a passage of a test query has its id, or the same text apart
+    from white space and Unicode normalization. Passages of a log without ids are documents by
+    themselves.
+
+    Args:
+        log: The log, from :func:`mirage.monitoring.logs.read`.
+        tests: The test set.
+
+    Raises:
+        DatasetError: The log, or the test set, has no passages.
+
+    Example:
+        >>> import json, tempfile
+        >>> from pathlib import Path
+        >>> from mirage import MirageDataset
+        >>> from mirage.monitoring import logs
+        >>> line = {"question": "Who?", "answer": "Ada.", "contexts": ["Ada wrote programs."]}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "bot.jsonl")
+        ...     _ = path.write_text(json.dumps(line))
+        ...     log = logs.read(path, language="en")
+        >>> [row.document for row in untested_documents(log, MirageDataset.bundled("en"))]
+        ['Ada wrote programs.']
+    """
+    passages = [passage for query in tests for passage in query.passages]
+    if not passages:
+        raise DatasetError(f"{tests.name}: the test set has no passages to compare with")
+    ids = {passage.document_id for passage in passages}
+    texts = {plain_text(passage.text) for passage in passages}
+    counts: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    tested: set[str] = set()
+    questions = only_untested = 0
+    for query in log.dataset:
+        shown = query.passages_shown_to(log.run[query.id])
+        if not shown:
+            continue
+        questions += 1
+        names = {_name(query, passage): passage for passage in shown}
+        here = {
+            name
+            for name, passage in names.items()
+            if name in ids or plain_text(passage.text) in texts
+        }
+        tested |= here
+        only_untested += not here
+        for name in names:
+            counts[name] += 1
+            examples.setdefault(name, query.text)
+    if not questions:
+        raise DatasetError(f"{log.dataset.name}: the log has no passages to compare")
+    # A document is tested if any of its passages is.
+    rows = tuple(
+        UntestedDocument(name, count, examples[name])
+        for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if name not in tested
+    )
+    return UntestedDocuments(
+        rows, log.dataset.name, tests.name, len(counts), questions, only_untested
+    )
+
+
+def _name(query: Query, passage: Passage) -> str:
+    """Return the id of a passage's document, or its text if the id is only a position."""
+    if passage.id == str(query.passage_ids.index(passage.id) + 1):
+        return plain_text(passage.text)[:_LENGTH]
+    return passage.document_id

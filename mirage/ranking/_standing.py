@@ -1,0 +1,75 @@
+"""The neighbours of a system in a ranking, and the faults that it has more often than they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mirage.features.findings import Finding
+    from mirage.ranking.entries import Entry
+
+__all__ = ["standing_note"]
+
+NEIGHBOURS = 3
+"""Largest number of better systems with which the faults of a system are compared."""
+
+REASONS = 3
+"""Largest number of faults in a note."""
+
+_WITHOUT_MEANS = ("misplaced citation", "denial", "no response")
+"""Kinds of finding that the mean of no feature measures."""
+
+
+def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Finding]) -> str:
+    """Return a sentence on the neighbours of a system, and why those above it are better.
+
+    A fault is named if the mean of its feature over the three nearest better systems shows it at
+    most half as often. Anchors have no responses, but the means of their features are known.
+
+    Args:
+        entries: Entries of the ranking, best first.
+        entry: Entry of the system.
+        findings: Faults in its responses.
+    """
+    above = [other for other in entries if other.rank < entry.rank]
+    below = [other for other in entries if other.rank > entry.rank]
+    if not above:
+        neighbours = f", just above {below[0].model}" if below else ""
+        return f"{entry.model} has the best logit{neighbours}."
+    middle = f"between {above[-1].model} and {below[0].model}" if below else ""
+    text = f"{entry.model} is {middle or f'last, just below {above[-1].model}'}."
+    faults = [finding.counted for finding in _more_often(entry, above[-NEIGHBOURS:], findings)][
+        :REASONS
+    ]
+    if not faults:
+        return text
+    several = "systems" if len(above) > 1 else "system"
+    return f"{text} More often than the {several} just above, it {'; '.join(faults)}."
+
+
+def _more_often(
+    entry: Entry, above: Sequence[Entry], findings: Sequence[Finding]
+) -> Iterator[Finding]:
+    """Yield the findings on faults that the systems above have at most half as often."""
+    from mirage.features.findings import CHECKS
+
+    features = {check.kind: check.feature for check in CHECKS}
+    for finding in findings:
+        if finding.kind in _WITHOUT_MEANS:
+            continue
+        name = features[finding.kind]
+        values = [other.features.get(name, np.nan) for other in above]
+        if name not in entry.features or np.isnan(values).all():
+            continue
+        if _loss(name, float(np.nanmean(values))) <= _loss(name, entry.features[name]) / 2:
+            yield finding
+
+
+def _loss(name: str, mean: float) -> float:
+    """Return how far the mean of a feature between 0 and 1 is from its best value."""
+    from mirage.features import facts
+
+    return mean if facts(name).direction == "lower" else 1 - mean

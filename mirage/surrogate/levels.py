@@ -1,0 +1,126 @@
+"""The simulated systems of each level of the bundled boards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from mirage.languages import LANGUAGES
+from mirage.surrogate.drafts import MANNERS
+from mirage.surrogate.reading_faults import HARD_FAULTS, READING_FAULTS
+from mirage.surrogate.simulation import ANCHORS, SYSTEMS, System, system_name
+
+HARD_MANNERS = tuple(manner for manner in MANNERS if manner != "quoting")
+"""Manners of the hard level. No sentence of a passage answers its questions, so none is quoted."""
+
+_SHARES = {"reference": 1.0, "casual": 0.25}
+_SHARES_BY_KIND: Mapping[str, Mapping[str, float]] = {
+    "garbled": {"reference": 1.0},
+    "dumping": {"reference": 0.25},
+    "padded": {"reference": 0.5},
+    "verbose": {"reference": 0.5},
+    "truncated": {"long": 1.0, "casual": 0.5},  # most references are one sentence
+    "uncited": dict.fromkeys(("terse", "chatty", "correcting"), 0.5) | _SHARES,
+    "wrongly-cited": dict.fromkeys(("chatty", "contrasting"), 0.25) | _SHARES,
+    "wrong-entity": dict.fromkeys(("terse", "long", "chatty", "correcting"), 0.5) | _SHARES,
+    "miscalculating": dict.fromkeys(("long", "terse", "chatty"), 1.0) | _SHARES,
+    # A long answer names intermediate results, which are no rivals of the answer.
+    "swapped": dict.fromkeys(("contrasting", "correcting"), 1.0),
+    # The whole text is replaced, so that only frames differ.
+    **dict.fromkeys(("answered-anyway", "lying", "hasty", "refusal"), {"chatty": 0.5} | _SHARES),
+}
+# Who gives wrong answers, mostly also answers questions that have no answer.
+_INVENTING = (
+    *("lying", "wrong-entity", "hasty", "first-passage", "one-hop", "miscalculating"),
+    *("denying", "mention-lie", "guessing", "other-question"),
+)
+# Rare faults, and long texts whose features take time.
+_UNMIXED = ("garbled", "dumping", "padded", "verbose")
+# Anchors of the quick board that say little here, or have long texts.
+_LEFT_OUT = ("truncated", "dumping", "padded", "verbose", "garbled")
+# Real systems mostly have these faults, so they are drawn more often in mixtures.
+_FREQUENT = (*READING_FAULTS, "lying", "wrong-entity", "refusal", "answered-anyway", "uncited")
+
+
+def _faulty_systems() -> Iterator[System]:
+    """Yield systems with one kind of fault, and systems that also invent answers."""
+    for kind in HARD_FAULTS:
+        for manner, share in _SHARES_BY_KIND.get(kind, _SHARES).items():
+            yield System(system_name(kind, manner), {kind: share}, manner)
+    for kind in _INVENTING:
+        yield System(f"inventing-{kind}", dict.fromkeys((kind, "answered-anyway"), 1.0))
+
+
+def _mixtures(name: str, number: int, shares: Sequence[float], seed: int) -> Iterator[System]:
+    """Yield systems with one to three kinds of fault, each on a random share of the queries."""
+    rng = np.random.default_rng(seed)
+    kinds = [*(kind for kind in HARD_FAULTS if kind not in _UNMIXED), *_FREQUENT]
+    for i in range(number):
+        chosen = dict.fromkeys(map(str, rng.choice(kinds, size=rng.integers(1, 4))))
+        faults = zip(chosen, rng.choice(shares, size=len(chosen)).tolist(), strict=True)
+        yield System(f"{name}-{i + 1:02d}", dict(faults), str(rng.choice(list(HARD_MANNERS))))
+
+
+RICH = ("en", "ko", "sw", "te", "zh")
+"""Languages in which all systems of the hard level are simulated.
+
+The trees learn from all languages together. The other languages therefore need only the systems of
+the board, those that invent answers, and some that have few faults.
+"""
+
+EVERYWHERE = (
+    *(f"inventing-{kind}" for kind in _INVENTING),
+    *(system_name("swapped", manner) for manner in _SHARES_BY_KIND["swapped"]),
+    *(f"light-{i:02d}" for i in range(1, 13)),
+)
+"""Systems besides those of the board that are simulated in every language."""
+
+
+class Level(NamedTuple):
+    """The simulated systems of a level.
+
+    Attributes:
+        systems: Systems that its surrogates are trained on.
+        anchors: Names of the systems that a leaderboard shows.
+        rich: Languages in which all systems are simulated; in others, only those of the board and
+            :data:`EVERYWHERE`.
+    """
+
+    systems: tuple[System, ...]
+    anchors: tuple[str, ...]
+    rich: tuple[str, ...] = tuple(LANGUAGES)
+
+    def systems_in(self, code: str) -> tuple[System, ...]:
+        """Return the systems that are simulated in a language."""
+        if code in self.rich:
+            return self.systems
+        names = {*self.anchors, *EVERYWHERE}
+        return tuple(system for system in self.systems if system.name in names)
+
+    @property
+    def groups(self) -> dict[str, str]:
+        """Kinds of fault of each system; systems with the same kinds are held out together."""
+        return {system.name: "+".join(system.faults) or "faultless" for system in self.systems}
+
+
+HARD = Level(
+    (
+        *(System(manner, {}, manner) for manner in HARD_MANNERS),
+        *_faulty_systems(),
+        *_mixtures("mixture", 8, (0.2, 0.4, 0.6, 0.8), seed=2),
+        *_mixtures("light", 40, (0.05, 0.1, 0.15, 0.2, 0.3), seed=3),
+    ),
+    (
+        *HARD_MANNERS,
+        *READING_FAULTS,
+        *(kind for kind in ANCHORS if kind in HARD_FAULTS and kind not in _LEFT_OUT),
+        *(system_name(kind, "casual") for kind in ("hasty", "wrong-entity", "uncited")),
+    ),
+    RICH,
+)
+
+SIMULATED: Mapping[str, Level] = MappingProxyType({"quick": Level(SYSTEMS, ANCHORS), "hard": HARD})
+"""The simulated systems of each level of :data:`mirage.dataset.LEVELS`."""

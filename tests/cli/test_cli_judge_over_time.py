@@ -1,0 +1,115 @@
+"""mirage judge --anchors: the judge is asked again in every run, and mirage history tells why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import IN_SWAHILI, mirage, refusal
+from llm_server import ChatServer, Reply
+
+
+class Judge:
+    """A judge that prefers the longer text, or, once it moved, the shorter one."""
+
+    def __init__(self) -> None:
+        self.moved = False
+
+    def __call__(self, request: dict[str, Any]) -> str:
+        prompt = request["messages"][-1]["content"]
+        first, second = (self.part(prompt, side) for side in "ab")
+        longer = "A" if len(first) >= len(second) else "B"
+        other = "B" if longer == "A" else "A"
+        return f"[[{other if self.moved else longer}]]"
+
+    @staticmethod
+    def part(prompt: str, side: str) -> str:
+        start = prompt.index("<response-" + side)
+        return prompt[start : prompt.index("</response-" + side, start)]
+
+
+@pytest.fixture
+def judge(server: ChatServer) -> Judge:
+    server.answer = judge = Judge()
+    return judge
+
+
+def run(
+    files: tuple[Path, Path],
+    folder: Path,
+    server: ChatServer,
+    monkeypatch: Any,
+    sha: str,
+    *more: str,
+) -> Any:
+    monkeypatch.setenv("MIRAGE_COMMIT", sha)
+    paths = ("--anchors", folder / "anchors.jsonl", "--history", folder / "h.sqlite")
+    endpoint = ("--base-url", server.url, "--llm", "key_from=MIRAGE_COMMIT", "--judge", "j")
+    votes = ("--out", folder / f"{sha}.jsonl")
+    return mirage("judge", *files, *IN_SWAHILI, *endpoint, *paths, *votes, *more)
+
+
+def test_a_judge_that_moves_is_told_from_one_that_does_not(
+    good: Path, bad: Path, tmp_path: Path, server: ChatServer, judge: Judge, monkeypatch: Any
+) -> None:
+    files = good, bad
+    for sha in ("one", "two", "three"):
+        done = run(files, tmp_path, server, monkeypatch, sha)
+        assert done.exit_code == 0, done.stderr
+    anchors = (tmp_path / "anchors.jsonl").read_bytes()
+    assert len(anchors.splitlines()) == 40
+    assert "no significant change" in done.stderr
+    judge.moved = True
+    done = run(files, tmp_path, server, monkeypatch, "four")
+    assert done.exit_code == 3
+    assert "judge j moved since four: scores are not comparable" in done.stderr
+    assert (tmp_path / "anchors.jsonl").read_bytes() == anchors
+    shown = json.loads(mirage("history", tmp_path / "h.sqlite", "--json").stdout)
+    (series,) = shown["judges"]
+    assert [row["moved"] for row in series["runs"]] == [False, False, False, True]
+    assert [row["self_agreement"] for row in series["runs"]] == [1.0] * 4
+    assert shown["series"][0]["commits"][0]["features"][0]["feature"] == "judged_score@j"
+    mirage("history", tmp_path / "h.sqlite", "--accept", "four")
+    assert run(files, tmp_path, server, monkeypatch, "five").exit_code == 0
+
+
+@pytest.mark.usefixtures("judge")
+def test_anchor_pairs_are_asked_again_although_their_answers_are_cached(
+    good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
+) -> None:
+    run((good, bad), tmp_path, server, monkeypatch, "one")
+    before = len(server.requests)
+    run((good, bad), tmp_path, server, monkeypatch, "two")
+    assert len(server.requests) - before == 120
+
+
+@pytest.mark.usefixtures("judge")
+def test_other_requests_are_a_change_and_not_a_movement(
+    good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
+) -> None:
+    run((good, bad), tmp_path, server, monkeypatch, "one")
+    done = run((good, bad), tmp_path, server, monkeypatch, "two", "--llm", "temperature=1")
+    assert done.exit_code == 3
+    assert "judge j got other requests since two" in done.stderr
+
+
+@pytest.mark.usefixtures("judge")
+def test_a_failed_call_records_nothing(
+    good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
+) -> None:
+    run((good, bad), tmp_path, server, monkeypatch, "one")
+    server.answer = lambda _: Reply("gone", status=400)
+    done = run((good, bad), tmp_path, server, monkeypatch, "two")
+    assert done.exit_code != 0
+    assert "nothing was recorded" in done.stderr
+    shown = json.loads(mirage("history", tmp_path / "h.sqlite", "--json").stdout)
+    assert [row["sha"] for row in shown["judges"][0]["runs"]] == ["one"]
+    assert [row["sha"] for row in shown["series"][0]["commits"]] == ["one"]
+
+
+def test_anchors_need_a_history(good: Path, bad: Path, tmp_path: Path) -> None:
+    options = (*IN_SWAHILI, "--judge", "j", "--anchors", tmp_path / "a.jsonl")
+    assert "--anchors and --history need each other" in refusal("judge", good, bad, *options)
+    assert not (tmp_path / "a.jsonl").exists()

@@ -1,0 +1,273 @@
+"""Logs that other tools exported, damaged lines, and comparisons of each period."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirage import MirageDataset
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.monitoring import logs
+from mirage.monitoring.exports import FORMATS, text_of
+
+EXPORTS = Path(__file__).parent / "data" / "exports"
+QUESTIONS = [
+    "How long is the Nile?",
+    "How high is Kilimanjaro?",
+    "Which river flows through Kinshasa?",
+]
+ANSWERS = ["6,650 km [1].", "5,895 m [1].", "The Congo [1]."]
+FACTS = [
+    "The Nile is 6,650 km long.",
+    "Kilimanjaro is 5,895 m high.",
+    "The Congo flows through Kinshasa.",
+]
+FILES = {
+    "langchain-dumpd.jsonl": "langchain",
+    "langchain-dump.jsonl": "langchain",
+    "llamaindex.jsonl": "llamaindex",
+    "opentelemetry-sdk.jsonl": "opentelemetry",
+    "opentelemetry-otlp.jsonl": "opentelemetry",
+    "phoenix.jsonl": "phoenix",
+}
+
+
+def write(path: Path, rows: list[Any]) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_an_export_is_read_as_questions_passages_and_answers(file: str) -> None:
+    log = logs.read(EXPORTS / file, language="en", form=FILES[file])
+    assert [query.text for query in log.dataset] == QUESTIONS
+    assert [response.text for response in log.run] == ANSWERS
+    shown = [query.passages_shown_to(log.run[query.id]) for query in log.dataset]
+    fact = next(i for i, passage in enumerate(shown[0]) if "Nile" in passage.text)
+    assert [passages[fact].text for passages in shown] == FACTS
+    assert all("Africa has many rivers." in {p.text for p in passages} for passages in shown)
+    if file != "phoenix.jsonl":  # the instrumentation of LangChain records no ids
+        ids = [passages[fact].id for passages in shown]
+        assert ids == ["nile#0", "kili#0", "congo#0"]
+    if FORMATS[FILES[file]].steps:
+        assert len(log.times) == 3
+
+
+def test_documents_without_an_id_have_that_of_their_source() -> None:
+    log = logs.read(EXPORTS / "phoenix.jsonl", language="en", form="phoenix")
+    assert log.dataset[0].passage_ids == ("nile.md", "africa.md")
+
+
+def test_models_and_sessions_of_spans_are_read() -> None:
+    log = logs.read(EXPORTS / "opentelemetry-sdk.jsonl", language="en", form="opentelemetry")
+    assert log.run.model == "small-1"
+    assert log.clustering == "questions and sessions"
+
+
+OBSERVATIONS = [
+    {
+        "id": "o1", "traceId": "t1", "parentObservationId": None, "type": "SPAN", "name": "ask",
+        "startTime": "2026-11-02T10:00:00.000Z", "level": "DEFAULT", "sessionId": "s1",
+        "input": {"question": QUESTIONS[0]}, "output": {"answer": ANSWERS[0]},
+    },
+    {
+        "id": "o2", "traceId": "t1", "parentObservationId": "o1", "type": "RETRIEVER",
+        "startTime": "2026-11-02T10:00:01.000Z", "input": QUESTIONS[0],
+        "output": [{"page_content": FACTS[0], "metadata": {"source": "nile.md"}}, "Rivers."],
+    },
+    {
+        "id": "o3", "traceId": "t1", "parentObservationId": "o1", "type": "GENERATION",
+        "startTime": "2026-11-02T10:00:02.000Z", "providedModelName": "small-1",
+        "input": [{"role": "user", "content": "..."}],
+        "output": {"role": "assistant", "content": "x"},
+    },
+    {
+        "id": "o4", "traceId": "t2", "parentObservationId": None, "type": "SPAN", "level": "ERROR",
+        "statusMessage": "timeout", "startTime": "2026-11-02T11:00:00.000Z", "input": QUESTIONS[1],
+        "output": None,
+    },
+]  # fmt: skip
+
+
+def snake(name: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
+
+
+def as_blobs(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows as the blob storage has them: other names, and content as JSON in texts."""
+    return [
+        {
+            snake(name): json.dumps(value) if isinstance(value, dict | list) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("shape", ["lines", "array", "page", "blobs"])
+def test_observations_of_langfuse_are_read(tmp_path: Path, shape: str) -> None:
+    path = tmp_path / ("log.jsonl" if shape in ("lines", "blobs") else "log.json")
+    if shape in ("lines", "blobs"):
+        write(path, as_blobs(OBSERVATIONS) if shape == "blobs" else OBSERVATIONS)
+    else:
+        path.write_text(json.dumps(OBSERVATIONS if shape == "array" else {"data": OBSERVATIONS}))
+    log = logs.read(path, language="en", form="langfuse")
+    assert [query.text for query in log.dataset] == QUESTIONS[:2]
+    first, second = log.run
+    assert (first.text, second.text, second.error) == (ANSWERS[0], None, "timeout")
+    assert [p.text for p in log.dataset[0].passages_shown_to(first)] == [FACTS[0], "Rivers."]
+    assert log.run.model == "small-1"
+    assert str(log.times["t1"]) == "2026-11-02 10:00:00+00:00"
+
+
+def test_a_downloaded_trace_of_langfuse_is_read(tmp_path: Path) -> None:
+    trace = {
+        "id": "t1", "timestamp": "2026-11-02T10:00:00.000Z", "userId": "u", "input": QUESTIONS[0],
+        "output": ANSWERS[0], "observations": OBSERVATIONS[1:3], "scores": [],
+    }  # fmt: skip
+    (tmp_path / "trace.json").write_text(json.dumps(trace))
+    log = logs.read(tmp_path / "trace.json", language="en", form="langfuse")
+    assert (log.dataset[0].text, log.run["t1"].text) == (QUESTIONS[0], ANSWERS[0])
+    assert log.dataset[0].passages[0].text == FACTS[0]
+
+
+def test_frames_of_phoenix_have_a_column_per_attribute(tmp_path: Path) -> None:
+    base = {"context.trace_id": "t", "status_code": "OK"}
+    rows = [
+        base | {
+            "context.span_id": "a", "parent_id": None, "span_kind": "CHAIN",
+            "start_time": "2026-11-02T10:00:00+00:00", "attributes.input.value": QUESTIONS[0],
+            "attributes.output.value": ANSWERS[0], "attributes.retrieval.documents": None,
+        },
+        base | {
+            "context.span_id": "b", "parent_id": "a", "span_kind": "RETRIEVER",
+            "start_time": "2026-11-02T10:00:01+00:00", "attributes.input.value": QUESTIONS[0],
+            "attributes.retrieval.documents": [
+                {"document.content": FACTS[0], "document.id": "nile", "document.score": 0.5}
+            ],
+        },
+        base | {
+            "context.span_id": "c", "parent_id": "a", "span_kind": "RERANKER",
+            "start_time": "2026-11-02T10:00:02+00:00",
+            "attributes.reranker.output_documents": [
+                {"document.content": "Best.", "document.id": 7}
+            ],
+        },
+    ]  # fmt: skip
+    log = logs.read(write(tmp_path / "f.jsonl", rows[:2]), language="en", form="phoenix")
+    assert log.dataset[0].passage_ids == ("nile",)
+    log = logs.read(write(tmp_path / "f.jsonl", rows), language="en", form="phoenix")
+    assert log.dataset[0].passage_ids == ("7",)
+
+
+def test_a_log_with_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'langchain'"):
+        logs.read(tmp_path / "x", language="en", form="langchan")
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "text"),
+    [
+        ("Who?", "question", "Who?"),
+        ('{"input": "Who?"}', "question", "Who?"),
+        ('{"city": "Rome"}', "answer", '{"city": "Rome"}'),
+        ("{not json", "answer", "{not json"),
+        ([{"role": "user", "content": "1"}, {"role": "user", "content": "2"}], "question", "2"),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "A"}]}], "answer", "A"),
+        ({"choices": [{"message": {"role": "assistant", "content": "B"}}]}, "answer", "B"),
+        ([[{"type": "human", "kwargs": {"content": "C"}}]], "question", "C"),
+        ([], "answer", None),
+        ({"score": 1}, "answer", None),
+        (None, "answer", None),
+    ],
+)
+def test_texts_in_inputs_and_outputs(value: Any, wanted: Any, text: str | None) -> None:
+    assert text_of(value, wanted) == text
+
+
+# Field names, damaged lines -----------------------------------------------------------------------
+
+
+def test_texts_of_passages_may_have_other_names(tmp_path: Path) -> None:
+    rows = [
+        {
+            "question": "Who?",
+            "answer": "Ada.",
+            "contexts": [{"page_content": "Ada."}, {"chunk": "B."}],
+        }
+    ]
+    log = logs.read(write(tmp_path / "a.jsonl", rows), language="en")
+    assert [passage.text for passage in log.dataset[0].passages] == ["Ada.", "B."]
+    rows[0]["contexts"] = [{"hit": {"body_text": "Ada.", "doc": "d1"}}]
+    path = write(tmp_path / "b.jsonl", rows)
+    with pytest.raises(DatasetError, match=r"line 1, field 'contexts', passage 1: no text"):
+        logs.read(path, language="en")
+    fields = {"text": "hit.body_text", "passage_id": "hit.doc"}
+    log = logs.read(path, language="en", fields=fields)
+    assert [(passage.id, passage.text) for passage in log.dataset[0].passages] == [("d1", "Ada.")]
+
+
+def test_damaged_lines_can_be_skipped_and_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = json.dumps({"question": "Who?", "answer": "Ada.", "id": "a"})
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(
+        "\n".join([good, '{"question": "Wh', "[]", '{"answer": "x"}', good]).encode() + b"\n\xff\n"
+    )
+    with pytest.raises(DatasetError, match="line 2: not JSON"):
+        logs.read(path, language="en")
+    with caplog.at_level(logging.WARNING, logger="mirage"):
+        log = logs.read(path, language="en", skip_damaged=True)
+    assert len(log.dataset) == 1
+    assert f"{path}: 5 damaged lines were skipped, and 1 were read" in caplog.text
+    assert "the first is: " in caplog.text
+
+
+def test_a_log_with_only_damaged_lines_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("{\n{\n")
+    with pytest.raises(DatasetError, match="no line has a question"):
+        logs.read(path, language="en", skip_damaged=True)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_truncated_export_is_one_error_or_skipped(file: str, tmp_path: Path) -> None:
+    path = tmp_path / file
+    shutil.copy(EXPORTS / file, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) - 40])
+    with pytest.raises(DatasetError, match=r"line \d+: not JSON"):
+        logs.read(path, language="en", form=FILES[file])
+    if file == "opentelemetry-otlp.jsonl":  # all spans are in one line
+        return
+    assert len(logs.read(path, language="en", form=FILES[file], skip_damaged=True).dataset) >= 2
+
+
+def test_a_span_without_a_trace_is_an_error_with_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [OBSERVATIONS[0], {"id": "x", "type": "SPAN"}])
+    with pytest.raises(DatasetError, match=r"log.jsonl, line 2, field "):
+        logs.read(path, language="en", form="langfuse")
+
+
+def test_each_period_is_compared_with_all_others(tmp_path: Path) -> None:
+    rows = [
+        {
+            "question": query.text,
+            "answer": query.reference,
+            "time": f"2026-11-{2 + 7 * week + number % 5:02}T09:00:00Z",
+        }
+        for week in range(3)
+        for number, query in enumerate(MirageDataset.bundled("sw"))
+    ]
+    log = logs.read(write(tmp_path / "log.jsonl", rows), language="sw")
+    pairs = log.each("week")
+    assert list(pairs) == ["2026-W45", "2026-W46", "2026-W47"]
+    for others, part in pairs.values():
+        assert (len(others.dataset), len(part.dataset)) == (80, 40)
+        assert not {*others.dataset.query_ids} & {*part.dataset.query_ids}

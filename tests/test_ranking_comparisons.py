@@ -1,0 +1,158 @@
+"""Comparison of two systems that were ranked together, query by query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mirage import Leaderboard, Ranking, Response, Run
+from mirage.errors import MirageError, UnknownNameError
+from mirage.features import FeatureTable
+from mirage.features.findings import Finding
+from mirage.ranking import Evidence
+from mirage.ranking.comparison import UNKNOWN, advantages, p_positive, without_templates
+
+
+@pytest.fixture(scope="module")
+def board() -> Leaderboard:
+    return Leaderboard.bundled("en")
+
+
+@pytest.fixture(scope="module")
+def right(board: Leaderboard) -> dict[str, str]:
+    return {query.id: query.reference or "" for query in board.dataset}
+
+
+@pytest.fixture(scope="module")
+def ranking(board: Leaderboard, right: dict[str, str]) -> Ranking:
+    cautious = right | dict.fromkeys(("q01", "q03", "q04"), "I do not know.")
+    wordy = {
+        id_: f"Sure! Here is the answer.\n\n{text}\n\nAnything else?" for id_, text in right.items()
+    }
+    return board.rank_many({"b": right, "a": cautious, "wordy": wordy}, progress=False)
+
+
+def test_three_refusals_are_enough_to_be_worse(ranking: Ranking) -> None:
+    comparison = ranking.compare("b", "a")
+    assert (comparison.better, comparison.worse, comparison.n) == (3, 0, 40)
+    assert comparison.p_better >= 0.9
+    assert {query.query_id for query in comparison.queries} == {"q01", "q03", "q04"}
+    assert all(query.outcomes == ("right", "declined") for query in comparison.queries)
+
+
+def test_the_probability_of_two_systems_is_that_of_the_comparison(ranking: Ranking) -> None:
+    assert ranking.p_better("b", "a") == ranking.compare("b", "a").p_better
+    assert ranking.p_better("b", "a") + ranking.p_better("a", "b") == pytest.approx(1)
+    # Without the pairing, the shared error of the surrogate hides the difference.
+    assert ranking._draws is not None
+    assert np.mean(ranking._draws["b"] > ranking._draws["a"]) < 0.85
+
+
+def test_the_other_direction_is_the_mirror_image(ranking: Ranking) -> None:
+    forward, backward = ranking.compare("b", "a"), ranking.compare("a", "b")
+    assert forward.difference == -backward.difference > 0
+    assert forward.interval == tuple(-end for end in reversed(backward.interval))
+    assert [row.query_id for row in forward.queries] == [
+        row.query_id for row in reversed(backward.queries)
+    ]
+    assert backward.queries[0].outcomes == ("declined", "right")
+
+
+def test_courtesies_are_no_difference(ranking: Ranking) -> None:
+    comparison = ranking.compare("b", "wordy")
+    assert 0.025 < comparison.p_better < 0.975
+    assert len(comparison.queries) <= 3
+
+
+def test_equal_systems_are_equally_good(board: Leaderboard, right: dict[str, str]) -> None:
+    ranking = board.rank_many({"x": right, "y": right}, progress=False)
+    comparison = ranking.compare("x", "y")
+    assert (comparison.p_better, comparison.difference, comparison.queries) == (0.5, 0.0, ())
+    assert "better on 0 of 40, worse on 0" in str(comparison)
+
+
+def test_a_failure_loses_against_any_response(board: Leaderboard, right: dict[str, str]) -> None:
+    failing = Run(
+        model="failing",
+        language="en",
+        responses=tuple(
+            Response(query_id=id_, text=None, error="timeout")
+            if id_ == "q02"
+            else Response(query_id=id_, text=text)
+            for id_, text in right.items()
+        ),
+    )
+    ranking = board.rank_many({"whole": right, "failing": failing}, progress=False)
+    (row,) = ranking.compare("whole", "failing").queries
+    assert (row.query_id, row.advantage, row.outcomes) == ("q02", 0.5, ("right", "failed"))
+
+
+def test_anchors_and_unknown_names_cannot_be_compared(ranking: Ranking) -> None:
+    with pytest.raises(MirageError, match="'a' and 'anchor/plain' cannot be compared"):
+        ranking.compare("a", "anchor/plain")
+    with pytest.raises(UnknownNameError):
+        ranking.compare("a", "c")
+
+
+def test_text_and_json_have_the_comparisons_of_neighbours(ranking: Ranking) -> None:
+    systems = [model for model in ranking.models if not ranking[model].anchor]
+    pairs = [list(comparison.models) for comparison in ranking.comparisons]
+    assert pairs == [systems[:2], systems[1:]]
+    parsed = ranking.to_dict()["comparisons"]
+    assert [each["models"] for each in parsed] == pairs
+    assert " ".join(str(ranking).split()).count("query by query: better on") == 2
+
+
+def test_one_system_has_no_comparison(board: Leaderboard, right: dict[str, str]) -> None:
+    ranking = board.rank(right, "alone", progress=False)
+    assert ranking.comparisons == ()
+    assert "query by query" not in str(ranking)
+
+
+# Statistics ---------------------------------------------------------------------------------------
+
+
+def test_the_probability_is_that_of_a_beta_prior() -> None:
+    from scipy.stats import beta
+
+    gains = np.zeros(40)
+    gains[:3] = 0.3
+    assert p_positive(gains, np.arange(40)) == pytest.approx(beta(4.2, 1.2).sf(0.5), abs=0.01)
+    assert p_positive(-gains, np.arange(40)) == pytest.approx(beta(1.2, 4.2).sf(0.5), abs=0.01)
+    assert p_positive(np.zeros(40), np.arange(40)) == 0.5
+
+
+def test_queries_of_one_cluster_count_once() -> None:
+    gains = np.zeros(40)
+    gains[:5] = 0.3
+    alone, together = p_positive(gains, np.arange(40)), p_positive(gains, np.arange(40) // 5)
+    assert together < 0.9 < alone
+
+
+# Manner -------------------------------------------------------------------------------------------
+
+
+def _changed(table: FeatureTable, name: str, by: float) -> FeatureTable:
+    values = table.values.copy()
+    values[:, table.features.index(name)] += by
+    return replace(table, values=values)
+
+
+def test_small_differences_of_wording_do_not_count(ranking: Ranking) -> None:
+    evidence = ranking.evidence or Evidence()
+    assert evidence.ranker is not None
+    table = evidence.tables["b"]
+    reworded = _changed(table, "support_lexical", -0.3)
+    assert not advantages(evidence.ranker, table, reworded).any()
+    assert evidence.ranker.scores(table).sum() != evidence.ranker.scores(reworded).sum()
+
+
+def test_a_text_that_recurs_is_no_unknown_fact() -> None:
+    ids = tuple(f"q{i}" for i in range(5))
+    table = FeatureTable("m", "en", ids, (UNKNOWN,), np.array([[0.2], [0.2], [0.2], [0.5], [0.0]]))
+    signature = dict.fromkeys(ids[:3], "Ada 4.0")
+    finding = Finding("unknown fact", "states", ids[:4], 5, {**signature, "q3": "Ada 4.0 … 1492"})
+    assert without_templates(table, [finding]).values[:, 0].tolist() == [0, 0, 0, 0.5, 0]
+    assert without_templates(table, []).values.tolist() == table.values.tolist()
