@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-# Both send usage statistics unless told before they are imported.
+# These packages send usage statistics unless this is set before they are imported.
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "1"
+os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"  # evaluate, by lm_eval
+os.environ["HF_EVALUATE_OFFLINE"] = "1"
 
 
 @pytest.fixture(autouse=True)
