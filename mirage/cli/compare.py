@@ -67,7 +67,7 @@ def compare(
     report: Annotated[Path | None, option("FILE", "Also write the result as an HTML page.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare scores that any evaluation tool computed for two systems.
+    """Compare per-item scores of two systems, from any tool.
 
     The scores are compared item by item. Items of one cluster count as one, repeats of an item are
     averaged, and p-values are corrected for the number of metrics. To compare responses by the
