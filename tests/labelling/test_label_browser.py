@@ -179,7 +179,7 @@ def test_a_label_that_is_not_stored_says_so_and_can_be_repeated(
         context.set_offline(True)
         question = page.locator("#question").inner_text()
         page.keyboard.press("1")
-        page.wait_for_function("document.getElementById('problem').textContent !== ''")
+        page.wait_for_function("() => document.getElementById('problem').textContent !== ''")
         assert "This label is not stored" in page.locator("#problem").inner_text()
         assert page.locator("#question").inner_text() == question
         assert rows(path) == []

@@ -160,7 +160,7 @@ def test_the_page_of_a_model_has_its_responses(browser: Any, arabic_report: Path
         assert not page.locator("#overview").is_visible()
         headings = page.locator("#page h3").all_inner_texts()
         assert headings == ["Findings", "Features", "Best responses", "Worst responses", "Failed"]
-        card = page.locator(".card").first
+        card = page.locator("#page .card").first
         assert card.locator("h4").get_attribute("dir") == "rtl"
         answer = card.locator(".answer")
         assert answer.evaluate("e => getComputedStyle(e).direction") == "rtl"
@@ -183,12 +183,12 @@ def test_a_finding_leads_to_its_response(browser: Any, arabic_report: Path) -> N
         link = page.locator("#overview .findings a").nth(1)
         id_ = link.inner_text()
         link.click()
-        card = page.locator(".card:focus")
+        card = page.locator("#page .card:focus")
         assert card.locator("code").first.inner_text() == id_
         assert card.is_visible()
         assert card.locator(".faults").inner_text()
         page.locator("#page .findings a").last.click()
-        assert page.locator(".card:focus details.passages[open]").count() == 1
+        assert page.locator("#page .card:focus details.passages[open]").count() == 1
 
 
 def test_faults_in_a_response_are_marked_and_explained(browser: Any, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_faults_in_a_response_are_marked_and_explained(browser: Any, tmp_path: P
     texts = [f"##Answer: It is 6,6{n} km long, I know from a book [2]." for n in range(10, 22)]
     ranking(texts=texts, models=list("abcdef")).write(path)
     with open_page(browser, path, "#en/5") as visit:
-        card = visit.page.locator(".card").first
+        card = visit.page.locator("#page .card").first
         (words,) = card.locator(".response mark").all_inner_texts()
         assert re.fullmatch(r"6,6\d\d\s\(a number that is wrong, or .*\)", words)
         assert card.locator(".legend li").count() == 1
@@ -441,7 +441,7 @@ def test_two_hundred_hostile_strings(browser: Any, tmp_path: Path, start: int) -
             )
             page.evaluate("document.querySelectorAll('button.cite').forEach((one) => one.click())")
             page.evaluate(OPEN_ALL)
-        assert page.locator(".card").count() == 0  # the last page is an anchor's
+        assert page.locator("#page .card").count() == 0  # the last page is an anchor's
         assert page.evaluate("window.pwned") is None
         assert page.evaluate("document.querySelectorAll('script').length") == 2
         assert page.evaluate("document.querySelectorAll('img, iframe, object, embed').length") == 0
@@ -491,13 +491,13 @@ def test_behind_a_cell_are_its_responses_in_any_order(browser: Any, grid: Path) 
         page = visit.page
         page.get_by_role("link", name="2", exact=True).click()
         assert "llama" in page.locator("#page h2").inner_text()
-        assert page.locator(".card").count() == 12
-        page.locator(".card .cite").first.click()
+        assert page.locator("#page .card").count() == 12
+        page.locator("#page .card .cite").first.click()
         assert "A passage that llama found." in page.locator("li.cited:visible").first.inner_text()
         page.get_by_label("Order").select_option(label="qa_match, lowest first")
         page.wait_for_function("location.hash.split('/').length === 4")
-        assert page.locator(".card code").first.inner_text() == "q0"
-        assert "the server is down" in page.locator(".card").last.inner_text()
+        assert page.locator("#page .card code").first.inner_text() == "q0"
+        assert "the server is down" in page.locator("#page .card").last.inner_text()
         page.get_by_role("link", name="All cells").click()
         assert page.locator("#cells").is_visible()
         page.get_by_role("button", name="generator").click()
