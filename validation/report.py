@@ -70,6 +70,26 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("named clusters", "least", ("rankings", "clusters *", "*", "logit"), ".1%"),
         ("hidden clusters", "least", ("rankings", "untold *", "*", "logit"), ".1%"),
     ),
+    "coverage/judge_drift": (
+        (
+            "false alarms of an unchanged judge at most",
+            "most",
+            ("false alarms", "*", "*", "unchanged"),
+            ".1%",
+        ),
+        (
+            "a fifth of the verdicts moved, told from the system at least",
+            "least",
+            ("told apart", "40 3", "noise 0.1", "judge * 0.2", "right"),
+            ".1%",
+        ),
+        (
+            "the system moved by a fifth",
+            "least",
+            ("told apart", "40 3", "noise 0.1", "system loses 0.2", "right"),
+            ".1%",
+        ),
+    ),
     "coverage/judged_ranking": (
         ("logits at least", "least", ("*", "*", "coverage: logit"), ".1%"),
         ("from tournaments", "least", ("*", "*", "coverage: logit, tournaments"), ".1%"),
