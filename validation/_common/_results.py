@@ -82,7 +82,8 @@ def save(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     changed = {
         name: value
         for name, value in vars(options).items()
-        if name != "out" and value != parser.get_default(name)
+        # No arguments are an empty list, whose default is None.
+        if name != "out" and (value or None) != (parser.get_default(name) or None)
     }
     path = options.out or (None if changed else RESULTS / f"{script.stem}.json")
     if path is None:
