@@ -47,6 +47,15 @@ KEYS: dict[str, tuple[Key, ...]] = {
         (f"coverage at least, {size}", "", ("over all cells", size, "least"), ".1%")
         for size in ("14 queries", "20 queries", "40 queries", "100 queries")
     ),
+    "coverage/compared_systems": (
+        (
+            "the better one with P >= 0.9, three faults",
+            "",
+            ("three faults", "all kinds", "the same manner", "the better one"),
+            ".1%",
+        ),
+        ("two manners called different", "", ("two manners", "all pairs", "different"), ".1%"),
+    ),
     "coverage/compared_scores": (
         ("false worse at most", "", ("false worse at most",), ".1%"),
         ("mean", "", ("false worse, mean",), ".1%"),
