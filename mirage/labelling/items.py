@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -259,8 +259,3 @@ def draw(scores: Floats, size: int, *, seed: int = 0) -> Ints:
         ranks = generator.permutation(len(stratum))
         keys[stratum] = (ranks + generator.random(len(stratum))) / len(stratum)
     return np.argsort(keys)[:size]
-
-
-def positions_of(items: Sequence[Item]) -> Mapping[tuple[str, ...], int]:
-    """Return the position of each item by its key."""
-    return {item.key: position for position, item in enumerate(items)}

@@ -136,15 +136,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_own_page(self) -> bool:
         """Return whether the request comes from this server's page; answer it if not."""
         origins = [[f"http://{host}"] for host in self.server.hosts]
-        own = (
+        is_own = (
             self.headers.get_all("Origin") in origins
             and self.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
             and self.headers.get_content_type() == "application/json"
             and self.headers.get("Transfer-Encoding") is None
         )
-        if not own:
+        if not is_own:
             self.send_error(HTTPStatus.FORBIDDEN)
-        return own
+        return is_own
 
     def _send(self, status: HTTPStatus, text: str, kind: str) -> None:
         content = text.encode("utf-8", "replace")

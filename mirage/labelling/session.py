@@ -57,10 +57,10 @@ class Session:
     @property
     def given(self) -> dict[str, str]:
         """The labels that this rater has given so far, by item id, as the page shows them."""
-        own = {_row_key(row): row for row in self.rows if rater_of(row) == self.rater}
+        rows_by_key = {_row_key(row): row for row in self.rows if rater_of(row) == self.rater}
         labels = {}
         for id_, item in self.items.items():
-            row = own.get(item.key)
+            row = rows_by_key.get(item.key)
             if row is not None and _is_current(row, item):
                 labels[id_] = _shown_label(row, item, id_ in self.swapped)
         return labels

@@ -239,9 +239,9 @@ def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, .
         if not step.worse or not _is_judged(step.feature):
             continue
         drop = f"{step.feature} is worse since {step.since[:10]}"
-        own = [each for each in judge_series if _rates(each.judge, step.feature)]
-        shifts = [each.shift for each in own if each.shift]
-        unclear = [each for each in own if not each.steps[-1].p > CLEARED]
+        raters = [each for each in judge_series if _rates(each.judge, step.feature)]
+        shifts = [each.shift for each in raters if each.shift]
+        unclear = [each for each in raters if not each.steps[-1].p > CLEARED]
         if shifts:
             notes.append(
                 f"{drop}, but the {'; '.join(shifts)}: this drop is no evidence against the system"
@@ -250,7 +250,7 @@ def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, .
             p = unclear[0].steps[-1].p
             why = "has one run only" if np.isnan(p) else f"may have changed too (p = {p:.2f})"
             notes.append(f"{drop}: system or judge, because the judge {why}; judge another run")
-        elif own:
+        elif raters:
             notes.append(
                 f"{drop}: the system changed, because the judge shows no significant change on its "
                 "anchor pairs"

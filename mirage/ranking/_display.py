@@ -150,7 +150,7 @@ def ranking_frame(ranking: Ranked) -> pd.DataFrame:
     """Return a DataFrame indexed by model; see :meth:`mirage.Ranking.to_pandas`."""
     entries = ranking.entries
     names = dict.fromkeys(name for entry in entries for name in entry.features)
-    known = [entry.accuracy for entry in entries]
+    accuracies = [entry.accuracy for entry in entries]
     columns: dict[str, list[Any]] = {
         "rank": [entry.rank for entry in entries],
         "logit": [entry.logit for entry in entries],
@@ -162,9 +162,9 @@ def ranking_frame(ranking: Ranked) -> pd.DataFrame:
         "answered": [entry.answered for entry in entries],
         "failed": [entry.failed for entry in entries],
         "unfamiliar": [entry.unfamiliar for entry in entries],
-        "right": [accuracy and accuracy.count("right") for accuracy in known],
-        "wrong": [accuracy and accuracy.count("wrong") for accuracy in known],
-        "declined": [accuracy and accuracy.count("declined") for accuracy in known],
+        "right": [accuracy and accuracy.count("right") for accuracy in accuracies],
+        "wrong": [accuracy and accuracy.count("wrong") for accuracy in accuracies],
+        "declined": [accuracy and accuracy.count("declined") for accuracy in accuracies],
         **{name: [entry.features.get(name, math.nan) for entry in entries] for name in names},
     }
     # Int64 is pandas' integer type with missing values.

@@ -142,8 +142,8 @@ def metric_facts(
 def _scale(
     name: str, stem: str, scores: Floats, scale: tuple[float, float] | None
 ) -> tuple[float, float]:
-    known = scores[~np.isnan(scores)]
-    least, most = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+    valid = scores[~np.isnan(scores)]
+    least, most = (valid.min(), valid.max()) if len(valid) else (0.0, 1.0)
     if scale is None and stem in _SCALES and most > 1:
         scale = _SCALES[stem]
     if scale is not None:
