@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.errors import DatasetError
 from mirage.features import Facts, FeatureTable
-from mirage.scores.metrics import MetricFacts
+from mirage.scores.metrics import MetricFacts, metric_facts
 from mirage.scores.records import ScoreFile
 
 __all__ = ["COLUMN", "Failures", "MetricPairs", "check_common_items", "clusters_of", "pair_scores"]
@@ -70,6 +70,35 @@ def scores_of(file: ScoreFile, metric: str) -> Scores:
         elif entry.failure:
             row.append(math.nan)
     return scores
+
+
+def facts_of(
+    name: str,
+    files: Iterable[ScoreFile],
+    sides: Iterable[Scores],
+    *,
+    lower: Collection[str],
+    higher: Collection[str],
+    scales: Mapping[str, tuple[float, float]],
+) -> MetricFacts:
+    """Return direction and scale of a metric, by the settings, the files and the scores.
+
+    Args:
+        name: Name of the metric.
+        files: Files with the metric, which may state its direction.
+        sides: Scores of the metric in each file.
+        lower: Metrics for which smaller is better.
+        higher: Metrics for which larger is better.
+        scales: Lowest and highest possible score by metric.
+    """
+    return metric_facts(
+        name,
+        all_scores(*sides),
+        lower=lower,
+        higher=higher,
+        scale=scales.get(name),
+        by_file=[file.lower[name] for file in files if name in file.lower],
+    )
 
 
 def all_scores(*sides: Scores) -> Floats:

@@ -12,12 +12,11 @@ from typing import Any
 
 from mirage._base.tables import WIDTH
 from mirage.errors import DatasetError, SettingError
-from mirage.scores.metrics import metric_facts
 from mirage.scores.reading import FieldNames, read_scores
 from mirage.scores.records import ScoreFile
 from mirage.testing._audit_checks import PAIR_CHECKS, SIDE_CHECKS
 from mirage.testing._audit_sides import Finding, Side
-from mirage.testing._score_pairs import all_scores, scores_of
+from mirage.testing._score_pairs import facts_of, scores_of
 
 __all__ = ["Audit", "audit_scores"]
 
@@ -111,13 +110,8 @@ def audit_scores(
     findings: list[Finding] = []
     for name in chosen:
         rows = [scores_of(part, name) for part in parts]
-        facts = metric_facts(
-            name,
-            all_scores(*rows),
-            lower=lower_is_better,
-            higher=higher_is_better,
-            scale=scales.get(name),
-            by_file=[part.lower[name] for part in parts if name in part.lower],
+        facts = facts_of(
+            name, parts, rows, lower=lower_is_better, higher=higher_is_better, scales=scales
         )
         sides = [
             Side(label, part, name, row, facts)

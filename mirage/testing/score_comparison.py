@@ -11,7 +11,7 @@ from mirage._base.arrays import Floats
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.features.table import TOLERANCE
-from mirage.scores.metrics import MetricFacts, metric_facts
+from mirage.scores.metrics import MetricFacts
 from mirage.scores.reading import FieldNames, read_scores
 from mirage.scores.records import ScoreFile
 from mirage.statistics.paired import paired_means
@@ -23,6 +23,7 @@ from mirage.testing._score_pairs import (
     all_scores,
     check_common_items,
     clusters_of,
+    facts_of,
     pair_scores,
     repeated,
     scores_of,
@@ -119,13 +120,8 @@ def compare_scores(
     changes = []
     for name in names:
         sides = [scores_of(file, name) for file in files]
-        facts = metric_facts(
-            name,
-            all_scores(*sides),
-            lower=lower_is_better,
-            higher=higher_is_better,
-            scale=scales.get(name),
-            by_file=[file.lower[name] for file in files if name in file.lower],
+        facts = facts_of(
+            name, files, sides, lower=lower_is_better, higher=higher_is_better, scales=scales
         )
         pairs = pair_scores(sides[0], sides[1], facts, clusters, failures)
         if not len(pairs.before):
