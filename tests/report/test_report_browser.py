@@ -34,6 +34,7 @@ playwright = pytest.importorskip(
 axe = pytest.importorskip(
     "axe_playwright_python.sync_playwright", reason="the extra dev is not installed: axe"
 )
+expect = playwright.expect
 CHROMIUM = os.environ.get("MIRAGE_CHROMIUM") or shutil.which("chromium")
 
 pytestmark = [
@@ -155,7 +156,7 @@ def test_the_page_of_a_model_has_its_responses(browser: Any, arabic_report: Path
     with open_page(browser, arabic_report) as visit:
         page = visit.page
         page.get_by_role("link", name="mine/first").first.click()
-        assert page.locator("#page h2").inner_text() == "mine/first"
+        expect(page.locator("#page h2")).to_have_text("mine/first")
         assert page.title().startswith("mine/first")
         assert not page.locator("#overview").is_visible()
         headings = page.locator("#page h3").all_inner_texts()
@@ -173,7 +174,7 @@ def test_the_page_of_a_model_has_its_responses(browser: Any, arabic_report: Path
         assert cited.evaluate("e => e === document.activeElement")
         assert "TimeoutError" in page.locator(".error").first.inner_text()
         page.go_back()
-        assert page.locator("#overview").is_visible()
+        expect(page.locator("#overview")).to_be_visible()
         assert page.locator("#page").inner_text() == ""
 
 
@@ -184,11 +185,12 @@ def test_a_finding_leads_to_its_response(browser: Any, arabic_report: Path) -> N
         id_ = link.inner_text()
         link.click()
         card = page.locator("#page .card:focus")
+        expect(card).to_have_count(1)
         assert card.locator("code").first.inner_text() == id_
         assert card.is_visible()
         assert card.locator(".faults").inner_text()
         page.locator("#page .findings a").last.click()
-        assert page.locator("#page .card:focus details.passages[open]").count() == 1
+        expect(page.locator("#page .card:focus details.passages[open]")).to_have_count(1)
 
 
 def test_faults_in_a_response_are_marked_and_explained(browser: Any, tmp_path: Path) -> None:
@@ -207,14 +209,14 @@ def test_languages_can_be_changed(browser: Any, published_report: Path) -> None:
         page = visit.page
         assert page.locator(".panel:visible").count() == 1
         page.get_by_role("combobox", name="Language").select_option("fa")
-        assert page.locator(".panel:visible").get_attribute("id") == "fa"
+        expect(page.locator(".panel:visible")).to_have_attribute("id", "fa")
         page.locator("#ranks-table tbody tr").first.locator("td a").nth(3).click()
-        assert page.url.endswith("#en/0")
+        expect(page).to_have_url(re.compile("#en/0$"))
         page.get_by_role("link", name="Yoruba").click()
-        assert page.url.endswith("#yo/0")
-        assert "not known" in page.locator(".facts").inner_text()
+        expect(page).to_have_url(re.compile("#yo/0$"))
+        expect(page.locator(".facts")).to_contain_text("not known")
         page.get_by_role("link", name="← Leaderboard").click()
-        assert page.locator(".panel:visible").get_attribute("id") == "yo"
+        expect(page.locator(".panel:visible")).to_have_attribute("id", "yo")
         page.locator("#ranks-table").get_by_role("button", name="bn").click()
         titles = [text.strip() for text in page.locator("#ranks-table th").all_inner_texts()]
         position = 1 + next(i for i, text in enumerate(titles) if text.startswith("bn"))
@@ -263,7 +265,7 @@ def test_everything_can_be_done_by_keyboard(browser: Any, arabic_report: Path) -
         assert "ascending" in page.locator("#said").inner_text()
         tab_to(page, "#ar-table tbody a")
         page.keyboard.press("Enter")
-        assert page.locator("#page h2").inner_text() == "mine/second"
+        expect(page.locator("#page h2")).to_have_text("mine/second")
         assert page.evaluate("document.activeElement.tagName") == "H2"
         tab_to(page, "details.opponents summary")
         page.keyboard.press("Enter")
@@ -359,6 +361,7 @@ def test_the_language_that_was_asked_for_is_shown(browser: Any, tmp_path: Path) 
         page = visit.page
         assert page.locator(".panel:visible").get_attribute("id") == "sw"  # the first
         page.get_by_role("combobox", name="Language").select_option("en")
+        expect(page.locator(".panel:visible")).to_have_attribute("id", "en")
         page.reload()
         assert page.locator(".panel:visible").get_attribute("id") == "en"
     with open_page(browser, path, "#ar") as visit:
@@ -490,16 +493,16 @@ def test_behind_a_cell_are_its_responses_in_any_order(browser: Any, grid: Path) 
     with open_page(browser, grid) as visit:
         page = visit.page
         page.get_by_role("link", name="2", exact=True).click()
-        assert "llama" in page.locator("#page h2").inner_text()
+        expect(page.locator("#page h2")).to_contain_text("llama")
         assert page.locator("#page .card").count() == 12
         page.locator("#page .card .cite").first.click()
         assert "A passage that llama found." in page.locator("li.cited:visible").first.inner_text()
         page.get_by_label("Order").select_option(label="qa_match, lowest first")
-        page.wait_for_function("location.hash.split('/').length === 4")
-        assert page.locator("#page .card code").first.inner_text() == "q0"
+        expect(page).to_have_url(re.compile("#cell/1/[0-9]+/[0-9]+$"))
+        expect(page.locator("#page .card code").first).to_have_text("q0")
         assert "the server is down" in page.locator("#page .card").last.inner_text()
         page.get_by_role("link", name="All cells").click()
-        assert page.locator("#cells").is_visible()
+        expect(page.locator("#cells")).to_be_visible()
         page.get_by_role("button", name="generator").click()
         rows = page.locator("#cells tbody tr").all_inner_texts()
         assert "llama" in rows[0]
