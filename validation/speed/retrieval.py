@@ -103,6 +103,7 @@ def peers(corpus: Corpus, index: BM25, asked: list[Query]) -> dict[str, float]:
                 "indptr": np.array(columns.starts),
                 "num_docs": len(corpus),
             }
+            peer.nonoccurrence_array = None
             peer.vocab_dict = {str(number): number for number in range(len(columns.starts) - 1)}
             peer.unique_token_ids_set = set(peer.vocab_dict.values())
 
