@@ -282,7 +282,8 @@ def save(trees):
     prior = float(trees.init_.class_prior_[1])
     start = np.log(prior / (1 - prior))
     with open(OUT, "w", encoding="utf-8") as handle:
-        handle.write(f'{{"start": {start:.4f}, "trees": [\n{lines}\n]}}\n')
+        names = json.dumps(SIGNS)
+        handle.write(f'{{"start": {start:.4f}, "signs": {names}, "trees": [\n{lines}\n]}}\n')
 
 
 def nodes(tree, rate):
@@ -290,7 +291,7 @@ def nodes(tree, rate):
         [round(float(tree.value[i].item()) * rate, 4)]
         if tree.children_left[i] < 0
         else [
-            SIGNS[tree.feature[i]],
+            int(tree.feature[i]),
             round(float(tree.threshold[i]), 4),
             int(tree.children_left[i]),
             int(tree.children_right[i]),

@@ -6,13 +6,14 @@
     python corpora/claims.py --errors    # and print the texts that are classified wrongly
     python corpora/claims.py --test      # classify the texts of tests/data/claims, no training
 
-There are three kinds of training texts. `corpora/claims/LANGUAGE.jsonl` has difficult texts, in
+There are four kinds of training texts. `corpora/claims/LANGUAGE.jsonl` has difficult texts, in
 which each mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R
-attributed, L listed, O in another role). The phrases of `mirage/data/phrases` give more texts. In
-the true, terse and false answers of `corpora/*.txt`, mentions are asserted if they belong to the
-side that the answer takes. Cross-validation leaves out questions, kinds of text or languages, one
-part at a time. The kinds of `tests/data/claims` are in no training text. Run the script again if
-texts, lexicons or signs change.
+attributed, L listed, O in another role). The phrases of `mirage/data/phrases` and of
+`corpora/stances` give more texts. In the true, terse and false answers of `corpora/*.txt` and in
+the references of `corpora/hard`, mentions are asserted if they belong to the side that the answer
+takes. Cross-validation leaves out questions, kinds of text or languages, one part at a time. No
+text of `tests/data/claims` is a training text. Run the script again if texts, lexicons or signs
+change.
 """
 
 import argparse
@@ -50,12 +51,18 @@ ROOT = Path(__file__).parents[1]
 OUT = ROOT / "mirage" / "data" / "claim_trees.json"
 MARK = re.compile(r"\{([ADCRLO])\|([^{}|]*)\}")
 LETTERS = dict(zip("ADCRLO", STANCES, strict=True))
-WEAK = 0.3
-"""Weight of answers whose mentions nobody marked."""
+WEIGHT_OF_STANCE_PHRASES = 0.5
+"""Weight of the texts made of `corpora/stances`; there are many of each phrase."""
+WEIGHT_OF_LIES = 1.7
+"""Weight of marked or phrased texts that give a wrong answer, which are rarer than true ones."""
+AFFIRMATIONS = ("affirmed", "defended", "double_negation", "negated_truth", "verdict_true")
+WEIGHT_OF_AFFIRMATIONS = 2.5
+"""Weight of true answers with a negation, such as "none is higher than"."""
 FOLDS = 6
 PHRASES = ROOT / "mirage" / "data" / "phrases"
-EACH = 3
-"""Texts made of each phrase."""
+STANCE_PHRASES = ROOT / "corpora" / "stances"
+EACH, EACH_STANCE = 3, 8
+"""Texts made of each phrase, and of each phrase of `corpora/stances`."""
 PHRASED = {
     "denial": ("none", Stance.DENIED, None),
     "mention_lie": ("wrong", Stance.ATTRIBUTED, None),
@@ -143,6 +150,17 @@ def plain_texts(code):
             )  # fmt: skip
 
 
+def hard_references(code):
+    """Yield the references of the hard questions, which often mention a wrong answer in passing."""
+    for query in MirageDataset.bundled(code, level="hard"):
+        if query.answerable and query.answers and query.wrong_answers:
+            answer = nfc(parse(query.reference, code, query.passage_ids).answer_text)
+            yield Text(
+                code, "hard reference", query.id, query.text, answer, *candidates(query), (),
+                "right", frozenset({0}),
+            )  # fmt: skip
+
+
 def phrased_texts(code):
     """Yield the bundled answers in a few phrases each that deny, report, list or contrast them."""
     corpus, rng = MirageDataset.bundled(code), random.Random(code)
@@ -168,6 +186,35 @@ def phrased_texts(code):
                 )  # fmt: skip
 
 
+def stance_texts(code):
+    """Yield bundled true answers in phrases that deny or affirm them."""
+    corpus, rng = MirageDataset.bundled(code), random.Random(code)
+    queries = [q for q in corpus if q.answerable and len(q.answers) == 1 and q.wrong_answers]
+    phrases = json.loads((STANCE_PHRASES / f"{code}.json").read_text(encoding="utf-8"))
+    for kind in ("denied", "affirmed"):
+        for phrase in phrases[kind]:
+            for query in rng.sample(queries, EACH_STANCE):
+                texts = bundled_texts(code)[query.id]
+                true = rng.choice([*texts.true, texts.terse]).strip()
+                text = phrase.format(true=true, right=query.answers[0][0])
+                answer = nfc(parse(text, code, query.passage_ids).answer_text)
+                denied = kind == "denied"
+                yield Text(
+                    code, f"stance {kind}", query.id, query.text, answer, *candidates(query), (),
+                    "none" if denied else "right", frozenset() if denied else frozenset({0}),
+                    Stance.DENIED if denied else None,
+                )  # fmt: skip
+
+
+def weight(text):
+    """Return the weight of a training text."""
+    if text.kind.startswith("stance"):
+        return WEIGHT_OF_STANCE_PHRASES
+    if text.commits == "right" and text.kind.startswith(AFFIRMATIONS):
+        return WEIGHT_OF_AFFIRMATIONS
+    return WEIGHT_OF_LIES if text.commits == "wrong" and not text.side else 1.0
+
+
 def rows_of(number, text):
     """Yield the mentions of a text with their signs and stances."""
     places = located(text.text, text.candidates, text.language)
@@ -182,6 +229,8 @@ def training_texts(code):
     yield from marked_texts(ROOT / "corpora" / "claims", code)
     yield from plain_texts(code)
     yield from phrased_texts(code)
+    yield from stance_texts(code)
+    yield from hard_references(code)
 
 
 def stance_at(text, place, places):
@@ -205,8 +254,8 @@ def fit(values, target, weight, **settings):
     """Return fitted boosted trees."""
     return GradientBoostingClassifier(
         **{
-            "n_estimators": 120, "max_depth": 4, "learning_rate": 0.1, "subsample": 0.6,
-            "max_features": 0.25, "min_samples_leaf": 10, "random_state": 0,
+            "n_estimators": 200, "max_depth": 6, "learning_rate": 0.09, "subsample": 0.6,
+            "max_features": 0.25, "min_samples_leaf": 6, "random_state": 0,
         } | settings
     ).fit(values, target, sample_weight=weight)  # fmt: skip
 
@@ -216,8 +265,7 @@ def fit_stances(rows, texts, use):
     chosen = [row for row in rows if row.stance is not None and use(texts[row.text])]
     values = np.array([row.signs for row in chosen])
     target = np.array([STANCES.index(row.stance) for row in chosen])
-    weight = np.array([1.0 if texts[row.text].stances else WEAK for row in chosen])
-    return fit(values, target, weight)
+    return fit(values, target, np.array([weight(texts[row.text]) for row in chosen]))
 
 
 def stance_probabilities(model, rows):
@@ -274,8 +322,9 @@ def fit_commits(groups, texts, use):
     chosen = [g for g in groups if use(texts[g[0]])]
     values = np.array([g[2] for g in chosen])
     target = np.array([g[3] for g in chosen])
-    weight = np.array([1.0 if texts[g[0]].stances else WEAK for g in chosen])
-    return fit(values, target, weight, n_estimators=80, max_depth=3, max_features=0.5)
+    weights = np.array([weight(texts[g[0]]) for g in chosen])
+    small = {"n_estimators": 80, "max_depth": 3, "learning_rate": 0.1, "min_samples_leaf": 10}
+    return fit(values, target, weights, max_features=0.5, **small)
 
 
 def folds(texts, by):
@@ -353,33 +402,33 @@ def line(counts):
 
 def save(stances, commits):
     model = {
-        "stances": {
-            stance: forest_json(stances, k, MENTION_SIGNS)
-            for k, stance in enumerate(map(str, STANCES))
-        },
-        "commits": forest_json(commits, None, COMMIT_SIGNS),
+        "stances": {stance: forest_json(stances, k) for k, stance in enumerate(map(str, STANCES))},
+        "stance_signs": MENTION_SIGNS,
+        "commits": forest_json(commits, None),
+        "commit_signs": COMMIT_SIGNS,
     }
     OUT.write_text(json.dumps(model, separators=(",", ":")).replace("]],", "]],\n") + "\n", "utf-8")
 
 
-def forest_json(model, k, names):
+def forest_json(model, k):
     """Return one class of boosted trees as JSON; its prior is the log of its share."""
     prior = model.init_.class_prior_
     trees = model.estimators_[:, 0 if k is None else k]
     start = np.log(prior[1] / prior[0]) if k is None else np.log(prior[k])
     return {
         "start": round(float(start), 4),
-        "trees": [nodes(tree.tree_, model.learning_rate, names) for tree in trees],
+        "trees": [nodes(tree.tree_, model.learning_rate) for tree in trees],
     }
 
 
-def nodes(tree, rate, names):
+def nodes(tree, rate):
+    """Return the nodes of a tree; a sign is written as its number."""
     return [
         [round(float(tree.value[i].item()) * rate, 4)]
         if tree.children_left[i] < 0
         else [
-            names[tree.feature[i]],
-            round(float(tree.threshold[i]), 4),
+            int(tree.feature[i]),
+            round(float(tree.threshold[i]), 3),
             int(tree.children_left[i]),
             int(tree.children_right[i]),
         ]

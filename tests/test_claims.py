@@ -25,7 +25,11 @@ DATA = Path(__file__).parent / "data"
 QUESTION = "Which is the longest river in Africa?"
 RIVERS = (("Nile", "River Nile"), ("Congo",), ("Zambezi",))
 DIFFICULT_KINDS = ("abstain_then_answer", "late_lie", "myth_truth", "rhetorical")
-DENIALS = ("denial_after", "denial_verb", "double_negation")
+UNUSUAL_KINDS = (
+    *("anything_but", "crossed_out", "dialogue", "irony", "last_word", "long_chat", "neither_nor"),
+    *("not_only", "one_qualifies", "picked", "still_unproven", "swapped_roles", "until"),
+    "would_have",
+)
 MARK = re.compile(r"\{[ADCRLO]\|([^{}|]*)\}")
 
 
@@ -108,14 +112,16 @@ def test_held_out_kinds_of_text_are_mostly_read_correctly(codes: tuple[str, ...]
 
 
 @pytest.mark.parametrize("codes", slow_except([("en", "sw")], [("en", "sw"), tuple(LANGUAGES)]))
-def test_denials_by_verbs_and_by_following_sentences_are_recognised(codes: tuple[str, ...]) -> None:
-    """Denials such as "None of this is true", and truths such as "it cannot be denied"."""
-    rows = [row for code in codes for row in held_out(code, DENIALS)]
+def test_more_unusual_texts_are_read_correctly_than_by_their_mentions(
+    codes: tuple[str, ...],
+) -> None:
+    """Test ironic, crossed-out and other unusual texts, which eight languages have."""
+    rows = [row for code in codes for row in held_out(code, UNUSUAL_KINDS)]
     pairs = [(sides_of_text(code, row), row["commits"]) for code, row in rows]
     right = sum(side == commits for (side, _), commits in pairs)
     mention_rule = sum(mentioned == commits for (_, mentioned), commits in pairs)
-    assert right > 0.5 * len(rows)
-    assert mention_rule < 0.4 * len(rows)
+    assert right > 0.55 * len(rows)
+    assert mention_rule < 0.45 * len(rows)
 
 
 def held_out(code: str, kinds: Iterable[str]) -> list[tuple[str, dict[str, str]]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 from mirage.features.base import Answered, NotComputed, passage_texts
+from mirage.features.overlap import answer_of_reference
 from mirage.languages import Language
 from mirage.text import mention
 from mirage.text.mentions import MENTIONED_AT, folded
@@ -230,8 +231,14 @@ def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:
 
 
 def evidence(item: Answered, texts: Sequence[str]) -> TextIndex:
-    """Return the index of the passages, the question and the right answers together."""
-    forms = [form for forms in item.query.answers for form in forms]
-    count = len(item.query.answers)
+    """Return the index of the passages, the question, the right answers and the reference together.
+
+    The reference of a calculation has numbers that no passage has, such as a subtotal.
+    """
+    query = item.query
+    forms = [form for forms in query.answers for form in forms]
+    count = len(query.answers)
     answers = " | ".join([*forms, str(count)] if count else forms)
-    return index_texts((*texts, item.query.text, answers), item.query.language)
+    reference = answer_of_reference(query)
+    stated = reference if isinstance(reference, str) and query.answerable is not False else ""
+    return index_texts((*texts, query.text, answers, stated), query.language)

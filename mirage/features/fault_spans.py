@@ -1,8 +1,8 @@
 """Fault spans: the parts of an answer that the evidence does not support, with their types.
 
-The evidence consists of the shown passages, the question and the right answers. All faults are
-detected by rules and the word lists of each language's lexicon, without a model. The rules prefer
-precision to recall: if a stretch may be a good paraphrase, it is not reported.
+The evidence consists of the shown passages, the question, the right answers and the reference. All
+faults are detected by rules and the word lists of each language's lexicon, without a model. The
+rules prefer precision to recall: if a stretch may be a good paraphrase, it is not reported.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def spans(item: Answered) -> tuple[Span, ...]:
 def unknown_facts(item: Answered) -> float | NotComputed:
     """Return the share of the answer's numbers, dates and names that are not in the evidence.
 
-    The evidence is the texts of the shown passages, the question and the right answers. The share
-    is in [0, 1]. It is 0 if the answer has no number, date or name. Not computed if the texts of
-    the shown passages are unknown.
+    The evidence is the texts of the shown passages, the question, the right answers and the
+    reference. The share is in [0, 1]. It is 0 if the answer has no number, date or name. Not
+    computed if the texts of the shown passages are unknown.
     """
     reading = _read_answer(item)
     if isinstance(reading, NotComputed):

@@ -11,7 +11,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -28,6 +28,9 @@ __all__ = ["MENTION_SIGNS", "Mentioned", "mention_signs"]
 
 _FRAMING = ("negation", "contrast", "attribution", "falsity", "truth", "retraction")
 _MARKING = ("negation", "attribution", "falsity", "truth", "exclusion", "comparison", "inferiority")
+_REACHING = ("negation", "falsity", "truth", "attribution", "exclusion", "retraction")
+_NEGATING = frozenset(CUES.index(kind) for kind in ("negation", "falsity", "exclusion"))
+_TOPICAL = frozenset({"falsity", "truth", "exclusion", "retraction"})
 _NEAR = ("before", "after", "earlier", "later", "previous", "next")
 MENTION_SIGNS = (
     # How near each kind of cue is before and after the mention in its clause: 1 if it is the next
@@ -55,6 +58,22 @@ MENTION_SIGNS = (
     # How much of the question is repeated in the clause, the sentence and other sentences; then
     # two facts about the language: its verbs come last, its tokens are characters.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
+    # How near a cue is in the sentence on each side, across the borders of clauses but not across
+    # another candidate. "It is untrue that", for example, denies a later clause.
+    *(f"{kind}_{side}_in_sentence" for kind in _REACHING for side in ("before", "after")),
+    # How many cues negate (negation, falsity, exclusion) in the clause, the sentence and the next
+    # sentence. Then how many words the previous and the next sentence have, and how many content
+    # words are left in the previous, this and the next sentence without cues, candidates and words
+    # of the question. In "1912? Absolutely not." none are left.
+    *("negated_in_clause", "negated_in_sentence", "negated_next", "previous_words", "next_words"),
+    *("previous_rest", "sentence_rest", "next_rest"),
+    # Whether the sentence and the next one open with a verdict, such as "Yes," or "No.".
+    *("opens_with_yes", "opens_with_no", "next_opens_with_yes", "next_opens_with_no"),
+    # The same for the first and the last sentence of the text, if they mention no candidate: kinds
+    # of cue, words, and content words that are left. "All of this is made up" denies what comes
+    # several sentences before.
+    *(f"{kind}_in_{end}" for end in ("first", "last") for kind in _FRAMING),
+    *("first_words", "first_rest", "last_words", "last_rest"),
 )
 """Names of the features (signs) of a mention, in the order of :func:`mention_signs`."""
 
@@ -67,6 +86,7 @@ _OPENING_QUOTES, _CLOSING_QUOTES = '“„«「『‘"', '”“»」』’"'
 _QUOTATION = re.compile('“[^”“]+[”“]|„[^“”]+[“”]|«[^»]+»|「[^」]+」|『[^』]+』|"[^"]+"')
 _FRAME = 80
 """Number of characters before and after a quotation that are searched for cues."""
+_PAUSE = r"(?:[,.!?:;،؛。！？、，；।]|[-–—]|\Z)"
 _SHORT_GAP = 12  # most characters between two neighbouring candidates of a list
 
 
@@ -121,10 +141,13 @@ def _build_scene(
         (folded.folded_index(start), folded.folded_index(end))
         for start, end in sentence_spans(text, entry.code)
     )
+    repeated = _topical_cues(question, entry)
     free_cues = (
         cue
-        for cue in cues(folded, text, entry)
+        for match in cues(folded, text, entry)
+        for cue in [_detach(match, folded_mentions, folded.text)]
         if not any(cue.start < m.end and m.start < cue.end for m in folded_mentions)
+        and (CUES[cue.kind], folded.text[cue.start : cue.end]) not in repeated
     )
     return _Scene(
         text,
@@ -135,6 +158,32 @@ def _build_scene(
         tuple(free_cues),
         _content_words(question, entry),
     )
+
+
+@lru_cache(maxsize=2048)
+def _topical_cues(question: str, entry: Language) -> frozenset[tuple[str, str]]:
+    """Return the kinds and texts of cues that are part of the question's topic.
+
+    "Fiction", for example, denies nothing in an answer to a question about a work of fiction.
+    """
+    folded = fold(question)
+    return frozenset(
+        (CUES[cue.kind], folded.text[cue.start : cue.end])
+        for cue in cues(folded, question, entry)
+        if CUES[cue.kind] in _TOPICAL
+    )
+
+
+def _detach(cue: Cue, mentions: Sequence[Mentioned], folded: str) -> Cue:
+    """Return a cue without the mention at its start, if the cue is an ending of the mention's word.
+
+    In Korean, for example, "than" is such an ending.
+    """
+    for mention in mentions:
+        attached = mention.start <= cue.start < mention.end < cue.end
+        if attached and _WORD.match(folded, mention.end):
+            return cue._replace(start=mention.end)
+    return cue
 
 
 @lru_cache(maxsize=2048)
@@ -161,6 +210,9 @@ def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     yield from _marking_signs(scene, mention, sentence)
     yield from _quotation_signs(scene, mention)
     yield from _question_signs(scene, sentence, clause)
+    yield from _reach_signs(scene, mention, sentence)
+    yield from _rest_signs(scene, index, clause)
+    yield from _end_signs(scene, index)
 
 
 def _clause(folded: str, sentence: Span, mention: Mentioned) -> Span:
@@ -378,3 +430,76 @@ def _question_share(scene: _Scene, span: Span) -> float:
         return 0.0
     words = _content_words(scene.folded[slice(*span)], scene.entry)
     return len(words & scene.question_words) / len(scene.question_words)
+
+
+def _reach_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterator[float]:
+    ends = [m.end for m in scene.mentions if m.end <= mention.start]
+    starts = [m.start for m in scene.mentions if m.start >= mention.end]
+    low, high = max([sentence[0], *ends]), min([sentence[1], *starts])
+    nearness = {kind: [0.0, 0.0] for kind in map(CUES.index, _REACHING)}
+    for cue in scene.cues:
+        if cue.kind in nearness and low <= cue.start and cue.end <= high:
+            after = cue.end > mention.start
+            gap = (mention.end, cue.start) if after else (cue.end, mention.start)
+            row = nearness[cue.kind]
+            row[after] = max(row[after], 1 / (1 + _words_between(scene, *gap)))
+    yield from chain.from_iterable(nearness.values())
+
+
+def _rest_signs(scene: _Scene, index: int, clause: Span) -> Iterator[float]:
+    nothing = (0, 0)
+    sentence = scene.sentences[index]
+    previous = scene.sentences[index - 1] if index else nothing
+    following = scene.sentences[index + 1] if index + 1 < len(scene.sentences) else nothing
+    for span in (clause, sentence, following):
+        negations = [
+            cue
+            for cue in scene.cues
+            if cue.kind in _NEGATING and span[0] <= cue.start and cue.end <= span[1]
+        ]
+        yield float(min(len(negations), 4))
+    for span in (previous, following):
+        yield math.log1p(_words_in(scene, scene.folded[slice(*span)]))
+    for span in (previous, sentence, following):
+        yield math.log1p(len(_rest(scene, span)))
+    for span in (sentence, following):
+        for verdict in _verdicts(scene.entry.code):
+            yield float(verdict.match(scene.folded, *span) is not None)
+
+
+def _end_signs(scene: _Scene, index: int) -> Iterator[float]:
+    lengths: list[float] = []
+    for position in (0, len(scene.sentences) - 1):
+        span = scene.sentences[position]
+        frames = position != index and not any(span[0] <= m.start < span[1] for m in scene.mentions)
+        kinds = {CUES[cue.kind] for cue in scene.cues if span[0] <= cue.start < span[1]}
+        yield from (float(frames and kind in kinds) for kind in _FRAMING)
+        lengths.append(math.log1p(_words_in(scene, scene.folded[slice(*span)])) if frames else 0.0)
+        lengths.append(math.log1p(len(_rest(scene, span))) if frames else 0.0)
+    yield from lengths
+
+
+@cache
+def _verdicts(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of an opening yes and an opening no, each up to the end of its clause."""
+    words = lexicon(code)
+    yes, no = (
+        re.compile(rf"\W*(?:{'|'.join(re.escape(fold(form).text) for form in forms)})\s*{_PAUSE}")
+        for forms in (words.yes, words.no)
+    )
+    return yes, no
+
+
+def _rest(scene: _Scene, span: Span) -> frozenset[str]:
+    """Return the content words of a span that are no cue, candidate or word of the question."""
+    taken = sorted(
+        (item.start, item.end)
+        for item in (*scene.cues, *scene.mentions)
+        if span[0] <= item.start < span[1]
+    )
+    parts, position = [], span[0]
+    for start, end in taken:
+        parts.append(scene.folded[position : max(position, start)])
+        position = max(position, end)
+    parts.append(scene.folded[position : span[1]])
+    return _content_words(" ".join(parts), scene.entry) - scene.question_words

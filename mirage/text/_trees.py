@@ -2,7 +2,8 @@
 
 The trees are trained by gradient boosting (Friedman 2001, *Greedy function approximation*). A sign
 is a numeric input feature. A node is ``[sign, threshold, left, right]`` and a leaf ``[value]``. The
-path through a tree continues at the left child if the sign is at most the threshold.
+number of the sign refers to the list of signs in the same file. The path through a tree continues
+at the left child if the sign is at most the threshold.
 """
 
 from __future__ import annotations
@@ -67,14 +68,17 @@ def packaged_json(name: str) -> Any:
     return json.loads(source.read_text(encoding="utf-8"))
 
 
-def forest(model: Any, names: Sequence[str]) -> Forest:
+def forest(model: Any, names: Sequence[str], signs: Sequence[str]) -> Forest:
     """Build a forest from its JSON.
 
     Args:
-        model: JSON of the trees, whose nodes refer to features by name.
-        names: Names of the input features, in order.
+        model: JSON of the trees.
+        names: Names of the input features to which the numbers in the nodes refer.
+        signs: Names of the input features, in the order in which they are passed to
+            :meth:`Forest.margin`.
     """
-    indices = {name: index for index, name in enumerate(names)}
+    position = {name: index for index, name in enumerate(signs)}
+    indices = [position[name] for name in names]
     roots, depths = [], [0]
     nodes: list[tuple[int, float, int, int]] = []
     for tree in model["trees"]:
@@ -85,8 +89,8 @@ def forest(model: Any, names: Sequence[str]) -> Forest:
             if len(node) == 1:
                 nodes.append((0, node[0], first + number, first + number))
                 continue
-            name, threshold, left_child, right_child = node
-            nodes.append((indices[name], threshold, first + left_child, first + right_child))
+            sign, threshold, left_child, right_child = node
+            nodes.append((indices[sign], threshold, first + left_child, first + right_child))
             depth[left_child] = depth[right_child] = depth[number] + 1
         depths += depth.values()
     signs, thresholds, left_children, right_children = zip(*nodes, strict=True)

@@ -697,4 +697,5 @@ def _opens_with_verdict(text: str, entry: Language) -> bool:
 
 @cache
 def _trees() -> Forest:
-    return forest(packaged_json("abstention_trees.json"), SIGNS)
+    model = packaged_json("abstention_trees.json")
+    return forest(model, model["signs"], SIGNS)

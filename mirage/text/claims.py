@@ -299,5 +299,7 @@ def _commit_signs(
 @cache
 def _models() -> tuple[tuple[Forest, ...], Forest]:
     model = packaged_json("claim_trees.json")
-    stances = tuple(forest(model["stances"][stance], MENTION_SIGNS) for stance in STANCES)
-    return stances, forest(model["commits"], COMMIT_SIGNS)
+    stances = tuple(
+        forest(model["stances"][stance], model["stance_signs"], MENTION_SIGNS) for stance in STANCES
+    )
+    return stances, forest(model["commits"], model["commit_signs"], COMMIT_SIGNS)
