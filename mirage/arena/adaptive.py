@@ -56,8 +56,6 @@ from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Half, Judgment
 from mirage.statistics.clusters import cluster_codes
 
-__all__ = ["AdaptivePairs"]
-
 # The prior of a logit is normal around the mean of all, with variance 4 / _RIDGE. The logits that
 # MIRAGE-Bench publishes have a variance of 1.0 to 2.1 per language.
 _RIDGE = 2.0

@@ -28,8 +28,6 @@ from mirage.models import Query, Record, Response, Run, Verdict
 from mirage.statistics.agreement import Sums, terms
 from mirage.statistics.bootstrap import Interval, bootstrap
 
-__all__ = ["VERDICTS", "AnchorPair", "AnchorPairs", "AnchorVerdicts", "self_agreement"]
-
 PAIRS = 40
 """Default number of anchor pairs."""
 

@@ -39,8 +39,6 @@ from mirage.statistics.ranks import (
     t_intervals,
 )
 
-__all__ = ["BradleyTerry", "Ties"]
-
 Ties = Literal["half", "drop", "davidson"]
 
 MOST_MODELS = 1000

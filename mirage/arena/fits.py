@@ -25,18 +25,6 @@ from mirage.statistics.ranks import confidences_by_t, ranks, t_intervals
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "BradleyTerryFit",
-    "ControlEffect",
-    "LogitEstimates",
-    "Tournaments",
-    "degrees_of_fits",
-    "influence_by_cluster",
-    "mean_of_fits",
-    "mean_of_tournaments",
-    "pick_models",
-]
-
 _CELLS = 1 << 18  # array elements of the win matrices of tournaments that are summed together
 _MOSTLY = 0.5  # share of tournaments in which a model is separated, from which it is unbound
 _MULTIPLIED = 4096  # clusters whose multipliers are in memory at a time

@@ -17,8 +17,6 @@ from mirage.arena.judgments import Judgments, JudgmentsLike
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.statistics.ranks import ranks
 
-__all__ = ["Fragility", "Removal", "fragility"]
-
 _PLACES = 3  # largest difference in rank of two models whose order is tested
 _ROUNDS = 5  # times that influences are recomputed near the logits at which the order changes
 _AROUND = 2  # sizes tried above and below the estimated size of a removal

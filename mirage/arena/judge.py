@@ -30,8 +30,6 @@ from mirage.llm.estimates import Estimate, estimate, sum_estimates
 from mirage.llm.templates import template_of
 from mirage.models import HumanAgreement, Run, Vote
 
-__all__ = ["JudgeLike", "PairJudge", "PairwiseJudge", "as_judge"]
-
 _LOG = logger("mirage.arena")
 _OTHER_PROMPT = "measured with another prompt than this judge's, so it may not hold"
 

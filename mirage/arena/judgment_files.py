@@ -15,8 +15,6 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, NoJudgmentError, SettingError, UnknownNameError
 from mirage.models import Judgment, Run, Vote
 
-__all__ = ["RecordedJudge", "read_judged", "read_votes"]
-
 _LOG = logger("mirage.arena")
 _WITHOUT_VERDICT = ("invalid", "failed")
 _VOTE_KEYS = {"prompt_digest", "asked"}  # names of the digest in newer and in older files

@@ -17,8 +17,6 @@ from mirage.models import Half, Judgment, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Judgments", "JudgmentsLike", "as_judgments"]
-
 _SCORES: dict[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
 _VERDICTS: dict[float, Verdict] = {1.0: "a", 0.0: "b", 0.5: "tie"}
 _HALVES: tuple[Half, ...] = ("first", "second", "")  # by code: 0, 1, and -1 for the last

@@ -10,8 +10,6 @@ from typing import Literal
 from mirage.arena.pairs import Skipped
 from mirage.models import SETTLED, Judgment, Verdict, Vote
 
-__all__ = ["Judged", "Votes", "judgments_of"]
-
 Votes = Literal["majority", "all"]
 """How votes are combined: one judgment per pair, or one per pair and judge."""
 

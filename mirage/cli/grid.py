@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mirage.grids import Grid, ResultTable
     from mirage.grids.comparisons import Correction
 
-__all__ = ["commands"]
-
 commands = group("grid", "Run grids of RAG pipelines, and compare them in one table.")
 
 GridFile = Annotated[Path, argument("GRID", "YAML file that describes the grid.")]

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.models import Run
 
-__all__ = ["judge"]
-
 
 @app.command(
     epilog=example(

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mirage.monitoring.drifts import Drift
     from mirage.monitoring.logs import Log
 
-__all__ = ["commands"]
-
 commands = group("logs", "Measure production logs, and detect drift.")
 
 

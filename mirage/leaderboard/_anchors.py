@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mirage.surrogate.ranker import SurrogateRanker
     from mirage.surrogate.training import TrainingData
 
-__all__ = ["JudgedAnchors", "TrainedAnchors", "check_suite"]
-
 
 class TrainedAnchors:
     """The training models of a surrogate, as the anchors (reference models) of a leaderboard.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mirage.generation.responses import ModelLike
     from mirage.leaderboard._settings import RankSettings
 
-__all__ = ["closed_book_accuracies"]
-
 FEATURES = ("answer_match", "wrong_answer", "abstention", "answer_length")
 """Features of an outcome; the length tells a response without short answers from a failure."""
 

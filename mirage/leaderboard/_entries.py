@@ -23,16 +23,6 @@ from mirage.statistics.ranks import DECIMALS, ranks
 if TYPE_CHECKING:
     from mirage.features import FeatureTable
 
-__all__ = [
-    "EQUAL",
-    "ScoredModel",
-    "build_ranking",
-    "feature_agreement",
-    "judged_entry",
-    "ranking_title",
-    "undecided_notes",
-]
-
 FEW_SYSTEMS = 30
 """Number of training systems below which a ranking notes which differences it can detect."""
 

@@ -28,18 +28,6 @@ from mirage.statistics.clusters import cluster_codes, cluster_names, cluster_sum
 from mirage.statistics.prediction_powered import FEWEST
 from mirage.statistics.ranks import confidences_by_draws, p_better_by_t
 
-__all__ = [
-    "LEVEL",
-    "AnchorSet",
-    "JudgedPlacement",
-    "anchors_from_draws",
-    "anchors_from_fit",
-    "joint_confidence",
-    "joint_draws",
-    "pairs_for",
-    "place_by_judge",
-]
-
 DRAWS = 1000
 """Number of draws of the logits of judged anchors."""
 

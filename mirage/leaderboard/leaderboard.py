@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from mirage.ranking.accuracy import Accuracy
     from mirage.surrogate.ranker import SurrogateRanker
 
-__all__ = ["Leaderboard"]
-
 SIMULATED = (
     "anchor/... are simulated systems: texts made from the bundled corpus, most of them with a "
     "known fault. A rank shows how well a system answers these general-knowledge questions from "

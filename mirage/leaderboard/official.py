@@ -35,8 +35,6 @@ from mirage.sources import hub
 from mirage.surrogate.artifacts import read_arrays
 from mirage.surrogate.ranker import SurrogateRanker
 
-__all__ = ["Benchmark", "Surrogate", "load", "published_tables", "surrogate"]
-
 TOURNAMENTS, QUERIES_DRAWN = 200, 100
 HELD_OUT, SPLITS = 2, 20
 """Validation in the provenance: number of models held out at a time, and number of splits."""

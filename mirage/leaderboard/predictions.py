@@ -16,8 +16,6 @@ from mirage.features import FeatureTable
 from mirage.statistics.prediction_powered import logistic_weights
 from mirage.surrogate.ranker import SurrogateRanker
 
-__all__ = ["from_logits", "from_verdicts"]
-
 _PENALTY = 1e-3
 """Penalty on the squared weights of standardised features, in units of verdicts."""
 

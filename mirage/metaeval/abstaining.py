@@ -45,8 +45,6 @@ from mirage.statistics.selective import (
     risk_p_value,
 )
 
-__all__ = ["AbstainingJudge", "Cascade", "Decision", "cascade"]
-
 _STEPS = np.arange(1, 21) / 20  # shares of the items that candidate margins decide
 _STARTS = (0.25, 0.5)  # shares at which a sequence of tests begins
 _FIFTHS = 5

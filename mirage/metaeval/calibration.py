@@ -17,8 +17,6 @@ from mirage.metaeval.prompts import label_question
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Name, Passage, Query, Record
 
-__all__ = ["Calibration", "calibrate"]
-
 # The prompt for this sentence identifies the wording, whatever the data are.
 _SAMPLE = AnswerSentence(
     Query(id="q", language="en", text="Where?", passages=(Passage(id="1", text="There."),)),

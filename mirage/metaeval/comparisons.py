@@ -21,8 +21,6 @@ from mirage.statistics.permutation import holm, permutation_p_values
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Comparisons", "Unit", "compare"]
-
 Unit = Literal["query", "sentence"]
 """The unit in which a permutation test swaps the results of two judges."""
 

@@ -22,8 +22,6 @@ from mirage.statistics.bootstrap import Interval
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JudgeFigures", "JudgeResult", "MetaEvaluation", "ThresholdSource"]
-
 ThresholdSource = Literal["given", "cross-validation"]
 """The origin of a score's threshold."""
 

@@ -21,16 +21,6 @@ from mirage.statistics.bootstrap import Interval
 from mirage.statistics.shifts import shift_evidence
 from mirage.testing.baseline import Baseline, fingerprint
 
-__all__ = [
-    "CLEARED",
-    "JUDGED_SCORE",
-    "JudgeSeries",
-    "JudgeStep",
-    "compare_judge_runs",
-    "explain_drops",
-    "judged_baseline",
-]
-
 JUDGED_SCORE = "judged_score"
 """The name, before ``@`` and judge, of the feature by which a history stores a judge's verdicts."""
 

@@ -14,8 +14,6 @@ from mirage.report.elements import Child, breakable, cut, label, tag
 from mirage.report.file import save, whole
 from mirage.report.sections import column, number, scrolling, sortable, table
 
-__all__ = ["render_history", "write_history"]
-
 _HASH_LENGTH = 10  # displayed characters of a commit's name
 _DENSE = 60  # number of commits from which dots are small
 

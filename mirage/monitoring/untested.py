@@ -14,8 +14,6 @@ from mirage.errors import DatasetError
 from mirage.models import Passage, Query
 from mirage.monitoring.logs import Log
 
-__all__ = ["UntestedDocument", "UntestedDocuments", "untested_documents"]
-
 _MOST = 20  # rows of the printed table
 _LENGTH = 60  # characters of a text that stands for a document without an id
 

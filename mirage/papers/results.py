@@ -15,23 +15,6 @@ from mirage.statistics.ranks import kendall_tau
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "FewerJudgmentsRow",
-    "ImportanceRow",
-    "Line",
-    "NewModelRow",
-    "R2Row",
-    "RankRow",
-    "Result",
-    "Row",
-    "SettingRow",
-    "TauRow",
-    "TunedModelRow",
-    "ValidationRow",
-    "middle",
-    "tau_b",
-]
-
 
 MEAN = "mean"
 """Used in place of the name of a language or dataset in a row with the mean over all of them."""

@@ -30,18 +30,6 @@ from mirage.surrogate.model import evaluate, fit_model
 from mirage.surrogate.ranker import deal_splits, shared_models
 from mirage.surrogate.training import TrainingData, training_data
 
-__all__ = [
-    "compare_feature_sets",
-    "compare_regressors",
-    "feature_importance",
-    "feature_sets",
-    "fit_rankers",
-    "r2_by_tournaments",
-    "surrogate_data",
-    "surrogate_ranking",
-    "tau_by_language",
-]
-
 T = TypeVar("T")
 Data = Mapping[str, TrainingData]
 

@@ -13,8 +13,6 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, mean_intervals
 from mirage.statistics.variance import variance_components
 from mirage.testing._audit_sides import Finding, Side, group_fields, texts_of
 
-__all__ = ["PAIR_CHECKS", "SIDE_CHECKS", "fewest_items"]
-
 CEILING = 0.9
 """Share of items at the best score from which a metric has a ceiling."""
 

@@ -15,8 +15,6 @@ from mirage._base.arrays import Floats, Ints
 from mirage.scores.metrics import MetricFacts
 from mirage.scores.records import ScoreFile, name_of
 
-__all__ = ["Finding", "Side", "group_fields", "texts_of"]
-
 _GROUPS = re.compile(
     r"(?:^|[._ ])(?:clusters?|groups?|doc|docs|documents?|document_?id|doc_?id|source|sources|file|"
     r"filename|url|title|session|session_?id|user|user_?id|conversation|conversation_?id|thread|"

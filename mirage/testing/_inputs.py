@@ -16,16 +16,6 @@ from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current_test import default_language
 
-__all__ = [
-    "STAND_IN",
-    "Place",
-    "dataset_of",
-    "fingerprint",
-    "leaderboard",
-    "run_of",
-    "standing_in",
-]
-
 STAND_IN = "MIRAGE_RESPONSES"
 """Name of an environment variable for the path of a file of responses.
 

@@ -19,8 +19,6 @@ from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.testing._lost_facts import FACTS
 from mirage.testing.gate import GATED
 
-__all__ = ["Noise", "assumed_noise", "measured_noise", "observed_noise", "simulate_comparisons"]
-
 
 @dataclass(frozen=True, eq=False)
 class Noise:

@@ -22,8 +22,6 @@ from mirage.testing.regressions import (
 )
 from mirage.testing.score_changes import ScoreComparison
 
-__all__ = ["comment", "junit", "score_comment"]
-
 _MOST = 10  # queries to show
 
 

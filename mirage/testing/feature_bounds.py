@@ -36,16 +36,6 @@ from mirage.testing._shortfalls import (
     worst_lines,
 )
 
-__all__ = [
-    "ALPHA",
-    "BoundVerdict",
-    "FeatureCheck",
-    "assert_feature",
-    "check_table",
-    "compare_with_bounds",
-    "confidence_of",
-]
-
 BoundVerdict = Literal["holds", "broken", "inconclusive"]
 
 ALPHA = 0.05

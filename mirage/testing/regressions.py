@@ -46,21 +46,6 @@ from mirage.testing.comparison import Change, Comparison, compare
 from mirage.testing.gate import GATED, default_names
 from mirage.testing.planning import ExtraQueries, extra_queries_needed
 
-__all__ = [
-    "BaselineComparison",
-    "assert_no_regression",
-    "check_comparison",
-    "compare_with_baseline",
-    "extra_queries",
-    "identical_line",
-    "later_baseline",
-    "lost_queries",
-    "result_table",
-    "summary",
-    "table_notes",
-    "worse_than_before",
-]
-
 
 @raise_at_caller
 def assert_no_regression(
