@@ -97,12 +97,6 @@ class AnchorPairs:
     ) -> AnchorPairs:
         """Draw pairs of two runs' responses at random, on as many different queries as possible.
 
-        Args:
-            dataset: The queries.
-            runs: At least two runs.
-            count: Number of pairs; fewer if there are fewer.
-            seed: Random seed.
-
         Raises:
             JudgmentError: The runs cannot be compared on this dataset.
         """
@@ -132,9 +126,6 @@ class AnchorPairs:
     def load(cls, path: str | Path) -> AnchorPairs:
         """Read a file of :meth:`save`.
 
-        Args:
-            path: JSON Lines file of :class:`AnchorPair`.
-
         Raises:
             DatasetError: The file is wrong; the message gives the line and the field.
         """
@@ -145,9 +136,6 @@ class AnchorPairs:
 
     def save(self, path: str | Path) -> None:
         """Write the pairs as JSON Lines.
-
-        Args:
-            path: Path of the file.
 
         Raises:
             DatasetError: The file cannot be written.

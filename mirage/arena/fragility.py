@@ -431,13 +431,7 @@ def _try_all_smaller(search: _Search) -> None:
 
 
 def _win_rows(columns: Judgments, row: Any, rows: int) -> Any:
-    """Return sparse win matrices, one flattened matrix per row: ``(rows, models * models)``.
-
-    Args:
-        columns: The judgments.
-        row: Row to which each judgment is added.
-        rows: Number of rows.
-    """
+    """Return sparse win matrices, one flattened matrix per row: ``(rows, models * models)``."""
     from scipy.sparse import csr_array
 
     models = len(columns.models)

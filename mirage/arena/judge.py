@@ -424,9 +424,6 @@ JudgeLike = PairJudge | LLM | str
 def as_judge(judge: Any) -> PairJudge:
     """Return a judge of pairs; an LLM or its name becomes a :class:`PairwiseJudge`.
 
-    Args:
-        judge: The judge, see :data:`JudgeLike`.
-
     Raises:
         SettingError: The object has no method ``judge``.
     """

@@ -126,13 +126,6 @@ class RecordedJudge:
     ) -> Judged:
         """Return the recorded verdicts on these pairs.
 
-        Args:
-            dataset: The queries.
-            runs: The runs.
-            pairs: The pairs.
-            out: Must be ``None``, because nothing new is recorded.
-            progress: Ignored.
-
         Raises:
             NoJudgmentError: The file has no current vote on any of the pairs.
             SettingError: ``out`` is not ``None``.

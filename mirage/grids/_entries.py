@@ -211,10 +211,6 @@ class OwnEntry(Entry):
         The object may be missing, for example if only a stored table is read; it is needed only
         when steps run.
 
-        Args:
-            name: The section and the name of the entry.
-            parts: The user's objects, by the name of the entry.
-
         Raises:
             SettingError: If the object cannot be a component of this section, or if neither the
                 entry has a ``version`` nor the object a ``fingerprint``.

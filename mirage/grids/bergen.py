@@ -132,12 +132,7 @@ class Conversion(Printed):
 
 
 def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
-    """Yield one line for each distinct text, which starts with the names that have this text.
-
-    Args:
-        label: A label in front of each line, or an empty string.
-        pairs: Pairs of a text and a name.
-    """
+    """Yield one line for each distinct text, which starts with the names that have this text."""
     by_text: dict[str, list[str]] = {}
     for text, name in pairs:
         by_text.setdefault(text, []).append(name)

@@ -204,10 +204,6 @@ class TrainedAnchors:
         """Predict the scores of another model against the anchors, from its features.
 
         The result has shape ``(queries, anchors)``. It is NaN for queries outside the dataset.
-
-        Args:
-            table: Features of the other model.
-            anchor_set: Result of :meth:`anchor_set`.
         """
         by_model = {anchor.model: anchor for anchor in self.tables()}
         tables = [by_model[model] for model in self.models]

@@ -28,11 +28,6 @@ def closed_book_accuracies(
     Queries that no passage answers are asked too, but do not count: without passages, nothing tells
     whether they have an answer.
 
-    Args:
-        dataset: The queries.
-        models: Systems by name.
-        settings: Whether to ask them, and by which systems; see :meth:`mirage.Leaderboard.rank`.
-
     Raises:
         SettingError: There are only recorded responses of a system, a name is not that of a ranked
             system, or no query has an answer.

@@ -145,13 +145,6 @@ def pairs_for(
     """Return the pairs to judge in their order, their sample, and the skipped pairs.
 
     The sample contains the probability with which each pair is drawn.
-
-    Args:
-        dataset: The queries.
-        run: Run of the model.
-        runs: Runs of the anchors by name.
-        judgments: Number of pairs; ``None`` for all.
-        seed: Random seed.
     """
     contest = Contest(dataset, [run, *runs.values()])
     all_pairs = [Pair(id_, run.model, name) for id_ in dataset.query_ids for name in runs]
@@ -179,15 +172,7 @@ def place_by_judge(
     anchor_set: AnchorSet,
     predicted: Floats,
 ) -> JudgedPlacement:
-    """Have the judge compare a model with anchors, and estimate its logit from the verdicts.
-
-    Args:
-        settings: The judge, number of judgments and stopping rules.
-        dataset: The queries.
-        run: Run of the model.
-        anchor_set: The anchors.
-        predicted: Predicted scores of the model, ``(queries, anchors)``; NaN if not known.
-    """
+    """Have the judge compare a model with anchors, and estimate its logit from the verdicts."""
     pairs, _, skipped = pairs_for(dataset, run, anchor_set.runs, settings.judgments, settings.seed)
     rows, columns = _positions(anchor_set.query_ids), _positions(anchor_set.runs)
     # A query that the model failed on is not judged: a failure loses to any answer.
@@ -298,15 +283,7 @@ def _answers(run: Run, query_id: str) -> bool:
 def _notes(
     model: str, placement: Placement, judgment_counts: tuple[int, int], looks: int, failed: int
 ) -> Iterator[str]:
-    """Yield notes on the placement of a model.
-
-    Args:
-        model: Name of the model.
-        placement: The logit with its uncertainty.
-        judgment_counts: Numbers of judgments received and requested.
-        looks: How often the stopping rule is checked at most.
-        failed: Number of queries that the model failed on.
-    """
+    """Yield notes on the placement of a model."""
     received, requested = judgment_counts
     more = f" (of {requested} requested)" if received < requested else ""
     worth = f"; with predictions worth {placement.worth:.0f}" if placement.tuning > 0 else ""
@@ -365,11 +342,6 @@ def joint_draws(
     If rankings in several languages have the same queries, their draws share the random numbers of
     each query (:func:`mirage.statistics.clusters.multipliers`), as in
     :meth:`mirage.arena.BradleyTerryFit.draws`.
-
-    Args:
-        anchor_set: The anchors.
-        judged_placements: The placed models.
-        seed: Random seed.
     """
     anchor_errors = anchor_set.draws - anchor_set.anchors.logits
     columns = [anchor_set.draws]

@@ -172,12 +172,7 @@ class Copy:
     number: int
 
     def ask(self, operation: str, *arguments: object) -> Any:
-        """Send an operation to the driver and return its answer.
-
-        Args:
-            operation: The name of the operation, such as ``"take"``.
-            arguments: The arguments of the operation, which must be picklable.
-        """
+        """Send an operation to the driver and return its answer."""
         return _driver_connection(self.address, self.key).ask(operation, self.number, *arguments)
 
     def count(self, **amounts: float) -> None:

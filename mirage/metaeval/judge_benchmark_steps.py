@@ -294,12 +294,6 @@ def assign_models(
 
     Each drawn question belongs to one model, as in MEMERAG's files with 250 questions per language.
 
-    Args:
-        query_ids: The ids of the questions.
-        models: The names of the models.
-        per_model: Number of questions per model.
-        seed: Random seed of the draw.
-
     Raises:
         DatasetError: If there are too few questions.
         SettingError: If ``per_model`` is less than 1.

@@ -218,10 +218,6 @@ def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, .
 
     A drop is only attributed to the system if its judge has anchor pairs, has not moved, and the
     p-value of a change is above :data:`CLEARED`.
-
-    Args:
-        series: The series of a model's commits.
-        judges: The series of all judges in the same history.
     """
     notes = []
     judge_series = list(judges)

@@ -21,10 +21,6 @@ _DENSE = 60  # number of commits from which dots are small
 def write_history(all_series: Iterable[Series], path: str | Path) -> None:
     """Write series of commits as one self-contained HTML file.
 
-    Args:
-        all_series: One series per model and set of queries.
-        path: Path of the file.
-
     Raises:
         MirageError: If the file cannot be written.
     """

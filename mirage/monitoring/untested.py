@@ -76,10 +76,6 @@ def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
     from white space and Unicode normalization. Passages of a log without ids are documents by
     themselves.
 
-    Args:
-        log: The log, from :func:`mirage.monitoring.logs.read`.
-        tests: The test set.
-
     Raises:
         DatasetError: The log, or the test set, has no passages.
 

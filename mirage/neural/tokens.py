@@ -143,13 +143,7 @@ def _load(transformers: Any, name: str) -> Any:
 
 
 def _load_provence(transformers: Any, name: str, weights: Mapping[str, Any]) -> Any:
-    """Return a token classifier with the weights of a model in the format of Provence.
-
-    Args:
-        transformers: The module transformers.
-        name: The name or folder of the model.
-        weights: All weights of the model by name; those that are not needed are ignored.
-    """
+    """Return a token classifier with the weights of a model in the format of Provence."""
     prefix = next(
         (each for each in _ARCHITECTURES if any(w.startswith(f"{each}.") for w in weights)), ""
     )

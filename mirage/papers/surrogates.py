@@ -209,10 +209,6 @@ def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str
     The third set has the features whose Kendall's tau-b with the logit, averaged over languages, is
     at least ``least`` in absolute value. As in the paper, these correlations use all models,
     including those that are held out later.
-
-    Args:
-        arenas: Arenas by language.
-        least: Smallest absolute correlation.
     """
     data = surrogate_data(arenas)
     features = next(iter(data.values())).features

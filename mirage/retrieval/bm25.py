@@ -437,11 +437,6 @@ def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
     """Return the path of one array of a shard.
 
     The array ``checksums`` is written last, so a shard is complete if this file exists.
-
-    Args:
-        shards: The folder of the shards.
-        start: The row of the first passage of the shard.
-        name: The name of the array.
     """
     return shards / f"{start:012}.{name}.npy"
 
@@ -548,13 +543,6 @@ def merge_shards(shards: Path, size: int, folder: Path, k1: float, b: float) -> 
 
     Terms are merged in blocks of about :data:`BLOCK` entries, so that memory does not grow with the
     corpus. Shards are sorted by term, so each block uses one contiguous part of each shard.
-
-    Args:
-        shards: The folder of the shards.
-        size: The number of passages of the corpus.
-        folder: The folder to which the index is written.
-        k1: The term frequency saturation of BM25.
-        b: The length normalization of BM25.
 
     Raises:
         DatasetError: No passage contains a term, or a shard is damaged.

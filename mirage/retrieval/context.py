@@ -81,10 +81,6 @@ class _SentenceSelector(ABC):
     def process(self, query: Query, passages: Sequence[Passage]) -> list[Passage]:
         """Return the passages, shortened to the sentences that are kept.
 
-        Args:
-            query: The question; its language determines how text is split into sentences.
-            passages: The passages to shorten.
-
         Raises:
             NeuralError: The scorer fails on a text.
         """
@@ -108,12 +104,7 @@ class _SentenceSelector(ABC):
 
     @abstractmethod
     def _select(self, pieces: Sequence[tuple[int, str]], scores: Sequence[float]) -> list[int]:
-        """Return the positions in ``pieces`` of the sentences to keep, ascending.
-
-        Args:
-            pieces: For each sentence, the number of its passage and its text.
-            scores: The score of each sentence.
-        """
+        """Return the positions in ``pieces`` of the sentences to keep, ascending."""
 
     def _scores(self, query: Query, texts: Sequence[str]) -> list[float]:
         if not texts:
@@ -282,12 +273,6 @@ def _token_means(
     """Return the mean of the token scores of each sentence, for all passages one after the other.
 
     The mean is 0 for a sentence without a token.
-
-    Args:
-        scorer: The model that scores tokens.
-        query: The question.
-        passages: The passages.
-        sentences: The sentences of each passage.
     """
     heads = [f"{passage.title}\n" if passage.title else "" for passage in passages]
     texts = [head + "".join(parts) for head, parts in zip(heads, sentences, strict=True)]

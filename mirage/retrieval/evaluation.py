@@ -130,9 +130,6 @@ class RetrievalEvaluation(Printed):
 
         The intervals account for the random choice of queries; see
         :func:`mirage.statistics.clusters.mean_intervals`.
-
-        Args:
-            level: The confidence level.
         """
         check_level(level)
         n, ends = self._measured, _intervals(self.values, self._codes(self.query_ids), level)
@@ -324,14 +321,7 @@ def _values(
     query_ids: Sequence[str],
     names: Sequence[str],
 ) -> NDArray[np.float64]:
-    """Return the value of each query and measure, of shape ``(queries, measures)``.
-
-    Args:
-        run: The run.
-        judged: The grades of each query that has a relevant passage; other queries get NaN.
-        query_ids: The ids of the queries, in the order of the rows.
-        names: The names of the measures, in the order of the columns.
-    """
+    """Return the value of each query and measure, of shape ``(queries, measures)``."""
     with needing("ir-measures"):
         import ir_measures
     measures = _parse_measures(names)

@@ -340,10 +340,6 @@ def _form(n: int) -> Form[list[int]]:
 def _order(text: str, n: int) -> list[int] | None:
     """Parse the ranking in the last line of a response.
 
-    Args:
-        text: The response.
-        n: The number of passages in the prompt.
-
     Returns:
         The positions of the passages, counted from 0, best first; passages that the response does
         not mention come last. ``None`` if the response cannot be parsed.

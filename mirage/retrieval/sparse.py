@@ -222,11 +222,6 @@ def _shard_bytes(weights: csr_array) -> bytes:
 def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
     """Read the term weights of a shard, and check their indices, because SciPy does not.
 
-    Args:
-        path: The file of the shard.
-        rows: The number of passages that it must have.
-        terms: The number of terms that it must have; ``None`` allows any number.
-
     Raises:
         DatasetError: The file is damaged.
     """

@@ -57,9 +57,6 @@ class Memerag(NamedTuple):
         """Write the sentences to a file for :meth:`~mirage.metaeval.LabelledSentences.from_jsonl`.
 
         The label of a sentence is its factuality. Fine-grained labels are written if there are any.
-
-        Args:
-            path: The JSON Lines file to write.
         """
         with replace_file(Path(path)) as file:
             for sentence in self.sentences:

@@ -54,10 +54,6 @@ def _bundled(code: str, level: str) -> Leaderboard:
 def dataset_of(on: Place, model: object) -> MirageDataset:
     """Return the queries that a model answers.
 
-    Args:
-        on: The queries, see :data:`Place`.
-        model: The model; if it is a run, its language is the default.
-
     Raises:
         DatasetError: ``on`` is none of the types of :data:`Place`, or it is ``None`` and there is
             no default.

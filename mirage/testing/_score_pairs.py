@@ -176,13 +176,6 @@ def pair_scores(
     If failures count as worst, so does a score that only one side lacks for an item that both sides
     have. An item that the later side lacks has no later score; the comparison counts it as a
     complete loss when it rules out a loss. If failures are skipped, both are left out.
-
-    Args:
-        before: Earlier scores by item.
-        after: Later scores by item.
-        facts: Scale of the metric.
-        clusters: Cluster of each item.
-        failures: How failures count.
     """
     common = [item for item in before if item in after]
     items = [item for item in common if before[item] or after[item]]

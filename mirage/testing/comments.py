@@ -81,9 +81,6 @@ def score_comment(result: ScoreComparison) -> str:
 
     It has the verdict, a table of the metrics, and the items that lost most. The first line
     identifies the two systems, as in :func:`comment`.
-
-    Args:
-        result: The comparison.
     """
     about = hashlib.sha256(f"{result.before}\n{result.after}".encode()).hexdigest()[:16]
     parts = [result.to_markdown()]

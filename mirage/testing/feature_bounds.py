@@ -318,15 +318,6 @@ def check_table(
 ) -> CheckedRun:
     """Compare the mean of a feature of a run with bounds, without an error if a bound is broken.
 
-    Args:
-        table: Features of the run on the dataset.
-        label: Name of the feature in the table.
-        limits: The bounds, by ``ge``, ``gt``, ``le`` and ``lt``; ``None`` if there is no bound.
-        dataset: The queries.
-        run: The responses.
-        alpha: As for :func:`assert_feature`.
-        allow_failed: Number of queries that the model may fail on.
-
     Raises:
         FellShortError: The model failed on more than ``allow_failed`` queries.
         FeatureError: No response has a value of the feature.

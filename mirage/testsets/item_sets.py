@@ -175,12 +175,7 @@ class ItemSet:
 
 
 def beside(path: Path, what: str) -> Path:
-    """Return the path of a companion file of a dataset, such as ``tests.rejected.jsonl``.
-
-    Args:
-        path: The file of the dataset.
-        what: The part of the name that is inserted, such as ``rejected``.
-    """
+    """Return the path of a companion file of a dataset, such as ``tests.rejected.jsonl``."""
     companion = path.with_name(f"{path.stem}.{what}.jsonl")
     refuse_link(companion)
     return companion
