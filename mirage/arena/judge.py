@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
@@ -20,9 +20,9 @@ from mirage.arena._prompt import FIELDS, REFERENCE_DIGEST, shows_reference
 from mirage.arena._voting import Voting, shown_pairs, vote_order
 from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.pairs import Contest, Pair, Skipped
-from mirage.arena.verdicts import Judged, Votes, judgments_of
+from mirage.arena.verdicts import Judged, judgments_of
 from mirage.dataset import DatasetLike, MirageDataset, clusters_of
-from mirage.errors import JudgmentError, NoJudgmentError, SettingError, UnknownNameError
+from mirage.errors import JudgmentError, NoJudgmentError, SettingError
 from mirage.executors import Executor
 from mirage.human_agreement import known_agreement
 from mirage.llm import LLM, as_llm
@@ -72,14 +72,12 @@ class PairwiseJudge(NearNames):
     the change is reverted.
 
     Args:
-        judges: One LLM or its name, or a jury of several with different names.
+        judges: One LLM or its name, or a jury of several with different names. The judgment of a
+            jury is the verdict of more than half of the judges that have one, or else a tie.
         both_orders: Whether to judge each pair twice, with the responses swapped. If a judge then
             does not prefer the same response twice, its verdict is a tie. If one of its two votes
             is invalid or failed, it has no verdict. By default each pair is judged once, and which
             response comes first is random.
-        votes: How the votes of a jury are combined: ``"majority"`` gives one judgment per pair and
-            query, the verdict of more than half of the judges that have one, or else a tie;
-            ``"all"`` gives one judgment per judge.
         agreement: Measured agreement of these judges with people, such as
             :meth:`mirage.metaeval.JudgeResult.agreement`, in addition to published measurements.
         prompt: Your own prompt instead of the one that ships: a text with the fields ``{question}``
@@ -102,7 +100,6 @@ class PairwiseJudge(NearNames):
         judges: LLM | str | Sequence[LLM | str],
         *,
         both_orders: bool = False,
-        votes: Votes = "majority",
         agreement: Sequence[HumanAgreement] = (),
         prompt: str | None = None,
         reference: bool = False,
@@ -111,7 +108,6 @@ class PairwiseJudge(NearNames):
             judges = (judges,)
         self.judges: tuple[LLM, ...] = tuple(map(as_llm, judges))
         self.both_orders = both_orders
-        self.votes: Votes = votes
         self._agreement = tuple(agreement)
         self._template = template_of(prompt, FIELDS, "a judge of pairs")
         self.reference: bool = shows_reference(self._template, reference)
@@ -127,12 +123,10 @@ class PairwiseJudge(NearNames):
                 f"two judges are named {name!r}, so their votes cannot be distinguished; "
                 "use a different model for each judge"
             )
-        if votes not in get_args(Votes):
-            raise UnknownNameError("way to count votes", votes, get_args(Votes))
 
     def __repr__(self) -> str:
         names = [judge.model for judge in self.judges]
-        settings = f"both_orders={self.both_orders}, votes={self.votes!r}"
+        settings = f"both_orders={self.both_orders}"
         reference = ", reference=True" if self.reference else ""
         return f"PairwiseJudge({names}, {settings}{reference})"
 
@@ -411,7 +405,7 @@ class PairwiseJudge(NearNames):
         :func:`judgments_of` combines the votes on a pair into judgments.
         """
         votes = voting.votes_on(pairs)
-        judgments = judgments_of(votes, self.votes)
+        judgments = judgments_of(votes)
         judged = Judged(tuple(sorted(votes, key=vote_order)), judgments, skipped)
         _report(judged)
         return judged
