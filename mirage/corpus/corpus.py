@@ -228,9 +228,9 @@ class Corpus:
         """
         return [self[passage_id] for passage_id in passage_ids]
 
-    def iter_batches(self, size: int = 1024, *, start: int = 0) -> Iterator[list[Passage]]:
-        """Yield the passages from row ``start``, in lists of ``size``."""
-        rows = iter(range(start, len(self)))
+    def iter_batches(self, size: int = 1024) -> Iterator[list[Passage]]:
+        """Yield the passages in lists of ``size``."""
+        rows = iter(range(len(self)))
         while batch := [self.at(row) for row in islice(rows, size)]:
             yield batch
 

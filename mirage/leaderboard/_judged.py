@@ -334,9 +334,7 @@ def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPl
     return p
 
 
-def joint_draws(
-    anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement], *, seed: int = 0
-) -> Floats:
+def joint_draws(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:
     """Draw the logits of anchors and placed models jointly; the shape is ``(draws, models)``.
 
     If rankings in several languages have the same queries, their draws share the random numbers of
@@ -345,9 +343,9 @@ def joint_draws(
     """
     anchor_errors = anchor_set.draws - anchor_set.anchors.logits
     columns = [anchor_set.draws]
-    cluster_multipliers = multipliers(anchor_set.clusters, len(anchor_errors), seed=seed)
+    cluster_multipliers = multipliers(anchor_set.clusters, len(anchor_errors), seed=0)
     for number, placement in enumerate(map(_widened_placement, judged_placements)):
-        rng = np.random.default_rng([seed, number])
+        rng = np.random.default_rng([0, number])
         scale = np.sqrt(
             rng.chisquare(max(placement.degrees, 1), len(anchor_errors)) / max(placement.degrees, 1)
         )
