@@ -75,9 +75,6 @@ class AnchorVerdicts:
 class AnchorPairs:
     """A frozen set of pairs of responses.
 
-    Attributes:
-        pairs: The pairs.
-
     Example:
         >>> from mirage import Query, Response
         >>> from mirage.arena.anchor_pairs import AnchorPair, AnchorPairs

@@ -212,15 +212,10 @@ class PairwiseJudge(NearNames):
     ) -> Judged:
         """Let the judges compare the pairs that you list.
 
-        Args:
-            dataset: The queries, as for :meth:`compare`.
-            runs: The runs, as for :meth:`compare`.
-            pairs: Tuples ``(query_id, model_a, model_b)``; the response of ``model_a`` is shown
-                first. A pair that is listed twice is judged once, and a pair that cannot be judged
-                (see :meth:`compare`) is skipped.
-            out: File of votes, as for :meth:`compare`.
-            executor: Executor, as for :meth:`compare`.
-            progress: Show a progress bar, as for :meth:`compare`.
+        ``pairs`` are tuples ``(query_id, model_a, model_b)``; the response of ``model_a`` is shown
+        first. A pair that is listed twice is judged once, and a pair that cannot be judged (see
+        :meth:`compare`) is skipped. ``dataset``, ``runs``, ``out``, ``executor`` and ``progress``
+        are as in :meth:`compare`.
 
         Returns:
             Votes, judgments and skipped pairs.

@@ -40,14 +40,7 @@ _MOST_WAIT_S = 0.5
 
 @dataclass(frozen=True)
 class Account:
-    """The state that an LLM shares with its copies in worker processes.
-
-    Attributes:
-        cache: The :class:`Cache` of answers, or ``None`` if there is none.
-        budget: The :class:`Budget`, or ``None`` if there is none.
-        count: Function that adds calls, tokens and cost to the usage counters of the original LLM.
-        concurrency: The number of calls that all copies together may have under way.
-    """
+    """The state that an LLM shares with its copies in worker processes."""
 
     cache: Any
     budget: Any

@@ -351,12 +351,7 @@ class TunedModelRow(Row):
 
 @dataclass(frozen=True)
 class SettingRow(Row):
-    """One setting as text; the same for all languages.
-
-    Attributes:
-        setting: Name of the setting.
-        choice: Its value.
-    """
+    """One setting as text; the same for all languages."""
 
     keys: ClassVar[tuple[str, ...]] = ("setting", "choice")
 

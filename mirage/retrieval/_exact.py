@@ -21,13 +21,7 @@ Rows = NDArray[np.int64]
 
 
 class Shard(NamedTuple):
-    """A file with the vectors of some passages, in float16.
-
-    Attributes:
-        path: The file.
-        rows: The number of vectors.
-        dimensions: The number of dimensions of each vector; ``None`` if unknown.
-    """
+    """A file with the vectors of some passages, in float16."""
 
     path: Path
     rows: int

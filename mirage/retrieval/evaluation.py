@@ -65,10 +65,6 @@ class RetrievalDifference(CorrectedDifference):
 
     The interval contains 0 if and only if ``p`` is above 1 minus the level. The interval is NaN if
     there are fewer than ten clusters of queries, or if the runs are equal on all queries.
-
-    Attributes:
-        measure: The name of the measure.
-        n: The number of queries.
     """
 
     measure: str

@@ -92,13 +92,9 @@ class CrossEncoderReranker:
     ) -> RetrievalRun:
         """Return the best passages of each query, ordered by the scores of the model.
 
-        Args:
-            run: The retrieved passages, best first.
-            corpus: The corpus that contains these passages.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
-            executor: The executor whose workers load the model and compute the scores; by default
-                this process does.
+        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
+        :meth:`mirage.retrieval.base.Reranker.rerank` The workers of ``executor`` load
+        the model and compute the scores; by default this process does.
 
         Raises:
             NeuralError: The model cannot be loaded, or fails.
@@ -152,11 +148,8 @@ class EndpointReranker:
     ) -> RetrievalRun:
         """Return the best passages of each query, ordered by the scores of the endpoint.
 
-        Args:
-            run: The retrieved passages, best first.
-            corpus: The corpus that contains these passages.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
+        :meth:`mirage.retrieval.base.Reranker.rerank`.
 
         Raises:
             LLMError: No query could be reranked, or OpenAI is called without an API key.
@@ -270,11 +263,8 @@ class LLMReranker:
     ) -> RetrievalRun:
         """Return the best passages of each query, in the order of the LLM.
 
-        Args:
-            run: The retrieved passages, best first.
-            corpus: The corpus that contains these passages.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
+        :meth:`mirage.retrieval.base.Reranker.rerank`.
 
         Raises:
             LLMError: No window could be ordered, or OpenAI is called without an API key.

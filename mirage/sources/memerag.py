@@ -41,13 +41,7 @@ class LabelledSentence(NamedTuple):
 
 
 class Memerag(NamedTuple):
-    """One language of MEMERAG.
-
-    Attributes:
-        dataset: The queries.
-        run: The recorded answers.
-        sentences: The labelled sentences of the answers.
-    """
+    """One language of MEMERAG."""
 
     dataset: MirageDataset
     run: Run

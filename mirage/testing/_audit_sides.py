@@ -50,15 +50,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The scores of one metric of one system.
-
-    Attributes:
-        label: Name of the system or file.
-        file: The file, with the entries of this system only.
-        metric: Name of the metric.
-        scores: Scores by item, NaN for failures.
-        facts: Direction and scale.
-    """
+    """The scores of one metric of one system."""
 
     label: str
     file: ScoreFile

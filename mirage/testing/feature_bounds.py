@@ -201,14 +201,7 @@ def assert_feature(
 
 
 class CheckedRun(NamedTuple):
-    """A run, and the result of comparing the mean of one of its features with bounds.
-
-    Attributes:
-        result: The mean, its interval and the verdict.
-        table: Value of the feature for each query.
-        dataset: The queries.
-        run: The responses.
-    """
+    """A run, and the result of comparing the mean of one of its features with bounds."""
 
     result: FeatureCheck
     table: FeatureTable

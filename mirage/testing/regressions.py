@@ -157,15 +157,7 @@ def assert_no_regression(
 
 
 class BaselineComparison(NamedTuple):
-    """A comparison of a run with its baseline, and its inputs.
-
-    Attributes:
-        comparison: The comparison, feature by feature.
-        baseline: The baseline.
-        dataset: The queries.
-        run: The later responses.
-        clusters: Cluster of each query, by query id.
-    """
+    """A comparison of a run with its baseline, and its inputs."""
 
     comparison: Comparison
     baseline: Baseline
