@@ -85,9 +85,7 @@ def judge(
         ),
     ] = None,
     history: options.History = None,
-    as_json: Annotated[
-        bool, flag("Print the summary as JSON; needs --out or --dry-run.", "--json")
-    ] = False,
+    as_json: options.SummaryJson = False,
 ) -> None:
     """Let an LLM compare models' responses in pairs.
 

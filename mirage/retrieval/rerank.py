@@ -93,8 +93,8 @@ class CrossEncoderReranker:
         """Return the best passages of each query, ordered by the scores of the model.
 
         ``run``, ``corpus``, ``queries`` and ``depth`` are as in
-        :meth:`mirage.retrieval.base.Reranker.rerank` The workers of ``executor`` load
-        the model and compute the scores; by default this process does.
+        :meth:`mirage.retrieval.base.Reranker.rerank`. The workers of ``executor`` load the model
+        and compute the scores; by default this process does.
 
         Raises:
             NeuralError: The model cannot be loaded, or fails.
