@@ -184,7 +184,9 @@ class Corpus:
     def fingerprint(self) -> str:
         """The SHA-256 of the passages in order, or of the fingerprints for a sum of corpora."""
         prints = [part.fingerprint for part in self._parts]
-        return prints[0] if len(prints) == 1 else _sha256("\n".join(prints).encode())
+        if len(prints) == 1:
+            return prints[0]
+        return hashlib.sha256("\n".join(prints).encode()).hexdigest()
 
     def row(self, passage_id: str) -> int:
         """Return the row number of a passage, counted from 0.
@@ -443,7 +445,3 @@ def _passage(fields: object) -> Passage | None:
 def _hash(passage_id: str) -> int:
     digest = hashlib.blake2b(passage_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -120,15 +120,12 @@ class Conversion(Printed):
             ("kind", "files", "converted", "with changes", "not converted"),
             tuple(rows),
             name=0,
-            notes=(*_grouped("not converted", self._reasons()), *_grouped("", self._changes())),
+            notes=(
+                *_grouped("not converted", ((f.reason, f.path) for f in self.files if f.reason)),
+                *_grouped("", ((change, f.name) for f in self.files for change in f.changes)),
+            ),
         )
         return (summary,)
-
-    def _reasons(self) -> Iterator[tuple[str, str]]:
-        return ((file.reason, file.path) for file in self.files if file.reason)
-
-    def _changes(self) -> Iterator[tuple[str, str]]:
-        return ((change, file.name) for file in self.files for change in file.changes)
 
 
 def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:

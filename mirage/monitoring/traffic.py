@@ -169,7 +169,9 @@ def question_measures(query: Query, response: Response | None) -> Mapping[str, f
     else:
         answer_measures = {
             "empty_answer": float(not parsed.answer_text.strip()),
-            "abstains": _abstains(query, parsed.answer_text),
+            "abstains": float(
+                abstains(parsed.answer_text, query.language, question=query.text) >= ABSTAINS_AT
+            ),
             "cites": _NO_PASSAGES if texts is None else float(bool(parsed.citations)),
         }
     return {
@@ -197,10 +199,6 @@ def _parse_response(query: Query, response: Response | None) -> ParsedResponse |
         return NotComputed(f"the model failed: {response.error}")
     ids, titles = query.shown_to(response), query.titles_shown_to(response)
     return parse(response.text, query.language, ids, titles=titles)
-
-
-def _abstains(query: Query, answer: str) -> float:
-    return float(abstains(answer, query.language, question=query.text) >= ABSTAINS_AT)
 
 
 def _question_match(query: Query, texts: tuple[str, ...]) -> float | NotComputed:

@@ -72,7 +72,7 @@ def comment(
         _query_table("Worst queries", findings, runs.dataset),
     ]
     text = "\n\n".join(filter(None, parts))
-    verdict = _verdict(runs, lost, allow_failed)
+    verdict = "queries lost" if len(lost) > allow_failed else runs.comparison.verdict
     return f"{marker(runs)}\n### Mirage: {verdict}\n\n{text}\n"
 
 
@@ -152,10 +152,6 @@ def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
 def _case(suite: ElementTree.Element, runs: BaselineComparison, name: str) -> ElementTree.Element:
     about = {"classname": f"mirage.{runs.dataset.name}", "name": name}
     return ElementTree.SubElement(suite, "testcase", {k: xml_text(v) for k, v in about.items()})
-
-
-def _verdict(runs: BaselineComparison, lost: list[Finding], allow_failed: int) -> str:
-    return "queries lost" if len(lost) > allow_failed else runs.comparison.verdict
 
 
 def _verdict_sentence(

@@ -446,7 +446,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
         *_run_noise_lines(comparison),
         *_allowance_lines(comparison),
         *legend,
-        *_not_compared_lines(comparison),
+        *(f"not compared, {name}: {why}" for name, why in comparison.not_compared.items()),
     ]
 
 
@@ -537,11 +537,6 @@ def _legend(comparison: Comparison) -> str:
         "of the mean loss over all queries, as a share of the feature's range, at the level "
         f"{1 - comparison.alpha:g}"
     )
-
-
-def _not_compared_lines(comparison: Comparison) -> list[str]:
-    """Return a line for each feature that was not compared, with the reason."""
-    return [f"not compared, {name}: {why}" for name, why in comparison.not_compared.items()]
 
 
 def _worst_repeats(comparison: Comparison, run: Run, names: Sequence[str]) -> Run:

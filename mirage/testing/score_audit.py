@@ -99,7 +99,7 @@ def audit_scores(
         read_scores(data, fields=fields, format=format, name=f"scores {number}")
         for number, data in enumerate(scores, 1)
     ]
-    parts = [part for file in files for part in _systems(file)]
+    parts = [file.of_system(name) for file in files for name in file.systems]
     labels = _labels(parts)
     names = list(dict.fromkeys(name for part in parts for name in part.metrics))
     skipped = {name: why for part in parts for name, why in part.skipped.items()}
@@ -118,10 +118,6 @@ def audit_scores(
         ]
         findings += _check(sides)
     return Audit(tuple(_merged(findings)), tuple(labels), tuple(chosen), skipped)
-
-
-def _systems(file: ScoreFile) -> Iterator[ScoreFile]:
-    return (file.of_system(name) for name in file.systems)
 
 
 def _labels(parts: Sequence[ScoreFile]) -> list[str]:
