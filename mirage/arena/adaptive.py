@@ -287,12 +287,7 @@ class AdaptivePairs:
     def _add_judgments(
         self, judgments: Sequence[Judgment], expected_state: int, problem: str
     ) -> None:
-        """Add judgments on cells in the state ``expected_state``, and fit the logits again.
-
-        Raises:
-            JudgmentError: A cell (a pair of models on a query) occurs twice or is in another state;
-                the message ends with ``problem``.
-        """
+        """Add judgments on cells in the state ``expected_state``, and fit the logits again."""
         cells = [self._cell(judgment) for judgment in judgments]
         checked: set[_Cell] = set()
         for judgment, cell in zip(judgments, cells, strict=True):

@@ -322,11 +322,7 @@ class _Actors:
         return ref
 
     def on_started(self, ref: Any) -> None:
-        """Use an actor whose start has ended, or count a failure if the start failed.
-
-        Raises:
-            ExecutorError: Five actors in a row could not start.
-        """
+        """Use an actor whose start has ended, or count a failure if the start failed."""
         slot = self.starting.pop(ref)
         try:
             self._ray.get(ref)

@@ -581,11 +581,7 @@ class Runner:
         )
 
     def _model(self, need: str, name: str) -> Any:
-        """Return the model with which a feature is computed.
-
-        Raises:
-            FeatureError: If the section ``models`` of the grid file does not name this model.
-        """
+        """Return the model with which a feature is computed."""
         from mirage import neural
 
         models = self.config.models

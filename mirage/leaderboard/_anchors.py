@@ -376,11 +376,7 @@ def check_suite(dataset: MirageDataset, suite: FeatureSuite) -> None:
 def _check_parts(
     dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateRanker
 ) -> tuple[str, ...]:
-    """Return the training models of the ranker, after checking that the parts match.
-
-    Raises:
-        FeatureError: The parts differ in language, or the suite lacks a feature.
-    """
+    """Return the training models of the ranker, after checking that the parts match."""
     check_suite(dataset, suite)
     code = dataset.language
     if code not in ranker.data:

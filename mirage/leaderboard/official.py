@@ -263,11 +263,7 @@ def _dataset(
 
 
 def _select_queries(dataset: MirageDataset, query_ids: Collection[str]) -> MirageDataset:
-    """Return the dataset with only these queries.
-
-    Raises:
-        UnknownNameError: The dataset does not have one of the queries.
-    """
+    """Return the dataset with only these queries."""
     for query_id in query_ids:
         dataset[query_id]  # raises an error if there is no such query
     wanted = set(query_ids)

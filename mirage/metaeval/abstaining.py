@@ -683,11 +683,7 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
 
 
 def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opinion, Floats]:
-    """Return a judge's opinion of sentences, and its scores, reversed if lower is better.
-
-    Raises:
-        JudgmentError: The judge returns labels instead of scores.
-    """
+    """Return a judge's opinion of sentences, and its scores, reversed if lower is better."""
     opinion = ask(judge, sentences)
     evidence = opinion.evidence
     if evidence is None:
@@ -699,11 +695,7 @@ def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opini
 
 
 def _turned_threshold(opinion: Opinion) -> float:
-    """Return the threshold of a score, or 0.5; it is reversed if lower scores are better.
-
-    Raises:
-        JudgmentError: The direction, and so the threshold, depends on the language.
-    """
+    """Return the threshold of a score, or 0.5; it is reversed if lower scores are better."""
     threshold = 0.5 if opinion.threshold is None else opinion.threshold
     limits = opinion.reading.turned(np.full(len(opinion.reading.lower), threshold))
     if np.ptp(limits) > 0:

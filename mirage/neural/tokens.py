@@ -118,12 +118,7 @@ class TokenCrossEncoder:
 
 
 def _load(transformers: Any, name: str) -> Any:
-    """Load a token classifier.
-
-    Raises:
-        NeuralError: The files of the model lack a trained layer that scores tokens, so transformers
-            would fill it with random weights.
-    """
+    """Load a token classifier."""
     file = transformers.utils.cached_file(
         name, "model.safetensors", _raise_exceptions_for_missing_entries=False
     )

@@ -128,11 +128,7 @@ class BM25:
         self._spare: list[Scores] = []
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
-        """Map the index files into memory: the hashes of all terms, and the inverted index.
-
-        Raises:
-            DatasetError: A file is damaged.
-        """
+        """Map the index files into memory: the hashes of all terms, and the inverted index."""
         paths = {name: self.folder / f"{name}.npy" for name in ("terms", *Columns._fields)}
         terms = mapped_array(paths["terms"], ArrayType(np.uint64))
         starts = mapped_array(paths["starts"], ArrayType(np.int64, (len(terms) + 1,)))
@@ -495,11 +491,7 @@ def _checksums(shard: _Shard) -> NDArray[np.uint32]:
 
 
 def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
-    """Read and check the shard of the passages from row ``start`` to row ``stop - 1``.
-
-    Raises:
-        DatasetError: The shard was damaged; it has been deleted.
-    """
+    """Read and check the shard of the passages from row ``start`` to row ``stop - 1``."""
     try:
         arrays = {
             name: read_array(_shard_path(shards, start, name), kind)

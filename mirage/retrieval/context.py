@@ -79,11 +79,7 @@ class _SentenceSelector(ABC):
         self.scorer = scorer
 
     def process(self, query: Query, passages: Sequence[Passage]) -> list[Passage]:
-        """Return the passages, shortened to the sentences that are kept.
-
-        Raises:
-            NeuralError: The scorer fails on a text.
-        """
+        """Return the passages, shortened to the sentences that are kept."""
         sentences = [sentence_pieces(passage.text, query.language) for passage in passages]
         pieces = [(i, piece) for i, parts in enumerate(sentences) for piece in parts]
         with during(f"{self!r} on query {query.id!r}"):

@@ -181,9 +181,6 @@ def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: 
         failures: The reason for each such query, by query id.
         total: The number of queries.
         every: Whether all requests failed, which raises an error instead.
-
-    Raises:
-        LLMError: All requests failed.
     """
     if not failures:
         return
