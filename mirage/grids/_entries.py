@@ -612,14 +612,7 @@ class _IndexEntry(Entry):
     rewriter: str | None = None
 
     def build(self, corpus: Corpus, folder: Path, **context: Any) -> Retriever:
-        """Return the retriever, with the index in ``folder``; a missing index is built there.
-
-        Args:
-            corpus: The passages to index.
-            folder: The folder of the index.
-            context: Further arguments, such as ``embedder``. Those that the retriever does not have
-                are ignored.
-        """
+        """Return the retriever, with the index in ``folder``; a missing index is built there."""
         build = self._maker().build
         context["language"] = corpus.language
         retriever: Retriever = build(corpus, folder, **self._arguments(build, context))

@@ -174,14 +174,7 @@ class EndpointReranker:
 
 
 def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: bool) -> None:
-    """Log how many queries keep the order of the run because requests failed.
-
-    Args:
-        name: The name of the reranker.
-        failures: The reason for each such query, by query id.
-        total: The number of queries.
-        every: Whether all requests failed, which raises an error instead.
-    """
+    """Log how many queries keep the order of the run because requests failed."""
     if not failures:
         return
     first, reason = next(iter(failures.items()))
