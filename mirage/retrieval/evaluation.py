@@ -17,7 +17,7 @@ from mirage._base.tables import Printed, Table, frame_of
 from mirage.dataset import Cluster, clusters_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError, needing
 from mirage.models import Query
-from mirage.retrieval.run import RetrievalRun
+from mirage.retrieval.run import RetrievalRun, descending_scores
 from mirage.sources.trec import read_qrels
 from mirage.statistics.bootstrap import Interval, check_level
 from mirage.statistics.clusters import cluster_codes, mean_intervals
@@ -325,18 +325,11 @@ def _values(
     column = {measure: j for j, measure in enumerate(measures)}
     values = np.full((len(query_ids), len(names)), np.nan)
     values[[row[id_] for id_ in judged]] = 0.0
-    rankings = {id_: _descending_scores(run[id_].passage_ids) for id_ in judged if id_ in run}
+    # Ranks replace the scores, because ir_measures would order equal scores by passage id.
+    rankings = {id_: descending_scores(run[id_].passage_ids) for id_ in judged if id_ in run}
     for each in ir_measures.iter_calc(measures, judged, rankings) if judged else ():
         values[row[each.query_id], column[each.measure]] = each.value
     return values
-
-
-def _descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
-    """Return the scores n, n - 1, ..., 1 for the passages, best first.
-
-    They replace the scores of the run, because ir_measures would order equal scores by passage id.
-    """
-    return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
 
 
 def _parse_measures(names: Sequence[str]) -> list[Any]:

@@ -242,6 +242,11 @@ class RetrievalRun(Mapping[str, Hits]):
         return RetrievalRun.of(by_id, name or "+".join(run.name for run in runs))
 
 
+def descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
+    """Return the scores n, n - 1, ..., 1 for the passages, best first."""
+    return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
+
+
 def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> None:
     duplicate = first_duplicate(ids)
     if duplicate is not None:
