@@ -12,8 +12,6 @@ from mirage.arena import estimation
 from mirage.arena.judgments import Judgments
 from mirage.errors import JudgmentError
 
-__all__ = ["Controlled", "with_controls"]
-
 
 class Controlled(NamedTuple):
     """Logits that sum to 0, coefficients of controls, and their joint covariance in this order."""

@@ -6,8 +6,6 @@ from mirage.errors import JudgmentError
 from mirage.models import Query, Run
 from mirage.text import parse, tokenize
 
-__all__ = ["answer_tokens"]
-
 
 def answer_tokens(run: Run, query: Query) -> int:
     """Return the number of tokens of an answer, without its reason section and citations.

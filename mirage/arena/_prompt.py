@@ -15,8 +15,6 @@ from mirage.llm.questions import Form, Question, final_verdict, verdict_break
 from mirage.llm.templates import PromptFields, Template
 from mirage.models import Passage, Query, Response, Verdict
 
-__all__ = ["FIELDS", "REFERENCE_DIGEST", "judge_question", "read_verdict", "shows_reference"]
-
 FIELDS = PromptFields(
     material=(
         ("question", "question"),

@@ -15,18 +15,6 @@ from mirage.errors import JudgmentError
 from mirage.models import Vote
 from mirage.statistics.bootstrap import Interval, bootstrap
 
-__all__ = [
-    "BootstrapSettings",
-    "Items",
-    "VoteStatistic",
-    "VoteTable",
-    "bootstrap_fields",
-    "equals_previous",
-    "items",
-    "left_out_note",
-    "tabulate",
-]
-
 
 @dataclass(frozen=True)
 class VoteStatistic:

@@ -14,8 +14,6 @@ from mirage.llm import LLM
 from mirage.llm.questions import Outcome, ask_each, ask_on_workers
 from mirage.models import Half, Verdict, Vote
 
-__all__ = ["Voting", "shown_pairs", "vote_order"]
-
 _DIGEST_DIGITS = 16  # hexadecimal digits of the prompt's digest that a vote stores
 
 _Key = tuple[str, str, str, str]  # query, first model, second model, judge

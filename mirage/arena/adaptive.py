@@ -56,8 +56,6 @@ from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Half, Judgment
 from mirage.statistics.clusters import cluster_codes
 
-__all__ = ["AdaptivePairs"]
-
 # The prior of a logit is normal around the mean of all, with variance 4 / _RIDGE. The logits that
 # MIRAGE-Bench publishes have a variance of 1.0 to 2.1 per language.
 _RIDGE = 2.0
@@ -289,12 +287,7 @@ class AdaptivePairs:
     def _add_judgments(
         self, judgments: Sequence[Judgment], expected_state: int, problem: str
     ) -> None:
-        """Add judgments on cells in the state ``expected_state``, and fit the logits again.
-
-        Raises:
-            JudgmentError: A cell (a pair of models on a query) occurs twice or is in another state;
-                the message ends with ``problem``.
-        """
+        """Add judgments on cells in the state ``expected_state``, and fit the logits again."""
         cells = [self._cell(judgment) for judgment in judgments]
         checked: set[_Cell] = set()
         for judgment, cell in zip(judgments, cells, strict=True):

@@ -21,8 +21,6 @@ from mirage.models import Vote
 from mirage.statistics.agreement import Sums, cohen_of, fleiss_of, terms
 from mirage.statistics.clusters import cluster_codes
 
-__all__ = ["JudgeAgreement", "PairAgreement", "judge_agreement"]
-
 
 @dataclass(frozen=True)
 class PairAgreement(VoteStatistic):

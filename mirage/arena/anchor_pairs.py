@@ -20,7 +20,7 @@ from mirage.arena._prompt import judge_question
 from mirage.arena.judge import PairwiseJudge
 from mirage.arena.pairs import Contest, Pair
 from mirage.dataset import DatasetLike
-from mirage.errors import DatasetError, JudgmentError, SettingError
+from mirage.errors import DatasetError, JudgmentError
 from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
 from mirage.llm.questions import Question, ask_all
@@ -28,15 +28,11 @@ from mirage.models import Query, Record, Response, Run, Verdict
 from mirage.statistics.agreement import Sums, terms
 from mirage.statistics.bootstrap import Interval, bootstrap
 
-__all__ = ["VERDICTS", "AnchorPair", "AnchorPairs", "AnchorVerdicts", "self_agreement"]
-
 PAIRS = 40
-"""Default number of anchor pairs."""
+"""Number of anchor pairs that are drawn."""
 
 REPEATS = 3
 """Number of times that a judge is asked about each anchor pair in a run."""
-
-MOST_REPEATS = 10
 
 VERDICTS = ("a", "b", "tie", "invalid")
 """The verdicts that are counted; ``invalid`` means that the output contains no verdict."""
@@ -79,9 +75,6 @@ class AnchorVerdicts:
 class AnchorPairs:
     """A frozen set of pairs of responses.
 
-    Attributes:
-        pairs: The pairs.
-
     Example:
         >>> from mirage import Query, Response
         >>> from mirage.arena.anchor_pairs import AnchorPair, AnchorPairs
@@ -94,16 +87,8 @@ class AnchorPairs:
     pairs: tuple[AnchorPair, ...]
 
     @classmethod
-    def draw(
-        cls, dataset: DatasetLike, runs: Iterable[Run], *, count: int = PAIRS, seed: int = 0
-    ) -> AnchorPairs:
+    def draw(cls, dataset: DatasetLike, runs: Iterable[Run], *, seed: int = 0) -> AnchorPairs:
         """Draw pairs of two runs' responses at random, on as many different queries as possible.
-
-        Args:
-            dataset: The queries.
-            runs: At least two runs.
-            count: Number of pairs; fewer if there are fewer.
-            seed: Random seed.
 
         Raises:
             JudgmentError: The runs cannot be compared on this dataset.
@@ -118,7 +103,7 @@ class AnchorPairs:
             pair = possible[position]
             rows.append((times[pair.query_id], len(rows), pair))
             times[pair.query_id] += 1
-        chosen = [pair for _, _, pair in sorted(rows)[:count]]
+        chosen = [pair for _, _, pair in sorted(rows)[:PAIRS]]
         return cls(
             tuple(
                 AnchorPair(
@@ -134,9 +119,6 @@ class AnchorPairs:
     def load(cls, path: str | Path) -> AnchorPairs:
         """Read a file of :meth:`save`.
 
-        Args:
-            path: JSON Lines file of :class:`AnchorPair`.
-
         Raises:
             DatasetError: The file is wrong; the message gives the line and the field.
         """
@@ -147,9 +129,6 @@ class AnchorPairs:
 
     def save(self, path: str | Path) -> None:
         """Write the pairs as JSON Lines.
-
-        Args:
-            path: Path of the file.
 
         Raises:
             DatasetError: The file cannot be written.
@@ -164,14 +143,11 @@ class AnchorPairs:
             digest.update(pair.model_dump_json().encode("utf-8", "replace") + b"\n")
         return digest.hexdigest()[:16]
 
-    def judge(
-        self, judge: PairwiseJudge, *, repeats: int = REPEATS, progress: bool = True
-    ) -> tuple[AnchorVerdicts, ...]:
+    def judge(self, judge: PairwiseJudge, *, progress: bool = True) -> tuple[AnchorVerdicts, ...]:
         """Ask a judge about each pair several times, without using cached answers.
 
         Args:
             judge: The judge, with one or several LLMs.
-            repeats: Number of times that each LLM is asked about each pair, at most 10.
             progress: Show a progress bar on stderr, if stderr is a terminal.
 
         Returns:
@@ -179,15 +155,12 @@ class AnchorPairs:
 
         Raises:
             JudgmentError: A call failed, so the run is incomplete and cannot be compared.
-            SettingError: ``repeats`` is below 1 or above 10.
         """
-        if not 1 <= repeats <= MOST_REPEATS:
-            raise SettingError(f"repeats must be from 1 to {MOST_REPEATS}, got {repeats}")
         questions = self._questions(judge)
         results = []
         for llm in judge.judges:
             outcomes = ask_all(
-                _without_cache(llm), questions * repeats, what="anchor pairs", progress=progress
+                _without_cache(llm), questions * REPEATS, what="anchor pairs", progress=progress
             )
             failed = next((outcome.failed for outcome in outcomes if outcome.failed), None)
             if failed is not None:
@@ -211,14 +184,9 @@ class AnchorPairs:
             )
         return tuple(results)
 
-    def estimate(self, judge: PairwiseJudge, *, repeats: int = REPEATS) -> Estimate:
-        """Estimate the calls and cost of :meth:`judge`; nothing is sent.
-
-        Args:
-            judge: The judge.
-            repeats: As for :meth:`judge`.
-        """
-        questions = self._questions(judge) * repeats
+    def estimate(self, judge: PairwiseJudge) -> Estimate:
+        """Estimate the calls and cost of :meth:`judge`; nothing is sent."""
+        questions = self._questions(judge) * REPEATS
         return sum_estimates(estimate(_without_cache(llm), questions) for llm in judge.judges)
 
     def _questions(self, judge: PairwiseJudge) -> list[Question[Verdict]]:
@@ -235,10 +203,8 @@ def _without_cache(llm: LLM) -> LLM:
     return copy
 
 
-def self_agreement(
-    counts: Ints, query_ids: Sequence[str], *, level: float = 0.95
-) -> tuple[float, Interval]:
-    """Return the agreement of a judge with itself, and its confidence interval.
+def self_agreement(counts: Ints, query_ids: Sequence[str]) -> tuple[float, Interval]:
+    """Return the agreement of a judge with itself, and its 95 % confidence interval.
 
     It is the probability that two verdicts on the same pair in the same run are equal. The interval
     comes from a bootstrap over queries (:func:`mirage.statistics.bootstrap.bootstrap`). It is NaN
@@ -247,7 +213,6 @@ def self_agreement(
     Args:
         counts: Counts of verdicts in one run, ``(pairs, verdicts)``.
         query_ids: The query of each pair.
-        level: Confidence level.
     """
     query = np.unique(query_ids, return_inverse=True)[1]
-    return bootstrap(query, terms(counts), lambda sums: Sums.of(sums).agreement, level=level)
+    return bootstrap(query, terms(counts), lambda sums: Sums.of(sums).agreement)

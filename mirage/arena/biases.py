@@ -35,15 +35,6 @@ from mirage.statistics.bootstrap import ratio
 from mirage.statistics.clusters import cluster_codes, small_sample
 from mirage.statistics.ranks import t_intervals
 
-__all__ = [
-    "PositionBias",
-    "SelfPreference",
-    "VerbosityBias",
-    "position_bias",
-    "self_preference",
-    "verbosity_bias",
-]
-
 _PENALTY = BradleyTerry.ridge / 4  # the curvature of a ridge, as in `fit_bradley_terry`
 _CELLS = 1 << 16  # rows of jackknife fits at a time, small enough for the processor's cache
 

@@ -39,8 +39,6 @@ from mirage.statistics.ranks import (
     t_intervals,
 )
 
-__all__ = ["BradleyTerry", "Ties"]
-
 Ties = Literal["half", "drop", "davidson"]
 
 MOST_MODELS = 1000
@@ -318,11 +316,7 @@ class BradleyTerry(NearNames):
         )
 
     def _judgments_to_fit(self, records: JudgmentsLike) -> Judgments:
-        """Return the judgments that the fit uses: all, or all but ties if ``ties="drop"``.
-
-        Raises:
-            JudgmentError: There are too many models, or all judgments are dropped ties.
-        """
+        """Return the judgments that the fit uses: all, or all but ties if ``ties="drop"``."""
         judgments = as_judgments(records)
         if len(judgments.models) > MOST_MODELS:
             raise JudgmentError(

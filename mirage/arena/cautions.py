@@ -10,8 +10,6 @@ from mirage.arena.pairs import Skipped
 from mirage.models import Vote
 from mirage.statistics.clusters import FEWEST
 
-__all__ = ["FEW_QUERIES", "cautions"]
-
 FEW_QUERIES = 20
 """Number of judged queries below which a ranking warns that they are few."""
 

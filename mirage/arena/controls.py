@@ -19,8 +19,6 @@ from mirage.arena._lengths import answer_tokens
 from mirage.errors import UnknownNameError
 from mirage.models import Judgment, Query, Run
 
-__all__ = ["Control", "formatting", "length", "position", "same_family"]
-
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d+[.)]\s)|\*\*[^*\n]+\*\*|__[^_\n]+__", re.MULTILINE)
 
 

@@ -30,26 +30,6 @@ from numpy.typing import NDArray
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.errors import JudgmentError
 
-__all__ = [
-    "always_won",
-    "bound_groups",
-    "cluster_meat",
-    "comparison_pieces",
-    "fit_bradley_terry",
-    "fit_davidson",
-    "influences",
-    "information",
-    "newton",
-    "penalised_information",
-    "query_win_matrices",
-    "sandwich",
-    "separated",
-    "separation_covariance",
-    "solve_sandwich",
-    "win_matrix",
-    "win_probabilities",
-]
-
 _Column = NDArray[Any]
 _Derivatives = Callable[[Floats, Ints], tuple[Floats, Floats]]
 

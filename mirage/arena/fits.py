@@ -25,18 +25,6 @@ from mirage.statistics.ranks import confidences_by_t, ranks, t_intervals
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "BradleyTerryFit",
-    "ControlEffect",
-    "LogitEstimates",
-    "Tournaments",
-    "degrees_of_fits",
-    "influence_by_cluster",
-    "mean_of_fits",
-    "mean_of_tournaments",
-    "pick_models",
-]
-
 _CELLS = 1 << 18  # array elements of the win matrices of tournaments that are summed together
 _MOSTLY = 0.5  # share of tournaments in which a model is separated, from which it is unbound
 _MULTIPLIED = 4096  # clusters whose multipliers are in memory at a time
@@ -255,11 +243,7 @@ class BradleyTerryFit(LogitEstimates):
         return estimation.win_probabilities(self.logits, self.log_nu)
 
     def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
-        """Return a DataFrame indexed by model, best first: logit, lower, upper, rank, separated.
-
-        Args:
-            level: Confidence level of lower and upper.
-        """
+        """Return a DataFrame indexed by model, best first: logit, lower, upper, rank, separated."""
         ends = self.interval(level=level)
         columns = {
             "model": self.models,
@@ -376,9 +360,6 @@ class Tournaments(LogitEstimates):
 
         Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
         separated (share of tournaments).
-
-        Args:
-            level: Confidence level of the intervals.
         """
         ends, rank_ends = self.interval(level=level), self.rank_interval(level=level)
         columns = {
@@ -399,10 +380,6 @@ def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
     """Return the degrees of freedom of logits that are the mean of ``fits`` fits.
 
     It is 0 if some queries share a cluster and there are too few clusters.
-
-    Args:
-        clusters: Cluster name of each query.
-        fits: Number of fits.
     """
     sizes = np.unique(clusters, return_counts=True)[1]
     if len(sizes) < FEWEST and len(sizes) < len(clusters):
@@ -415,10 +392,6 @@ def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
 
     The shape is ``(clusters, models)``, with clusters sorted by name. The small-sample correction
     is included, so that the sum of the outer products of the rows is the covariance of the logits.
-
-    Args:
-        clusters: Cluster name of each query.
-        influence: :attr:`BradleyTerryFit.influence`.
     """
     _, code, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
     sums = np.stack([np.bincount(code, column) for column in influence.T], axis=1)

@@ -17,8 +17,6 @@ from mirage.arena.judgments import Judgments, JudgmentsLike
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.statistics.ranks import ranks
 
-__all__ = ["Fragility", "Removal", "fragility"]
-
 _PLACES = 3  # largest difference in rank of two models whose order is tested
 _ROUNDS = 5  # times that influences are recomputed near the logits at which the order changes
 _AROUND = 2  # sizes tried above and below the estimated size of a removal
@@ -433,13 +431,7 @@ def _try_all_smaller(search: _Search) -> None:
 
 
 def _win_rows(columns: Judgments, row: Any, rows: int) -> Any:
-    """Return sparse win matrices, one flattened matrix per row: ``(rows, models * models)``.
-
-    Args:
-        columns: The judgments.
-        row: Row to which each judgment is added.
-        rows: Number of rows.
-    """
+    """Return sparse win matrices, one flattened matrix per row: ``(rows, models * models)``."""
     from scipy.sparse import csr_array
 
     models = len(columns.models)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
@@ -20,17 +20,15 @@ from mirage.arena._prompt import FIELDS, REFERENCE_DIGEST, shows_reference
 from mirage.arena._voting import Voting, shown_pairs, vote_order
 from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.pairs import Contest, Pair, Skipped
-from mirage.arena.verdicts import Judged, Votes, judgments_of
+from mirage.arena.verdicts import Judged, judgments_of
 from mirage.dataset import DatasetLike, MirageDataset, clusters_of
-from mirage.errors import JudgmentError, NoJudgmentError, SettingError, UnknownNameError
+from mirage.errors import JudgmentError, NoJudgmentError, SettingError
 from mirage.executors import Executor
 from mirage.human_agreement import known_agreement
 from mirage.llm import LLM, as_llm
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
 from mirage.llm.templates import template_of
 from mirage.models import HumanAgreement, Run, Vote
-
-__all__ = ["JudgeLike", "PairJudge", "PairwiseJudge", "as_judge"]
 
 _LOG = logger("mirage.arena")
 _OTHER_PROMPT = "measured with another prompt than this judge's, so it may not hold"
@@ -74,14 +72,12 @@ class PairwiseJudge(NearNames):
     the change is reverted.
 
     Args:
-        judges: One LLM or its name, or a jury of several with different names.
+        judges: One LLM or its name, or a jury of several with different names. The judgment of a
+            jury is the verdict of more than half of the judges that have one, or else a tie.
         both_orders: Whether to judge each pair twice, with the responses swapped. If a judge then
             does not prefer the same response twice, its verdict is a tie. If one of its two votes
             is invalid or failed, it has no verdict. By default each pair is judged once, and which
             response comes first is random.
-        votes: How the votes of a jury are combined: ``"majority"`` gives one judgment per pair and
-            query, the verdict of more than half of the judges that have one, or else a tie;
-            ``"all"`` gives one judgment per judge.
         agreement: Measured agreement of these judges with people, such as
             :meth:`mirage.metaeval.JudgeResult.agreement`, in addition to published measurements.
         prompt: Your own prompt instead of the one that ships: a text with the fields ``{question}``
@@ -104,7 +100,6 @@ class PairwiseJudge(NearNames):
         judges: LLM | str | Sequence[LLM | str],
         *,
         both_orders: bool = False,
-        votes: Votes = "majority",
         agreement: Sequence[HumanAgreement] = (),
         prompt: str | None = None,
         reference: bool = False,
@@ -113,7 +108,6 @@ class PairwiseJudge(NearNames):
             judges = (judges,)
         self.judges: tuple[LLM, ...] = tuple(map(as_llm, judges))
         self.both_orders = both_orders
-        self.votes: Votes = votes
         self._agreement = tuple(agreement)
         self._template = template_of(prompt, FIELDS, "a judge of pairs")
         self.reference: bool = shows_reference(self._template, reference)
@@ -129,12 +123,10 @@ class PairwiseJudge(NearNames):
                 f"two judges are named {name!r}, so their votes cannot be distinguished; "
                 "use a different model for each judge"
             )
-        if votes not in get_args(Votes):
-            raise UnknownNameError("way to count votes", votes, get_args(Votes))
 
     def __repr__(self) -> str:
         names = [judge.model for judge in self.judges]
-        settings = f"both_orders={self.both_orders}, votes={self.votes!r}"
+        settings = f"both_orders={self.both_orders}"
         reference = ", reference=True" if self.reference else ""
         return f"PairwiseJudge({names}, {settings}{reference})"
 
@@ -220,15 +212,10 @@ class PairwiseJudge(NearNames):
     ) -> Judged:
         """Let the judges compare the pairs that you list.
 
-        Args:
-            dataset: The queries, as for :meth:`compare`.
-            runs: The runs, as for :meth:`compare`.
-            pairs: Tuples ``(query_id, model_a, model_b)``; the response of ``model_a`` is shown
-                first. A pair that is listed twice is judged once, and a pair that cannot be judged
-                (see :meth:`compare`) is skipped.
-            out: File of votes, as for :meth:`compare`.
-            executor: Executor, as for :meth:`compare`.
-            progress: Show a progress bar, as for :meth:`compare`.
+        ``pairs`` are tuples ``(query_id, model_a, model_b)``; the response of ``model_a`` is shown
+        first. A pair that is listed twice is judged once, and a pair that cannot be judged (see
+        :meth:`compare`) is skipped. ``dataset``, ``runs``, ``out``, ``executor`` and ``progress``
+        are as in :meth:`compare`.
 
         Returns:
             Votes, judgments and skipped pairs.
@@ -413,7 +400,7 @@ class PairwiseJudge(NearNames):
         :func:`judgments_of` combines the votes on a pair into judgments.
         """
         votes = voting.votes_on(pairs)
-        judgments = judgments_of(votes, self.votes)
+        judgments = judgments_of(votes)
         judged = Judged(tuple(sorted(votes, key=vote_order)), judgments, skipped)
         _report(judged)
         return judged
@@ -425,9 +412,6 @@ JudgeLike = PairJudge | LLM | str
 
 def as_judge(judge: Any) -> PairJudge:
     """Return a judge of pairs; an LLM or its name becomes a :class:`PairwiseJudge`.
-
-    Args:
-        judge: The judge, see :data:`JudgeLike`.
 
     Raises:
         SettingError: The object has no method ``judge``.

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import get_args
 
 from mirage._base.files import read_rows, validated
 from mirage._base.logs import logger
 from mirage.arena._votes import tabulate
 from mirage.arena.pairs import Contest, Pair
-from mirage.arena.verdicts import Judged, Votes, judgments_of
+from mirage.arena.verdicts import Judged, judgments_of
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, NoJudgmentError, SettingError, UnknownNameError
 from mirage.models import Judgment, Run, Vote
-
-__all__ = ["RecordedJudge", "read_judged", "read_votes"]
 
 _LOG = logger("mirage.arena")
 _WITHOUT_VERDICT = ("invalid", "failed")
@@ -37,7 +34,7 @@ def read_votes(path: str | Path) -> list[Vote]:
     return _drop_superseded([validated(Vote, row, where) for where, row in read_rows(Path(path))])
 
 
-def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "majority") -> Judged:
+def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
     """Read judgments from a file of judgments, or from a file of votes.
 
     Votes that are invalid or failed are not counted, and a warning is logged. If a judge voted on a
@@ -46,17 +43,13 @@ def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "m
     Args:
         path: JSON Lines file of :class:`~mirage.Judgment` or of :class:`~mirage.Vote`.
         judge: Name of the only judge to count; all by default.
-        votes: How the votes of several judges are combined, as for :class:`PairwiseJudge`. It is
-            ignored for a file of judgments.
 
     Raises:
         DatasetError: The file holds neither votes nor judgments, or a line is wrong; the message
             gives the line and the field.
-        UnknownNameError: There is no such judge, or no such way to combine votes.
+        UnknownNameError: There is no such judge.
         JudgmentError: Nothing is left, or a judge voted twice on the same two responses.
     """
-    if votes not in get_args(Votes):
-        raise UnknownNameError("way to count votes", votes, get_args(Votes))
     rows = list(read_rows(Path(path)))
     if not rows:
         raise DatasetError(f"{path}: the file has no judgments")
@@ -77,7 +70,7 @@ def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "m
     if count:
         _LOG.warning("%d of %d votes left out: invalid or failed", count, len(valid_votes))
     tabulate(valid_votes)  # raises an error on duplicate votes, and if none has a verdict
-    return Judged(valid_votes, judgments_of(valid_votes, votes))
+    return Judged(valid_votes, judgments_of(valid_votes))
 
 
 class RecordedJudge:
@@ -91,7 +84,6 @@ class RecordedJudge:
 
     Args:
         path: JSON Lines file of :class:`~mirage.Vote`.
-        votes: How the votes of several raters are combined, as for :class:`PairwiseJudge`.
 
     Raises:
         DatasetError: The file is wrong; the message gives the line and the field.
@@ -104,10 +96,9 @@ class RecordedJudge:
         >>> board.rank("my-rag.jsonl", judge=RecordedJudge("votes.jsonl"))  # doctest: +SKIP
     """
 
-    def __init__(self, path: str | Path, *, votes: Votes = "majority") -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path: Path = Path(path)
-        self.votes: Votes = votes
-        self._recorded = read_judged(path, votes=votes).votes
+        self._recorded = read_judged(path).votes
         if not self._recorded:
             raise DatasetError(
                 f"{path}: has judgments without digests, but a judge needs votes, as `mirage "
@@ -115,7 +106,7 @@ class RecordedJudge:
             )
 
     def __repr__(self) -> str:
-        return f"RecordedJudge({str(self.path)!r}, votes={self.votes!r})"
+        return f"RecordedJudge({str(self.path)!r})"
 
     def judge(
         self,
@@ -127,13 +118,6 @@ class RecordedJudge:
         progress: bool = True,  # noqa: ARG002  # part of the protocol
     ) -> Judged:
         """Return the recorded verdicts on these pairs.
-
-        Args:
-            dataset: The queries.
-            runs: The runs.
-            pairs: The pairs.
-            out: Must be ``None``, because nothing new is recorded.
-            progress: Ignored.
 
         Raises:
             NoJudgmentError: The file has no current vote on any of the pairs.
@@ -163,7 +147,7 @@ class RecordedJudge:
                 f"{self.path}: has no vote on any of the {len(possible)} pairs to judge; label "
                 "pairs of these models, with the same seed"
             )
-        return Judged(tuple(current), judgments_of(current, self.votes), skipped)
+        return Judged(tuple(current), judgments_of(current), skipped)
 
 
 def _is_current(vote: Vote, contest: Contest) -> bool:

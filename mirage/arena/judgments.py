@@ -17,8 +17,6 @@ from mirage.models import Half, Judgment, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Judgments", "JudgmentsLike", "as_judgments"]
-
 _SCORES: dict[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
 _VERDICTS: dict[float, Verdict] = {1.0: "a", 0.0: "b", 0.5: "tie"}
 _HALVES: tuple[Half, ...] = ("first", "second", "")  # by code: 0, 1, and -1 for the last
@@ -210,11 +208,7 @@ class Judgments(NearNames):
 
     @classmethod
     def _build(cls, query: _Labels, a: _Labels, b: _Labels, score: NDArray[np.float32]) -> Self:
-        """Check columns of labels and scores, and return them as judgments.
-
-        Raises:
-            JudgmentError: As for :meth:`from_arrays`.
-        """
+        """Check columns of labels and scores, and return them as judgments."""
         columns = {"query": query, "model_a": a, "model_b": b}
         lengths = {name: len(column.codes) for name, column in columns.items()}
         lengths["score or verdict"] = len(score)
@@ -267,11 +261,7 @@ class _Labels(NamedTuple):
 
 
 def _factorize(values: ArrayLike | None) -> _Labels:
-    """Convert a column of labels to integer codes.
-
-    Raises:
-        JudgmentError: The column does not have one dimension.
-    """
+    """Convert a column of labels to integer codes."""
     column = np.asarray(values)
     if column.ndim != 1:
         raise JudgmentError(
@@ -333,11 +323,7 @@ def _sort_labels(*columns: _Labels) -> tuple[list[NDArray[np.int32]], tuple[str,
 
 
 def _check_scores(values: ArrayLike) -> NDArray[np.float32]:
-    """Return scores as float32.
-
-    Raises:
-        JudgmentError: A score is not 0, 0.5 or 1.
-    """
+    """Return scores as float32."""
     scores = np.asarray(values)
     if scores.ndim != 1 or scores.dtype.kind not in "biuf":
         raise JudgmentError(
@@ -351,11 +337,7 @@ def _check_scores(values: ArrayLike) -> NDArray[np.float32]:
 
 
 def _verdict_scores(column: _Labels) -> NDArray[np.float32]:
-    """Return the score of each verdict.
-
-    Raises:
-        JudgmentError: A verdict is not ``"a"``, ``"b"`` or ``"tie"``.
-    """
+    """Return the score of each verdict."""
     row = _first_row(column, [i for i, text in enumerate(column.texts) if text not in _SCORES])
     if row is not None:
         text = column.texts[column.codes[row]]

@@ -20,8 +20,6 @@ from mirage.llm.questions import Question
 from mirage.llm.templates import Template
 from mirage.models import Run, Verdict
 
-__all__ = ["QUERIES", "Contest", "Pair", "Skipped"]
-
 _LOG = logger("mirage.arena")
 
 QUERIES = 100

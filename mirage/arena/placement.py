@@ -20,16 +20,6 @@ from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
 from mirage.statistics.clusters import SmallSample, small_sample
 from mirage.statistics.prediction_powered import FEWEST, power_tuned
 
-__all__ = [
-    "Anchors",
-    "Placement",
-    "Sample",
-    "joint_covariance",
-    "level_of_looks",
-    "place",
-    "sample",
-]
-
 _RIDGE = 0.1  # the ridge of BradleyTerry(), used if all verdicts went one way
 _WALKS = 200_000  # simulated random walks
 

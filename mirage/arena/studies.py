@@ -19,8 +19,6 @@ from mirage.statistics.ranks import ranks
 from mirage.statistics.studies import Method
 from mirage.statistics.worlds import StudyDesign, StudySample, correlated_deviates
 
-__all__ = ["draw_scores", "judgments_of", "methods", "true_logits"]
-
 
 def true_logits(logits: Floats, spread: float, ties: float) -> Floats:
     """Return the logits that all possible queries together give.

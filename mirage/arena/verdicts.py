@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from mirage.arena.pairs import Skipped
 from mirage.models import SETTLED, Judgment, Verdict, Vote
-
-__all__ = ["Judged", "Votes", "judgments_of"]
-
-Votes = Literal["majority", "all"]
-"""How votes are combined: one judgment per pair, or one per pair and judge."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +58,7 @@ class Judged:
         }
 
 
-def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgment, ...]:
+def judgments_of(votes: Iterable[Vote]) -> tuple[Judgment, ...]:
     """Combine votes into judgments, in the same way as :class:`PairwiseJudge`.
 
     A judge that saw two responses in both orders has one verdict on them. It is a tie if the two
@@ -75,7 +69,6 @@ def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgme
         votes: Votes of one or several judges, at most one per judge on two responses in each order.
             Judgments are in the order of the first vote on each pair. The model that this vote
             shows first becomes ``model_a``.
-        how: How the votes of several judges are combined; see :class:`PairwiseJudge`.
 
     Example:
         >>> from mirage.arena.verdicts import judgments_of
@@ -102,7 +95,7 @@ def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgme
             for judge, judge_votes in by_judge.items()
             if (verdict := _verdict(judge_votes, first.model_a)) is not None
         }
-        if how == "majority" and len(judges) > 1 and verdicts:
+        if len(judges) > 1 and verdicts:
             final = verdicts.get(SETTLED) or _majority(verdicts.values())
             verdicts = {majority_name: final}
         names = {"query_id": query_id, "model_a": first.model_a, "model_b": first.model_b}

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from mirage.llm import LLM
     from mirage.metaeval import LabelledSentences, LLMSentenceJudge
 
-__all__ = ["require_fresh", "sentence_judge"]
-
 
 def sentence_judge(
     llm: LLM, labelled: LabelledSentences, prompt: str | None, **settings: Any

@@ -7,8 +7,6 @@ import subprocess
 
 from mirage.errors import MirageError
 
-__all__ = ["current_commit"]
-
 _VARIABLES = ("MIRAGE_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA")
 
 

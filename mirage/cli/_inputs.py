@@ -254,14 +254,7 @@ class LogReading(NamedTuple):
 def log_reading(
     fields: Iterable[str] | None, cluster: str | None, form: str | None, skip_damaged: bool
 ) -> LogReading:
-    """Return how to read a log, from the options of a command.
-
-    Args:
-        fields: Values of ``--field``, such as ``question=input.text``.
-        cluster: Value of ``--cluster``.
-        form: Value of ``--format``.
-        skip_damaged: Value of ``--skip-damaged``.
-    """
+    """Return how to read a log, from the options of a command."""
     names = named_texts("--field", fields or (), "FIELD=NAME, such as question=input.text")
     names = names if cluster is None else {**names, "cluster": cluster}
     return LogReading(names, form, skip_damaged)
@@ -275,12 +268,7 @@ def log_of(language: str, path: Path, reading: LogReading, name: str = "") -> Lo
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
-    """Return the surrogate in a file.
-
-    Args:
-        path: Path of the file.
-        trust: Whether a file that does not ship with mirage may be loaded.
-    """
+    """Return the surrogate in a file."""
     from mirage.surrogate import SurrogateRanker
     from mirage.surrogate.artifacts import ships
 
@@ -407,12 +395,7 @@ def labelled_of(
 
 
 def score_of(text: str) -> Score:
-    """Return the feature to use as a judge, with its threshold if the text has one.
-
-    Args:
-        text: Name of the feature such as ``support_lexical``, or with a threshold such as
-            ``support_lexical=0.8``.
-    """
+    """Return the feature to use as a judge, with its threshold if the text has one."""
     from mirage.metaeval import score
 
     name, equals, _ = text.rpartition("=")

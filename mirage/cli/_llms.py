@@ -70,14 +70,7 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 class LLMSettings:
-    """Settings of the LLMs of a command, from ``--llm``, ``--base-url`` and ``--budget``.
-
-    Args:
-        texts: Values of ``--llm``, such as ``max_tokens=1024``.
-        base_url: Addresses of the endpoint.
-        budget: Values of ``--budget``, such as ``cost=5``.
-        **defaults: Settings of the command, which ``texts`` may replace.
-    """
+    """Settings of the LLMs of a command, from ``--llm``, ``--base-url`` and ``--budget``."""
 
     def __init__(
         self,

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from mirage.monitoring.untested import UntestedDocuments
     from mirage.monitoring.watches import Watch
 
-__all__ = [
-    "drift_plain",
-    "log_plain",
-    "log_text",
-    "measured_logs",
-    "model_logs",
-    "streamed_plain",
-    "untested_plain",
-    "watch_plain",
-]
-
 
 def model_logs(language: str, files: dict[str, Path], reading: LogReading) -> list[Log]:
     """Return the logs in files, split by model, with all queries clustered by the same rule."""

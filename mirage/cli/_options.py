@@ -31,36 +31,45 @@ def complete_level(start: str) -> list[str]:
     return [level for level in LEVELS if level.startswith(start)]
 
 
-def _language(words: str) -> Any:
+def language_option(words: str) -> Any:
     """Return an option for a language code."""
     return option("CODE", words, autocompletion=complete_language, show_default=False)
 
 
 Language = Annotated[
     str | None,
-    _language(
+    language_option(
         "Language of the queries as an ISO 639-1 code, such as sw. Required if --dataset is not "
         "given."
     ),
 ]
 RequiredLanguage = Annotated[
     str | None,
-    _language("Language of the queries as an ISO 639-1 code, such as sw.  [required]"),
+    language_option("Language of the queries as an ISO 639-1 code, such as sw.  [required]"),
 ]
 IndexLanguage = Annotated[
     str | None,
-    _language(
+    language_option(
         "Language of the queries as an ISO 639-1 code, such as sw.  [default: the language of the "
         "index, if it was built with --language]"
     ),
 ]
 LabelLanguage = Annotated[
     str | None,
-    _language(
+    language_option(
         "Language of the sentences as an ISO 639-1 code, such as sw, if the rows of the file have "
         "no field `language`."
     ),
 ]
+Labels = Annotated[
+    Path,
+    argument(
+        "LABELS",
+        "Sentences labelled by people, as JSON Lines with one sentence per line, or the folder of "
+        "the MEMERAG dataset.",
+    ),
+]
+Positive = Annotated[str, option("LABEL", "The label that a good value of the feature predicts.")]
 Responses = Annotated[
     list[str],
     argument(
@@ -163,6 +172,7 @@ LogCluster = Annotated[
 # Retrieval ----------------------------------------------------------------------------------------
 
 Index = Annotated[Path, argument("INDEX", "Folder of an index, built by `mirage index`.")]
+Run = Annotated[Path, argument("RUN", "TREC run file, gzipped or not.")]
 Queries = Annotated[
     str,
     argument(
@@ -203,6 +213,7 @@ Executor = Annotated[
     ),
 ]
 Seed = Annotated[int, option("N", "Random seed.")]
+Alpha = Annotated[float, option("P", "Significance level.")]
 Trust = Annotated[
     bool,
     flag(
@@ -250,6 +261,13 @@ BothOrders = Annotated[
 # Output -------------------------------------------------------------------------------------------
 
 Json = Annotated[bool, flag("Print the result as JSON.", "--json")]
+SummaryJson = Annotated[
+    bool, flag("Print the summary as JSON; needs --out or --dry-run.", "--json")
+]
+Comment = Annotated[
+    Path | None,
+    option("FILE", "Also write the result as Markdown, for a pull request comment."),
+]
 Page = Annotated[Path | None, option("FILE", "Also write the ranking as an HTML page.", "--report")]
 Growing = Annotated[
     Path | None,

@@ -13,8 +13,6 @@ from mirage.cli._shell import argument, example, fall_short, group, option
 if TYPE_CHECKING:
     from mirage.boards.folders import BoardFolder
 
-__all__ = ["commands"]
-
 commands = group("board", "Host a leaderboard for a team: a static site from files in Git.")
 
 Folder = Annotated[Path, argument("FOLDER", "Folder of the board, with board.json.")]

@@ -27,12 +27,9 @@ def check(
     baseline: Annotated[Path, option("FILE", "Baseline file written by `mirage baseline`.")],
     language: Annotated[
         str | None,
-        option(
-            "CODE",
+        options.language_option(
             "Language of the queries as an ISO 639-1 code, such as sw.  [default: the language of "
-            "the baseline]",
-            autocompletion=options.complete_language,
-            show_default=False,
+            "the baseline]"
         ),
     ] = None,
     feature: Annotated[
@@ -45,7 +42,7 @@ def check(
             show_default=False,
         ),
     ] = None,
-    alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
+    alpha: options.Alpha = 0.05,
     margin: Annotated[
         float,
         option(
@@ -57,10 +54,7 @@ def check(
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
     cluster: options.Cluster = None,
-    comment: Annotated[
-        Path | None,
-        option("FILE", "Also write the result as Markdown, for a pull request comment."),
-    ] = None,
+    comment: options.Comment = None,
     junit: Annotated[
         Path | None,
         option("FILE", "Also write the result as JUnit XML, with one test case per feature."),

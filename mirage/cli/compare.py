@@ -51,7 +51,7 @@ def compare(
             "that failed or are missing on either side are left out.",
         ),
     ] = "worst",
-    alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
+    alpha: options.Alpha = 0.05,
     margin: Annotated[
         float,
         option(
@@ -60,10 +60,7 @@ def compare(
             "larger loss is ruled out.",
         ),
     ] = 0.1,
-    comment: Annotated[
-        Path | None,
-        option("FILE", "Also write the result as Markdown, for a pull request comment."),
-    ] = None,
+    comment: options.Comment = None,
     report: Annotated[Path | None, option("FILE", "Also write the result as an HTML page.")] = None,
     as_json: options.Json = False,
 ) -> None:

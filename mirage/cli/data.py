@@ -192,12 +192,9 @@ def convert(
     to: Annotated[str, option("FORMAT", f"Format to write: {' or '.join(TARGETS)}.")] = "jsonl",
     language: Annotated[
         str | None,
-        option(
-            "CODE",
+        options.language_option(
             "Language of the queries as an ISO 639-1 code, such as sw. Required unless SOURCE is "
-            "JSON Lines.",
-            autocompletion=options.complete_language,
-            show_default=False,
+            "JSON Lines."
         ),
     ] = None,
     file: Annotated[

@@ -15,7 +15,7 @@ from mirage.cli._calibrations import require_fresh, sentence_judge
 from mirage.cli._inputs import check_folder, file_of, labelled_of, run_of, score_of
 from mirage.cli._llms import LLMSettings, prompt_of
 from mirage.cli._output import out_either, out_json, say, summarise
-from mirage.cli._shell import app, argument, example, fall_short, flag, keeping, option
+from mirage.cli._shell import app, argument, example, fall_short, keeping, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
@@ -33,14 +33,7 @@ if TYPE_CHECKING:
     )
 )
 def decide(
-    labels: Annotated[
-        Path,
-        argument(
-            "LABELS",
-            "Sentences labelled by people, as JSON Lines with one sentence per line, or the folder "
-            "of the MEMERAG dataset.",
-        ),
-    ],
+    labels: options.Labels,
     sentences: Annotated[
         Path,
         argument(
@@ -69,9 +62,7 @@ def decide(
         ),
     ] = None,
     language: options.LabelLanguage = None,
-    positive: Annotated[
-        str, option("LABEL", "The label that a good value of the feature predicts.")
-    ] = "Supported",
+    positive: options.Positive = "Supported",
     dataset: Annotated[
         Path | None,
         option(
@@ -116,9 +107,7 @@ def decide(
     llm: options.Llm = None,
     budget: options.Budget = None,
     seed: options.Seed = 0,
-    as_json: Annotated[
-        bool, flag("Print the summary as JSON; needs --out or --dry-run.", "--json")
-    ] = False,
+    as_json: options.SummaryJson = False,
 ) -> None:
     """Label sentences automatically, with a bounded share of errors.
 

@@ -28,7 +28,7 @@ LEVELS = ("passage", "document")
     ),
 )
 def eval_run(
-    run: Annotated[Path, argument("RUN", "TREC run file, gzipped or not.")],
+    run: options.Run,
     qrels: Annotated[
         str,
         argument(

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mirage.grids import Grid, ResultTable
     from mirage.grids.comparisons import Correction
 
-__all__ = ["commands"]
-
 commands = group("grid", "Run grids of RAG pipelines, and compare them in one table.")
 
 GridFile = Annotated[Path, argument("GRID", "YAML file that describes the grid.")]
@@ -182,7 +180,9 @@ def compare(
     """
     table = _grid(grid).table(limit=limit)
     differences = table.compare(
-        *(metric or ()), baseline=_baseline(baseline), correction=cast("Correction", correction)
+        *(metric or ()),
+        baseline=named_texts("--baseline", baseline) if baseline else None,
+        correction=cast("Correction", correction),
     )
     plain = [
         vars(row) | {"cell": row.cell.settings, "baseline": row.baseline.settings}
@@ -265,7 +265,3 @@ def _show(
     out_either(table.to_text(columns), json.loads(table.to_json()), as_json)
     if failing:
         fall_short(f"{cell.name}: {cell.failure}" for cell in table if cell.failure)
-
-
-def _baseline(texts: list[str] | None) -> dict[str, str] | None:
-    return named_texts("--baseline", texts) if texts else None

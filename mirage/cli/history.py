@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mirage.monitoring.judges import JudgeSeries
     from mirage.monitoring.series import Series
 
-__all__ = ["history"]
-
 
 @app.command(
     epilog=example(

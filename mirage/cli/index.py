@@ -49,12 +49,9 @@ def index(
     folder: Annotated[Path, argument("OUT", "Folder to write the passages and their indexes to.")],
     language: Annotated[
         str | None,
-        option(
-            "CODE",
+        options.language_option(
             "Language of all documents as an ISO 639-1 code, such as sw. It decides how texts are "
-            "split into words.  [default: words are split according to the script]",
-            autocompletion=options.complete_language,
-            show_default=False,
+            "split into words.  [default: words are split according to the script]"
         ),
     ] = None,
     size: Annotated[

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.models import Run
 
-__all__ = ["judge"]
-
 
 @app.command(
     epilog=example(
@@ -87,9 +85,7 @@ def judge(
         ),
     ] = None,
     history: options.History = None,
-    as_json: Annotated[
-        bool, flag("Print the summary as JSON; needs --out or --dry-run.", "--json")
-    ] = False,
+    as_json: options.SummaryJson = False,
 ) -> None:
     """Let an LLM compare models' responses in pairs.
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mirage.monitoring.drifts import Drift
     from mirage.monitoring.logs import Log
 
-__all__ = ["commands"]
-
 commands = group("logs", "Measure production logs, and detect drift.")
 
 
@@ -173,7 +171,7 @@ def drift(
             "Also test whether a loss above this share of a measure's range can be ruled out.",
         ),
     ] = None,
-    alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
+    alpha: options.Alpha = 0.05,
     feature: options.Features = None,
     cluster: options.LogCluster = None,
     field: options.Fields = None,
@@ -201,9 +199,7 @@ def drift(
     if each:
         _compare_each(language, logs, by, margin, reading, feature, alpha, jobs, as_json)
         return
-    before, after = _read_two(
-        language_of(language), logs, by, log_reading(field, cluster, form, skip_damaged)
-    )
+    before, after = _read_two(language_of(language), logs, by, reading)
     result = compare_logs(
         before,
         after,

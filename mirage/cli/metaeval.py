@@ -11,7 +11,7 @@ from mirage.cli._calibrations import require_fresh, sentence_judge
 from mirage.cli._inputs import check_folder, file_of, labelled_of, score_of
 from mirage.cli._llms import LLMSettings, prompt_of
 from mirage.cli._output import out_either, say
-from mirage.cli._shell import app, argument, example, flag, keeping, option
+from mirage.cli._shell import app, example, flag, keeping, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
@@ -29,14 +29,7 @@ if TYPE_CHECKING:
     )
 )
 def metaeval(
-    labels: Annotated[
-        Path,
-        argument(
-            "LABELS",
-            "Sentences labelled by people, as JSON Lines with one sentence per line, or the folder "
-            "of the MEMERAG dataset.",
-        ),
-    ],
+    labels: options.Labels,
     feature: Annotated[
         list[str] | None,
         option(
@@ -46,9 +39,7 @@ def metaeval(
         ),
     ] = None,
     language: options.LabelLanguage = None,
-    positive: Annotated[
-        str, option("LABEL", "The label that a good value of the feature predicts.")
-    ] = "Supported",
+    positive: options.Positive = "Supported",
     task: Annotated[
         str, option("TASK", "With MEMERAG: which labels to read, faithfulness or relevance.")
     ] = "faithfulness",

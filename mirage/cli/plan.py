@@ -44,7 +44,7 @@ def plan(
     power: Annotated[
         float, option("P", "Target power: the probability of detecting the loss.")
     ] = 0.8,
-    alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
+    alpha: options.Alpha = 0.05,
     baseline: Annotated[
         Path | None,
         option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
@@ -10,7 +9,7 @@ from mirage.cli._indexes import Model, client_maker, corpus_of, dense_of
 from mirage.cli._inputs import check_folder, file_of, queries_of
 from mirage.cli._llms import LLMSettings, naming_models
 from mirage.cli._output import out_record, say
-from mirage.cli._shell import app, argument, example, option
+from mirage.cli._shell import app, example, option
 from mirage.errors import DatasetError, MirageError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ KINDS = ("cross-encoder", "dense", "jina", "tei", "llm")
     )
 )
 def rerank(
-    run: Annotated[Path, argument("RUN", "TREC run file, gzipped or not.")],
+    run: options.Run,
     index: options.Index,
     queries: options.Queries,
     file: options.RunFile = None,

@@ -65,12 +65,9 @@ def make(
     ],
     language: Annotated[
         str | None,
-        option(
-            "CODE",
+        options.language_option(
             "Language of the documents as an ISO 639-1 code, such as sw; the questions are "
-            "written in it.  [required]",
-            autocompletion=options.complete_language,
-            show_default=False,
+            "written in it.  [required]"
         ),
     ] = None,
     model: Annotated[

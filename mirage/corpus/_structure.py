@@ -38,13 +38,7 @@ class Block(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """The content of a file.
-
-    Attributes:
-        blocks: The blocks in reading order.
-        title: The title in the metadata of the file, if there is one.
-        problem: Content that could not be read, such as scanned pages.
-    """
+    """The content of a file."""
 
     blocks: Sequence[Block]
     title: str = ""

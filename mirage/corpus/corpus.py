@@ -184,7 +184,9 @@ class Corpus:
     def fingerprint(self) -> str:
         """The SHA-256 of the passages in order, or of the fingerprints for a sum of corpora."""
         prints = [part.fingerprint for part in self._parts]
-        return prints[0] if len(prints) == 1 else _sha256("\n".join(prints).encode())
+        if len(prints) == 1:
+            return prints[0]
+        return hashlib.sha256("\n".join(prints).encode()).hexdigest()
 
     def row(self, passage_id: str) -> int:
         """Return the row number of a passage, counted from 0.
@@ -228,9 +230,9 @@ class Corpus:
         """
         return [self[passage_id] for passage_id in passage_ids]
 
-    def iter_batches(self, size: int = 1024, *, start: int = 0) -> Iterator[list[Passage]]:
-        """Yield the passages from row ``start``, in lists of ``size``."""
-        rows = iter(range(start, len(self)))
+    def iter_batches(self, size: int = 1024) -> Iterator[list[Passage]]:
+        """Yield the passages in lists of ``size``."""
+        rows = iter(range(len(self)))
         while batch := [self.at(row) for row in islice(rows, size)]:
             yield batch
 
@@ -443,7 +445,3 @@ def _passage(fields: object) -> Passage | None:
 def _hash(passage_id: str) -> int:
     digest = hashlib.blake2b(passage_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

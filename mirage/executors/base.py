@@ -195,9 +195,6 @@ def sending(host: str) -> Iterator[None]:
     Outside of such a block, pickling them raises an error. In the block, a model is pickled as its
     name and settings. An LLM is pickled as its settings and the address of the driver (this
     process), which manages the budget and the cache of the LLM.
-
-    Args:
-        host: The host name of the driver.
     """
     token = _DRIVER_HOST.set(host)
     try:

@@ -223,12 +223,7 @@ class RayExecutor:
         return list(ready)
 
     def _fetch_outcome(self, ref: Any, number: int) -> _Outcome | None:
-        """Return the outcome of a finished call, or ``None`` if its worker was lost.
-
-        Args:
-            ref: Ray's reference to the call.
-            number: The number of the item, for error messages.
-        """
+        """Return the outcome of a finished call, or ``None`` if its worker was lost."""
         errors = self._ray.exceptions
         try:
             outcome: _Outcome = self._ray.get(ref)
@@ -273,11 +268,7 @@ class _Tasks:
     def on_started(self, ref: Any) -> None: ...
 
     def on_returned(self, _: Any, *, lost: bool) -> bool:
-        """Return whether the item of a call may have crashed the worker that ran it.
-
-        Args:
-            lost: Whether the call was lost with its worker.
-        """
+        """Return whether the item of a call may have crashed the worker that ran it."""
         return lost
 
     def dismiss(self, refs: Iterable[Any]) -> None:
@@ -331,14 +322,7 @@ class _Actors:
         return ref
 
     def on_started(self, ref: Any) -> None:
-        """Use an actor whose start has ended, or count a failure if the start failed.
-
-        Args:
-            ref: Ray's reference to the call that waits for the start.
-
-        Raises:
-            ExecutorError: Five actors in a row could not start.
-        """
+        """Use an actor whose start has ended, or count a failure if the start failed."""
         slot = self.starting.pop(ref)
         try:
             self._ray.get(ref)
@@ -355,10 +339,6 @@ class _Actors:
 
     def on_returned(self, ref: Any, *, lost: bool) -> bool:
         """Forget a finished or lost call, and end its actor if that was lost.
-
-        Args:
-            ref: Ray's reference to the call.
-            lost: Whether the call was lost with its worker.
 
         Returns:
             Whether the item of the call may have crashed the worker: the call was lost, and it was
@@ -410,11 +390,6 @@ def _work(key: str, pickled: bytes, item: object) -> _Outcome:
     """Call a function with an item, and return its result or error.
 
     A process unpickles a function only at the first call, and keeps the last one that it used.
-
-    Args:
-        key: The SHA-256 of the pickled function.
-        pickled: The pickled function.
-        item: The item.
     """
     try:
         if key not in _functions:

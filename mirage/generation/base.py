@@ -99,13 +99,7 @@ def check_name(name: object) -> None:
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:
-    """Raise an error if there are answers to queries that the dataset does not have.
-
-    Args:
-        query_ids: Ids of the answered queries.
-        dataset: The dataset.
-        source: Where the answers come from, for the error message, such as ``in run.jsonl``.
-    """
+    """Raise an error if there are answers to queries that the dataset does not have."""
     ids = set(dataset.query_ids)
     for query_id in query_ids:
         if query_id not in ids:

@@ -29,10 +29,6 @@ _FORMS = "a text, a (text, passages) tuple or a Response"
 def response_of(query: Query, reply: object) -> Response:
     """Convert the value that a system returned for a query to a response.
 
-    Args:
-        query: The query.
-        reply: A text, a (text, passages) tuple or a response.
-
     Raises:
         GenerationError: If the value has another type, a passage is not valid, or a response is to
             another query.

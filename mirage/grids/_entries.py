@@ -211,10 +211,6 @@ class OwnEntry(Entry):
         The object may be missing, for example if only a stored table is read; it is needed only
         when steps run.
 
-        Args:
-            name: The section and the name of the entry.
-            parts: The user's objects, by the name of the entry.
-
         Raises:
             SettingError: If the object cannot be a component of this section, or if neither the
                 entry has a ``version`` nor the object a ``fingerprint``.
@@ -616,14 +612,7 @@ class _IndexEntry(Entry):
     rewriter: str | None = None
 
     def build(self, corpus: Corpus, folder: Path, **context: Any) -> Retriever:
-        """Return the retriever, with the index in ``folder``; a missing index is built there.
-
-        Args:
-            corpus: The passages to index.
-            folder: The folder of the index.
-            context: Further arguments, such as ``embedder``. Those that the retriever does not have
-                are ignored.
-        """
+        """Return the retriever, with the index in ``folder``; a missing index is built there."""
         build = self._maker().build
         context["language"] = corpus.language
         retriever: Retriever = build(corpus, folder, **self._arguments(build, context))

@@ -289,10 +289,6 @@ def from_json(
 ) -> tuple[str, tuple[Cell, ...], tuple[str, ...], tuple[str, ...], str]:
     """Return the name, cells, metrics, notes and order of a table that :func:`to_json` wrote.
 
-    Args:
-        text: The JSON text.
-        source: The name of the text in error messages.
-
     Raises:
         DatasetError: If the text is not such a table.
     """

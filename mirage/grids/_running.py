@@ -581,15 +581,7 @@ class Runner:
         )
 
     def _model(self, need: str, name: str) -> Any:
-        """Return the model with which a feature is computed.
-
-        Args:
-            need: The kind of model, such as ``"LLM"``.
-            name: The name of the feature, for error messages.
-
-        Raises:
-            FeatureError: If the section ``models`` of the grid file does not name this model.
-        """
+        """Return the model with which a feature is computed."""
         from mirage import neural
 
         models = self.config.models
@@ -679,12 +671,6 @@ class Runner:
         """Return the file or folder with the result of a step, which is executed if it is missing.
 
         Each step is tried at most once per run, also if it fails and several cells need it.
-
-        Args:
-            node: The step.
-            name: The name of the file or folder.
-            fill: See :meth:`ResultStore.make`.
-            size: The number of items that are needed.
         """
         # A step that several cells share fails only once per run.
         if node in self._failures:

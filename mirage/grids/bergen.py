@@ -120,24 +120,16 @@ class Conversion(Printed):
             ("kind", "files", "converted", "with changes", "not converted"),
             tuple(rows),
             name=0,
-            notes=(*_grouped("not converted", self._reasons()), *_grouped("", self._changes())),
+            notes=(
+                *_grouped("not converted", ((f.reason, f.path) for f in self.files if f.reason)),
+                *_grouped("", ((change, f.name) for f in self.files for change in f.changes)),
+            ),
         )
         return (summary,)
 
-    def _reasons(self) -> Iterator[tuple[str, str]]:
-        return ((file.reason, file.path) for file in self.files if file.reason)
-
-    def _changes(self) -> Iterator[tuple[str, str]]:
-        return ((change, file.name) for file in self.files for change in file.changes)
-
 
 def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
-    """Yield one line for each distinct text, which starts with the names that have this text.
-
-    Args:
-        label: A label in front of each line, or an empty string.
-        pairs: Pairs of a text and a name.
-    """
+    """Yield one line for each distinct text, which starts with the names that have this text."""
     by_text: dict[str, list[str]] = {}
     for text, name in pairs:
         by_text.setdefault(text, []).append(name)

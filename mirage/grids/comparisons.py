@@ -67,12 +67,6 @@ class CellDifference(CorrectedDifference):
     Both means are over the same ``n`` queries, on which both cells have a value. The interval
     contains 0 if and only if ``p`` is above 1 minus the level. The interval is NaN if there are
     fewer than ten clusters of queries, or if the cells have equal values on every query.
-
-    Attributes:
-        metric: The name of the metric.
-        cell: The cell that is compared.
-        baseline: The cell whose mean is subtracted.
-        n: The number of queries.
     """
 
     metric: str

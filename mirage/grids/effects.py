@@ -415,13 +415,7 @@ class _SamplingError:
         return np.asarray(residuals.T @ (self.correction.factors[:, None] * residuals))
 
     def interval(self, mean: float, weights: Floats, level: float) -> Interval:
-        """Return Student's t interval of a weighted sum of the means of cells.
-
-        Args:
-            mean: The weighted sum.
-            weights: The weight of each cell, ``(cells,)``.
-            level: Confidence level.
-        """
+        """Return Student's t interval of a weighted sum of the means of cells."""
         if not self.has_enough_clusters:
             return NO_INTERVAL
         variance = float(self.correction.factors @ (self.residuals @ weights) ** 2)

@@ -233,12 +233,7 @@ class _Planner:
                 yield f"will fail: oracle of {corpus} for {name}: {reason}"
 
     def _oracle_problem(self, dataset: MirageDataset, name: str) -> str:
-        """Return why the retriever ``oracle`` will find no passage, or an empty string if it will.
-
-        Args:
-            dataset: The queries, with their qrels (relevance judgments).
-            name: The name of the corpus in the grid file.
-        """
+        """Return why the retriever ``oracle`` will find no passage; empty if it will find some."""
         if not any(query.relevant for query in dataset):
             return f"no query of {dataset.name} has qrels"
         node = self.nodes.corpus(name)

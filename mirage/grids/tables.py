@@ -15,14 +15,12 @@ from mirage._base.tables import WIDTH, Printed, Table, frame_of, parts, to_text
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
 from mirage.grids._metrics import higher_is_better
-from mirage.grids.cells import AXES, RESOURCES, Cell, Score, axes_of, differing_axes
+from mirage.grids.cells import RESOURCES, Cell, axes_of, differing_axes
 from mirage.grids.comparisons import CellComparisons, Correction, best_cells, compare_cells
 from mirage.grids.pivots import Pivot, pivot_cells
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["AXES", "Cell", "ResultTable", "Score"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -52,7 +52,7 @@ def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:
         same
         | {"query_id": query_id}
         | dict(zip(table.features, map(_none_if_nan, values), strict=True))
-        | {"not_computed": _as_json(reasons[query_id])}
+        | {"not_computed": json.dumps(reasons[query_id], ensure_ascii=False)}
         for query_id, values in zip(table.query_ids, table.values, strict=True)
     ]
 
@@ -60,10 +60,6 @@ def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:
 def _none_if_nan(value: float) -> float | None:
     # Data frames store missing values as None; NaN would become a number in some formats.
     return None if np.isnan(value) else float(value)
-
-
-def _as_json(texts: Mapping[str, str]) -> str:
-    return json.dumps(texts, ensure_ascii=False)
 
 
 # From rows ----------------------------------------------------------------------------------------

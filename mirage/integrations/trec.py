@@ -37,6 +37,7 @@ from mirage.generation.base import check_ids
 from mirage.models import Passage, Run
 from mirage.retrieval import RetrievalRun
 from mirage.retrieval import qrels as relevance
+from mirage.retrieval.run import descending_scores
 
 __all__ = [
     "Scores",
@@ -76,7 +77,7 @@ def citations(dataset: MirageDataset, run: Run) -> Scores:
     """
     check_ids((response.query_id for response in run), dataset, f"by model {run.model!r}")
     return {
-        response.query_id: _descending(
+        response.query_id: descending_scores(
             answered(dataset[response.query_id], response).parsed.citations
         )
         for response in run
@@ -104,11 +105,6 @@ def qrels(dataset: MirageDataset, run: Run | None = None) -> dict[str, dict[str,
     if run is None:
         return judged
     return {id_: grades for id_, grades in judged.items() if _has_text(run, id_)}
-
-
-def _descending(passage_ids: Iterable[str]) -> dict[str, float]:
-    ids = tuple(passage_ids)
-    return {passage_id: float(len(ids) - i) for i, passage_id in enumerate(ids)}
 
 
 def _has_text(run: Run, query_id: str) -> bool:

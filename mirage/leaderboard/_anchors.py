@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mirage.surrogate.ranker import SurrogateRanker
     from mirage.surrogate.training import TrainingData
 
-__all__ = ["JudgedAnchors", "TrainedAnchors", "check_suite"]
-
 
 class TrainedAnchors:
     """The training models of a surrogate, as the anchors (reference models) of a leaderboard.
@@ -206,10 +204,6 @@ class TrainedAnchors:
         """Predict the scores of another model against the anchors, from its features.
 
         The result has shape ``(queries, anchors)``. It is NaN for queries outside the dataset.
-
-        Args:
-            table: Features of the other model.
-            anchor_set: Result of :meth:`anchor_set`.
         """
         by_model = {anchor.model: anchor for anchor in self.tables()}
         tables = [by_model[model] for model in self.models]
@@ -382,11 +376,7 @@ def check_suite(dataset: MirageDataset, suite: FeatureSuite) -> None:
 def _check_parts(
     dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateRanker
 ) -> tuple[str, ...]:
-    """Return the training models of the ranker, after checking that the parts match.
-
-    Raises:
-        FeatureError: The parts differ in language, or the suite lacks a feature.
-    """
+    """Return the training models of the ranker, after checking that the parts match."""
     check_suite(dataset, suite)
     code = dataset.language
     if code not in ranker.data:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mirage.generation.responses import ModelLike
     from mirage.leaderboard._settings import RankSettings
 
-__all__ = ["closed_book_accuracies"]
-
 FEATURES = ("answer_match", "wrong_answer", "abstention", "answer_length")
 """Features of an outcome; the length tells a response without short answers from a failure."""
 
@@ -29,11 +27,6 @@ def closed_book_accuracies(
 
     Queries that no passage answers are asked too, but do not count: without passages, nothing tells
     whether they have an answer.
-
-    Args:
-        dataset: The queries.
-        models: Systems by name.
-        settings: Whether to ask them, and by which systems; see :meth:`mirage.Leaderboard.rank`.
 
     Raises:
         SettingError: There are only recorded responses of a system, a name is not that of a ranked

@@ -23,16 +23,6 @@ from mirage.statistics.ranks import DECIMALS, ranks
 if TYPE_CHECKING:
     from mirage.features import FeatureTable
 
-__all__ = [
-    "EQUAL",
-    "ScoredModel",
-    "build_ranking",
-    "feature_agreement",
-    "judged_entry",
-    "ranking_title",
-    "undecided_notes",
-]
-
 FEW_SYSTEMS = 30
 """Number of training systems below which a ranking notes which differences it can detect."""
 
@@ -99,14 +89,6 @@ def build_ranking(
 ) -> Ranking:
     """Return the ranking of these models, best first.
 
-    Args:
-        scored: The models, including anchors.
-        dataset: The queries.
-        evidence: Data behind the ranking.
-        agreement: Agreement of the judge and the features with people.
-        notes: Lines below the table.
-        about: One line that says what the anchors are and what a rank means.
-
     Raises:
         DatasetError: There is no model.
     """
@@ -152,13 +134,7 @@ def build_ranking(
 def undecided_notes(
     scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel], systems: int
 ) -> Iterator[str]:
-    """Yield notes on orders that the surrogate cannot decide.
-
-    Args:
-        scored: The ranked models.
-        anchors: The anchors of the leaderboard.
-        systems: Number of systems from which the surrogate learned.
-    """
+    """Yield notes on orders that the surrogate cannot decide."""
     logits = [anchor.logit for anchor in anchors]
     if scored and len(logits) > 1 and systems < FEW_SYSTEMS:
         gaps = np.abs(np.subtract.outer(logits, logits))[np.triu_indices(len(logits), 1)]

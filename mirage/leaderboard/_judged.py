@@ -28,18 +28,6 @@ from mirage.statistics.clusters import cluster_codes, cluster_names, cluster_sum
 from mirage.statistics.prediction_powered import FEWEST
 from mirage.statistics.ranks import confidences_by_draws, p_better_by_t
 
-__all__ = [
-    "LEVEL",
-    "AnchorSet",
-    "JudgedPlacement",
-    "anchors_from_draws",
-    "anchors_from_fit",
-    "joint_confidence",
-    "joint_draws",
-    "pairs_for",
-    "place_by_judge",
-]
-
 DRAWS = 1000
 """Number of draws of the logits of judged anchors."""
 
@@ -157,13 +145,6 @@ def pairs_for(
     """Return the pairs to judge in their order, their sample, and the skipped pairs.
 
     The sample contains the probability with which each pair is drawn.
-
-    Args:
-        dataset: The queries.
-        run: Run of the model.
-        runs: Runs of the anchors by name.
-        judgments: Number of pairs; ``None`` for all.
-        seed: Random seed.
     """
     contest = Contest(dataset, [run, *runs.values()])
     all_pairs = [Pair(id_, run.model, name) for id_ in dataset.query_ids for name in runs]
@@ -191,15 +172,7 @@ def place_by_judge(
     anchor_set: AnchorSet,
     predicted: Floats,
 ) -> JudgedPlacement:
-    """Have the judge compare a model with anchors, and estimate its logit from the verdicts.
-
-    Args:
-        settings: The judge, number of judgments and stopping rules.
-        dataset: The queries.
-        run: Run of the model.
-        anchor_set: The anchors.
-        predicted: Predicted scores of the model, ``(queries, anchors)``; NaN if not known.
-    """
+    """Have the judge compare a model with anchors, and estimate its logit from the verdicts."""
     pairs, _, skipped = pairs_for(dataset, run, anchor_set.runs, settings.judgments, settings.seed)
     rows, columns = _positions(anchor_set.query_ids), _positions(anchor_set.runs)
     # A query that the model failed on is not judged: a failure loses to any answer.
@@ -310,15 +283,7 @@ def _answers(run: Run, query_id: str) -> bool:
 def _notes(
     model: str, placement: Placement, judgment_counts: tuple[int, int], looks: int, failed: int
 ) -> Iterator[str]:
-    """Yield notes on the placement of a model.
-
-    Args:
-        model: Name of the model.
-        placement: The logit with its uncertainty.
-        judgment_counts: Numbers of judgments received and requested.
-        looks: How often the stopping rule is checked at most.
-        failed: Number of queries that the model failed on.
-    """
+    """Yield notes on the placement of a model."""
     received, requested = judgment_counts
     more = f" (of {requested} requested)" if received < requested else ""
     worth = f"; with predictions worth {placement.worth:.0f}" if placement.tuning > 0 else ""
@@ -369,25 +334,18 @@ def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPl
     return p
 
 
-def joint_draws(
-    anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement], *, seed: int = 0
-) -> Floats:
+def joint_draws(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:
     """Draw the logits of anchors and placed models jointly; the shape is ``(draws, models)``.
 
     If rankings in several languages have the same queries, their draws share the random numbers of
     each query (:func:`mirage.statistics.clusters.multipliers`), as in
     :meth:`mirage.arena.BradleyTerryFit.draws`.
-
-    Args:
-        anchor_set: The anchors.
-        judged_placements: The placed models.
-        seed: Random seed.
     """
     anchor_errors = anchor_set.draws - anchor_set.anchors.logits
     columns = [anchor_set.draws]
-    cluster_multipliers = multipliers(anchor_set.clusters, len(anchor_errors), seed=seed)
+    cluster_multipliers = multipliers(anchor_set.clusters, len(anchor_errors), seed=0)
     for number, placement in enumerate(map(_widened_placement, judged_placements)):
-        rng = np.random.default_rng([seed, number])
+        rng = np.random.default_rng([0, number])
         scale = np.sqrt(
             rng.chisquare(max(placement.degrees, 1), len(anchor_errors)) / max(placement.degrees, 1)
         )

@@ -12,8 +12,6 @@ from mirage.languages import Language
 from mirage.ranking import Entry, Ranking
 from mirage.statistics.ranks import ranks
 
-__all__ = ["published_ranking"]
-
 
 def published_ranking(language: str) -> Ranking:
     """Return the paper's ranking of 19 LLMs; see :meth:`mirage.Leaderboard.published`."""

@@ -13,14 +13,6 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 from mirage.arena.judge import JudgeLike, PairJudge, as_judge
 from mirage.errors import SettingError
 
-__all__ = [
-    "RankOptions",
-    "RankSettings",
-    "systems_by_name",
-    "with_named_closed_book",
-    "with_rank_options",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite
 
-__all__ = ["offline_suite"]
-
 TASTES = ("reference_recall", "answer_char3", "answer_length")
 """Features that influence judges beside quality; the bundled boards were judged without them."""
 

@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from mirage.ranking.accuracy import Accuracy
     from mirage.surrogate.ranker import SurrogateRanker
 
-__all__ = ["Leaderboard"]
-
 SIMULATED = (
     "anchor/... are simulated systems: texts made from the bundled corpus, most of them with a "
     "known fault. A rank shows how well a system answers these general-knowledge questions from "
@@ -476,12 +474,7 @@ class Leaderboard(NearNames):
         return self._rank(systems_by_name(models), RankSettings(**options))
 
     def _rank(self, models: Mapping[str, ModelLike], settings: RankSettings) -> Ranking:
-        """Rank several models, by name; see :meth:`rank_many`.
-
-        Args:
-            models: Systems by name.
-            settings: Values of the keyword arguments.
-        """
+        """Rank several models, by name; see :meth:`rank_many`."""
         for name in models:
             self._check_name(name)
         if settings.asks_judge:
@@ -537,13 +530,7 @@ class Leaderboard(NearNames):
         return self._estimate(system, model, RankSettings(**options))
 
     def _estimate(self, system: ModelLike, model: str, settings: RankSettings) -> Estimate:
-        """Estimate the judge's calls; see :meth:`estimate`.
-
-        Args:
-            system: The system.
-            model: Name in the ranking.
-            settings: Values of the keyword arguments.
-        """
+        """Estimate the judge's calls; see :meth:`estimate`."""
         if not settings.asks_judge:
             return sum_estimates([])
         judge = settings.judge

@@ -24,8 +24,6 @@ from mirage.models import Passage, Query
 from mirage.statistics.bootstrap import Interval
 from mirage.text import split_sentences, tokenize
 
-__all__ = ["OPTIMISERS", "Leak", "LeakAudit", "leak_audit"]
-
 NAME = "optimiser/"
 """Prefix of the optimisers' names in a ranking."""
 

@@ -33,8 +33,6 @@ from mirage.llm.estimates import Estimate, sum_estimates
 from mirage.models import Run
 from mirage.ranking import MultilingualRanking, Ranking
 
-__all__ = ["MultilingualLeaderboard"]
-
 MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
 """A function or generator for the queries of all languages, or a system per language."""
 

@@ -35,8 +35,6 @@ from mirage.sources import hub
 from mirage.surrogate.artifacts import read_arrays
 from mirage.surrogate.ranker import SurrogateRanker
 
-__all__ = ["Benchmark", "Surrogate", "load", "published_tables", "surrogate"]
-
 TOURNAMENTS, QUERIES_DRAWN = 200, 100
 HELD_OUT, SPLITS = 2, 20
 """Validation in the provenance: number of models held out at a time, and number of splits."""
@@ -265,11 +263,7 @@ def _dataset(
 
 
 def _select_queries(dataset: MirageDataset, query_ids: Collection[str]) -> MirageDataset:
-    """Return the dataset with only these queries.
-
-    Raises:
-        UnknownNameError: The dataset does not have one of the queries.
-    """
+    """Return the dataset with only these queries."""
     for query_id in query_ids:
         dataset[query_id]  # raises an error if there is no such query
     wanted = set(query_ids)

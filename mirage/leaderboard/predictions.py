@@ -16,8 +16,6 @@ from mirage.features import FeatureTable
 from mirage.statistics.prediction_powered import logistic_weights
 from mirage.surrogate.ranker import SurrogateRanker
 
-__all__ = ["from_logits", "from_verdicts"]
-
 _PENALTY = 1e-3
 """Penalty on the squared weights of standardised features, in units of verdicts."""
 
@@ -29,11 +27,6 @@ def from_logits(
 
     For each single response, the surrogate predicts the logit that a model would have if all its
     responses had the features of this one. The difference of two such logits gives the score.
-
-    Args:
-        ranker: The surrogate.
-        own: Features of the model.
-        anchors: Features of each anchor.
     """
     score = ranker.scores(own)
     anchor_scores = np.stack([ranker.scores(table) for table in anchors], axis=1)
@@ -54,12 +47,6 @@ def from_verdicts(
     difference of the two anchors' features. The second, called form, tells how well the other
     anchor did on this query: its score against the remaining anchors minus its mean score over all
     queries. No verdict on the model itself is used.
-
-    Args:
-        own: Features of the model.
-        anchors: Features of each anchor.
-        judgments: Judgments on the anchors.
-        form: Whether to use the form in addition to the difference of features.
     """
     queries = own.query_ids
     tables = [table.select(queries) for table in anchors]

@@ -43,10 +43,6 @@ async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitab
     the failed server is avoided for ten seconds. If all servers are being avoided, the request goes
     to the one that may be used again first.
 
-    Args:
-        servers: The servers of one model.
-        ask: Sends the request to a server and returns the answer.
-
     Raises:
         TransientError: If no server is available, or a server answers with another transient fault.
     """

@@ -40,14 +40,7 @@ _MOST_WAIT_S = 0.5
 
 @dataclass(frozen=True)
 class Account:
-    """The state that an LLM shares with its copies in worker processes.
-
-    Attributes:
-        cache: The :class:`Cache` of answers, or ``None`` if there is none.
-        budget: The :class:`Budget`, or ``None`` if there is none.
-        count: Function that adds calls, tokens and cost to the usage counters of the original LLM.
-        concurrency: The number of calls that all copies together may have under way.
-    """
+    """The state that an LLM shares with its copies in worker processes."""
 
     cache: Any
     budget: Any
@@ -172,12 +165,7 @@ class Copy:
     number: int
 
     def ask(self, operation: str, *arguments: object) -> Any:
-        """Send an operation to the driver and return its answer.
-
-        Args:
-            operation: The name of the operation, such as ``"take"``.
-            arguments: The arguments of the operation, which must be picklable.
-        """
+        """Send an operation to the driver and return its answer."""
         return _driver_connection(self.address, self.key).ask(operation, self.number, *arguments)
 
     def count(self, **amounts: float) -> None:

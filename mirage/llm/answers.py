@@ -52,11 +52,6 @@ def completion_of(
 ) -> Completion:
     """Return the completion in the first of the choices of a server's JSON answer.
 
-    Args:
-        answer: The JSON answer.
-        tokens: Numbers of input tokens and of output tokens.
-        secrets: The secrets to remove from error messages.
-
     Raises:
         TransientError: If the answer is malformed, so that a retry may succeed.
         LLMError: If a retry would not help, for example if the model refused.
@@ -166,11 +161,6 @@ def message_text(content: Any) -> Any:
 
 def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
     """Return the embeddings in a server's JSON answer, in the order of the texts that were sent.
-
-    Args:
-        answer: The JSON answer.
-        count: Number of texts that were sent.
-        secrets: The secrets to remove from error messages.
 
     Raises:
         TransientError: If the answer does not have one finite vector per text, all of one length.

@@ -112,13 +112,7 @@ class Cache:
         return self._with_database(read)
 
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
-        """Store an answer under the digest of its request; an answer that exists is not replaced.
-
-        Args:
-            key: Digest of the request.
-            model: Name of the model that answered.
-            answer: The answer, which must be JSON serializable.
-        """
+        """Store an answer under the digest of its request; an existing answer is not replaced."""
         content = json.dumps(answer, ensure_ascii=False).encode()
 
         def write(database: sqlite3.Connection) -> None:

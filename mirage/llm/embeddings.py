@@ -60,10 +60,6 @@ async def outcomes_of(
     """Send texts in one request and return one outcome per text.
 
     If the request is refused as too large, its texts are sent in halves.
-
-    Args:
-        texts: The texts.
-        ask: Sends texts in one request and returns one value per text.
     """
     try:
         return [Outcome(value) for value in await ask(texts)]

@@ -19,11 +19,7 @@ _MOST_SHOWN = 300  # characters of a server's message that an error quotes
 
 
 def checked_url(url: str) -> str:
-    """Return the address of an endpoint; raise an error if it is not valid.
-
-    Args:
-        url: The address, such as ``http://localhost:8000/v1``.
-    """
+    """Return the address of an endpoint; raise an error if it is not valid."""
     url = url.strip()
     wrong = SettingError(
         f"{url!r} is not the address of an endpoint; an example is http://localhost:8000/v1"
@@ -57,9 +53,6 @@ def tls(client: type) -> SSLContext:
 
     The context is created once per process, because reading the certificates takes 20 ms per
     client, even if the endpoint is not encrypted.
-
-    Args:
-        client: A class of the library (httpx or httpx2).
     """
     library = import_module(client.__module__.partition(".")[0])
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")

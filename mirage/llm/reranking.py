@@ -12,11 +12,7 @@ from mirage.llm.questions import Outcome, harmless
 
 
 def relevance_all(
-    llm: LLM,
-    asked: Sequence[tuple[str, Sequence[str]]],
-    *,
-    form: RerankForm = "jina",
-    progress: bool = True,
+    llm: LLM, asked: Sequence[tuple[str, Sequence[str]]], *, form: RerankForm = "jina"
 ) -> list[list[Outcome[float]]]:
     """Return the relevance of texts to their queries, or the reasons why there is none.
 
@@ -29,7 +25,6 @@ def relevance_all(
         asked: Pairs of a query and its texts; may be empty.
         form: The format of requests: ``"jina"`` for Jina, Cohere, Voyage and vLLM, ``"tei"`` for
             text-embeddings-inference.
-        progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
     Returns:
         One list per query with one outcome per text: the score as its ``value``, or the reason in
@@ -46,7 +41,7 @@ def relevance_all(
     outcomes: dict[tuple[str, str], Outcome[float]] = {}
 
     async def ask_each() -> None:
-        with progress_bar(len(parts), "requests", progress) as bar:
+        with progress_bar(len(parts), "requests", True) as bar:
 
             async def ask(part: tuple[str, Sequence[str]]) -> None:
                 query, texts = part

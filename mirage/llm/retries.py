@@ -121,10 +121,6 @@ class Retries:
     async def call(self, attempt: Callable[[float], Awaitable[T]], reach: Reach) -> T:
         """Return the result of the first attempt that does not raise a :class:`TransientError`.
 
-        Args:
-            attempt: Makes one attempt. Its argument is the number of seconds that it may take.
-            reach: The state that all calls to the endpoint share. This call updates it.
-
         Raises:
             TransientError: If the last attempt failed; the message has the number of attempts.
         """

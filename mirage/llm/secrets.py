@@ -32,10 +32,6 @@ class Secrets:
     and parts of words that have at least 12 characters. A part is hidden if it has at least 8
     letters and digits. It is recognized even with other characters in between, in another case,
     backwards, in base64 or in hexadecimal.
-
-    Args:
-        key: The API key, or ``None``.
-        headers: Headers by name.
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:

@@ -98,11 +98,6 @@ def template_of(text: str | None, fields: PromptFields, judge: str) -> Template 
 
     ``None`` means that the judge uses the prompt that ships with Mirage.
 
-    Args:
-        text: The prompt with its fields, or ``None``.
-        fields: The fields that the prompt may and must have.
-        judge: The kind of judge, for error messages.
-
     Raises:
         SettingError: The prompt has an unknown field or lacks a required one; the message names
             all of them.

@@ -45,8 +45,6 @@ from mirage.statistics.selective import (
     risk_p_value,
 )
 
-__all__ = ["AbstainingJudge", "Cascade", "Decision", "cascade"]
-
 _STEPS = np.arange(1, 21) / 20  # shares of the items that candidate margins decide
 _STARTS = (0.25, 0.5)  # shares at which a sequence of tests begins
 _FIFTHS = 5
@@ -685,11 +683,7 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
 
 
 def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opinion, Floats]:
-    """Return a judge's opinion of sentences, and its scores, reversed if lower is better.
-
-    Raises:
-        JudgmentError: The judge returns labels instead of scores.
-    """
+    """Return a judge's opinion of sentences, and its scores, reversed if lower is better."""
     opinion = ask(judge, sentences)
     evidence = opinion.evidence
     if evidence is None:
@@ -701,11 +695,7 @@ def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opini
 
 
 def _turned_threshold(opinion: Opinion) -> float:
-    """Return the threshold of a score, or 0.5; it is reversed if lower scores are better.
-
-    Raises:
-        JudgmentError: The direction, and so the threshold, depends on the language.
-    """
+    """Return the threshold of a score, or 0.5; it is reversed if lower scores are better."""
     threshold = 0.5 if opinion.threshold is None else opinion.threshold
     limits = opinion.reading.turned(np.full(len(opinion.reading.lower), threshold))
     if np.ptp(limits) > 0:

@@ -23,12 +23,6 @@ from mirage.statistics.bootstrap import Interval, bootstrap
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "AnnotatorAgreement",
-    "LanguageAgreement",
-    "annotator_agreement",
-]
-
 
 class LanguageAgreement(NamedTuple):
     """The agreement of the annotators of one language.

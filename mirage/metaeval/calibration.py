@@ -17,8 +17,6 @@ from mirage.metaeval.prompts import label_question
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Name, Passage, Query, Record
 
-__all__ = ["Calibration", "calibrate"]
-
 # The prompt for this sentence identifies the wording, whatever the data are.
 _SAMPLE = AnswerSentence(
     Query(id="q", language="en", text="Where?", passages=(Passage(id="1", text="There."),)),
@@ -48,9 +46,6 @@ class Calibration(Record):
     def load(cls, path: str | Path) -> Calibration:
         """Read a calibration.
 
-        Args:
-            path: Path of a file of :meth:`save`.
-
         Raises:
             DatasetError: The file is not a calibration.
         """
@@ -65,21 +60,13 @@ class Calibration(Record):
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON.
 
-        Args:
-            path: Path of the file.
-
         Raises:
             DatasetError: The file cannot be written.
         """
         write_text(Path(path), self.model_dump_json(indent=1) + "\n")
 
     def changes(self, judge: LLMSentenceJudge, labelled: LabelledSentences) -> tuple[str, ...]:
-        """Return what has changed since the calibration; if anything has, it is stale.
-
-        Args:
-            judge: The judge as it is now.
-            labelled: The labels as they are now.
-        """
+        """Return what has changed since the calibration; if anything has, it is stale."""
         now = calibrate(judge, labelled, verdicts={})
         model = f"the model was {self.model!r} and is {now.model!r}"
         checks = (
@@ -94,11 +81,7 @@ class Calibration(Record):
         return tuple(words for is_same, words in checks if not is_same)
 
     def recorded(self, judge: LLMSentenceJudge) -> RecordedLabels:
-        """Return the judge with the stored verdicts, which is only asked about other sentences.
-
-        Args:
-            judge: The judge.
-        """
+        """Return the judge with the stored verdicts, which is only asked about other sentences."""
         return RecordedLabels(judge, self)
 
 

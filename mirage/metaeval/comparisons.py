@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +20,6 @@ from mirage.statistics.permutation import holm, permutation_p_values
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Comparison", "Comparisons", "Unit", "compare"]
-
-Unit = Literal["query", "sentence"]
-"""The unit in which a permutation test swaps the results of two judges."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +46,6 @@ class Comparisons(Rows[Comparison]):
     language: str
     level: float
     permutations: int
-    unit: Unit
 
     def __getitem__(self, judges: tuple[str, str]) -> Comparison:
         for row in self:
@@ -84,7 +78,7 @@ class Comparisons(Rows[Comparison]):
         title = f"Differences of balanced accuracy in points, {scope}"
         header = ("judges", "points", f"{100 * self.level:g} % interval", "p", "Holm", "")
         notes = (
-            f"p: {self.permutations} permutations that swap two judges' labels of a {self.unit}; "
+            f"p: {self.permutations} permutations that swap two judges' labels of a query; "
             f"Holm: corrected for {len(self)} comparisons; * 0.05, ** 0.01, *** 0.001.",
         )
         return to_text(Table(title, header, rows, notes=notes, name=0))
@@ -121,10 +115,8 @@ def compare(
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     gaps = values[:, first] - values[:, second]
     # The weighted sum over sentences is the difference of balanced accuracies.
-    units = weights[:, None] * gaps
-    if settings.unit == "query":
-        # Sentences of a query are swapped together, so only their sum matters.
-        units = sums_by_query(cluster, units)
+    # Sentences of a query are swapped together, so only their sum matters.
+    units = sums_by_query(cluster, weights[:, None] * gaps)
     p = permutation_p_values(units, permutations=settings.permutations, seed=seed)
     contrasts = np.eye(len(judges))[first] - np.eye(len(judges))[second]
     ends_of_pairs = intervals(tallies, contrasts, level=settings.level)

@@ -31,15 +31,6 @@ from mirage.statistics.prediction_powered import FEWEST_OF_EACH
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "ConsistencyOfPair",
-    "LanguageConsistency",
-    "Verdicts",
-    "language_consistency",
-    "pair_verdicts",
-    "sentence_verdicts",
-]
-
 Verdicts = Mapping[tuple[str, ...], Hashable]
 """The verdicts of a judge on items in one language; ``None`` if an item has no valid verdict.
 

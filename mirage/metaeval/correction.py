@@ -28,15 +28,6 @@ from mirage.statistics.prediction_powered import PoweredMean, cross_predicted, p
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "CorrectedShare",
-    "CorrectedShares",
-    "Transfer",
-    "TransferCard",
-    "corrected_share",
-    "transfer_card",
-]
-
 TOGETHER = "together"
 """The name of the row that combines all judges, with weights learnt from the labels."""
 

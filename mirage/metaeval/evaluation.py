@@ -18,8 +18,6 @@ from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation, T
 from mirage.statistics import classification as cl
 from mirage.statistics.bootstrap import Interval, check_level
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
     labelled: LabelledSentences,

@@ -14,8 +14,6 @@ from mirage.metaeval.gold import MEAN, Truth
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FineError", "FineErrors", "fine_errors"]
-
 
 JUDGES_SHOWN = 6  # columns of judges in one table
 

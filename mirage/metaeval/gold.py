@@ -12,8 +12,6 @@ from mirage.dataset import Cluster, clusters_of
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.metaeval.labels import LabelledSentences
 
-__all__ = ["MEAN", "Truth", "clusters_of_sentences"]
-
 MEAN = "mean"
 """Used in place of a language code for the mean over all languages, with equal weights."""
 

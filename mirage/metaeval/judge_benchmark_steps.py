@@ -23,25 +23,6 @@ from mirage.models import Id, LanguageCode, Name, Passage, Query, Record, Respon
 from mirage.retrieval import BM25
 from mirage.text import parse, split_sentences, tokenize
 
-__all__ = [
-    "MARKED_AT",
-    "MARKS",
-    "DropReason",
-    "Dropped",
-    "SupportMarker",
-    "SupportingSentence",
-    "TimeDependence",
-    "UnlabelledSentence",
-    "WithPassages",
-    "assign_models",
-    "count_words",
-    "lexical_marks",
-    "time_independent",
-    "unfit_answers",
-    "unlabelled_sentences",
-    "with_passages",
-]
-
 MARKED_AT = 0.75 * SUPPORTED_AT
 """The lowest support score at which :func:`lexical_marks` marks a passage sentence as support.
 
@@ -312,12 +293,6 @@ def assign_models(
     """Draw disjoint sets of questions for models, and return the model of each drawn question.
 
     Each drawn question belongs to one model, as in MEMERAG's files with 250 questions per language.
-
-    Args:
-        query_ids: The ids of the questions.
-        models: The names of the models.
-        per_model: Number of questions per model.
-        seed: Random seed of the draw.
 
     Raises:
         DatasetError: If there are too few questions.

@@ -40,8 +40,6 @@ from mirage.models import Query, Run
 from mirage.retrieval import BM25
 from mirage.testsets.evaluation_sets import reason_counts
 
-__all__ = ["JudgeBenchmark", "build_judge_benchmark"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgeBenchmark:

@@ -25,21 +25,6 @@ from mirage.models import Response
 from mirage.text.responses import ParsedResponse
 from mirage.text.sentences import Sentence
 
-__all__ = [
-    "JudgeLike",
-    "Opinion",
-    "Reading",
-    "Score",
-    "SentenceJudge",
-    "as_response",
-    "ask",
-    "judge_list",
-    "name_of",
-    "prompt_digest_of",
-    "score",
-]
-
-
 _UNDECLARED = Facts()
 
 

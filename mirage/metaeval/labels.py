@@ -23,8 +23,6 @@ from mirage.sources import memerag
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NO_MAJORITY", "LabelledSentences", "Task"]
-
 Task = Literal["faithfulness", "relevance"]
 """The property that MEMERAG's annotators labelled."""
 

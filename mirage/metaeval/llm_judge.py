@@ -19,8 +19,6 @@ from mirage.metaeval.labels import Task
 from mirage.metaeval.prompts import FIELDS, LABELS, STRATEGIES, Strategy, label_question
 from mirage.metaeval.sentences import AnswerSentence
 
-__all__ = ["LLMSentenceJudge"]
-
 _LOG = logger("mirage.metaeval")
 
 

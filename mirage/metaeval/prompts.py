@@ -24,16 +24,6 @@ from mirage.metaeval.labels import Task
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Passage
 
-__all__ = [
-    "FIELDS",
-    "LABELS",
-    "STRATEGIES",
-    "Strategy",
-    "label_form",
-    "label_question",
-    "read_label",
-]
-
 Strategy = Literal["zero-shot", "cot", "guidelines", "guidelines+cot"]
 """The name of a prompt."""
 

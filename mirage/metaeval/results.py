@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from mirage._base.arrays import Bools, Floats
 from mirage._base.tables import Table, frame_of, to_text
-from mirage.errors import JudgmentError, SettingError, UnknownNameError
-from mirage.metaeval.comparisons import Comparisons, Unit, compare
+from mirage.errors import JudgmentError, UnknownNameError
+from mirage.metaeval.comparisons import Comparisons, compare
 from mirage.metaeval.fine_errors import FineErrors, fine_errors
 from mirage.metaeval.gold import MEAN, Truth
 from mirage.metaeval.judges import Reading
@@ -21,8 +21,6 @@ from mirage.statistics.bootstrap import Interval
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["JudgeFigures", "JudgeResult", "MetaEvaluation", "ThresholdSource"]
 
 ThresholdSource = Literal["given", "cross-validation"]
 """The origin of a score's threshold."""
@@ -257,40 +255,32 @@ class MetaEvaluation:
         return self.truth.left_out
 
     def compare(
-        self,
-        language: str = MEAN,
-        *,
-        permutations: int = 10_000,
-        unit: Unit = "query",
-        seed: int = 0,
+        self, language: str = MEAN, *, permutations: int = 10_000, seed: int = 0
     ) -> Comparisons:
         """Test every two judges for a difference in balanced accuracy.
 
-        It is a paired permutation test, as in MEMERAG, appendix D. The null hypothesis is that the
-        two judges' labels can be swapped without changing their distribution. It claims more than
-        equal accuracy: the judges are alike, for instance in how often they give each label. If two
-        judges give labels in very different proportions, the test is conservative, and may miss a
-        difference that the interval shows.
+        It is a paired permutation test, as in MEMERAG, appendix D, except that all sentences of a
+        query are swapped together, because their errors are not independent. The null hypothesis is
+        that the two judges' labels can be swapped without changing their distribution. It claims
+        more than equal accuracy: the judges are alike, for instance in how often they give each
+        label. If two judges give labels in very different proportions, the test is conservative,
+        and may miss a difference that the interval shows.
 
         Args:
             language: The language; by default the mean of all languages.
             permutations: The number of random permutations to draw. If no more than this number
                 exist, all of them are used.
-            unit: ``"query"`` swaps all sentences of a query together. ``"sentence"`` swaps single
-                sentences, as if errors on sentences of one response were independent.
             seed: Random seed.
 
         Raises:
             JudgmentError: There is only one judge.
-            SettingError: ``permutations`` is below 1, or ``unit`` is unknown.
+            SettingError: ``permutations`` is below 1.
             UnknownNameError: There is no sentence in this language.
         """
         if len(self) < 2:
             raise JudgmentError("a comparison needs at least two judges")
-        if unit not in get_args(Unit):
-            raise SettingError(f"unit must be 'query' or 'sentence', got {unit!r}")
         self.truth.rows(language)  # raises an error for an unknown language
-        none = Comparisons((), language, self.level, permutations, unit)
+        none = Comparisons((), language, self.level, permutations)
         languages = self.truth.languages if language == MEAN else (language,)
         tallies = [self.tallies[code] for code in languages]
         return compare(none, self.truth, self.names, self.right, tallies, seed)

@@ -17,8 +17,6 @@ from mirage.errors import DatasetError
 from mirage.features.base import answered
 from mirage.models import SETTLED, Id, LanguageCode, Name, Passage, Query, Run
 
-__all__ = ["AnswerSentence", "columns_of", "read_sentences", "sentences_of", "write_sentences"]
-
 
 class AnswerSentence(NamedTuple):
     """One sentence of a response, without labels, as a judge gets it.

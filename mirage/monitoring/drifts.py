@@ -72,7 +72,6 @@ class Drift(Printed):
         clustering: Description of the clusters.
         alpha: False positive rate for all measures together.
         margin: The loss that ``no worse`` rules out; ``None`` if it is not tested.
-        level: Confidence level of the intervals.
     """
 
     before: str
@@ -86,7 +85,6 @@ class Drift(Printed):
     clustering: str
     alpha: float
     margin: float | None
-    level: float
 
     @property
     def fell(self) -> tuple[Shift, ...]:
@@ -147,7 +145,7 @@ class Drift(Printed):
             f"{queries} questions in {clusters} cluster{'' if clusters == 1 else 's'}"
             for queries, clusters in zip(self.queries, self.clusters, strict=True)
         )
-        header = ("", "before", "after", "change", f"{100 * self.level:g} % interval", "")
+        header = ("", "before", "after", "change", "95 % interval", "")
         rows = tuple(map(_cells, self.shifts))
         title = f"{self.before} and {self.after}: {counts}"
         return (Table(title, header, rows, notes=tuple(self._notes()), name=0),)
@@ -266,8 +264,6 @@ def drift(
     suite: FeatureSuite | None = None,
     margin: float | None = None,
     alpha: float = 0.05,
-    level: float = 0.95,
-    permutations: int = 4999,
     seed: int = 0,
     n_jobs: int = 1,
     progress: bool = True,
@@ -302,8 +298,6 @@ def drift(
         margin: The loss that ``no worse`` rules out, as a share of each measure's range. By
             default ``no worse`` is not tested.
         alpha: False positive rate for all measures together.
-        level: Confidence level of the intervals.
-        permutations: Number of random permutations for p-values.
         seed: Random seed of the permutations.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Whether to show progress bars.
@@ -326,16 +320,7 @@ def drift(
         measure_log(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
         for log in (before, after)
     ]
-    return drift_of(
-        before,
-        after,
-        sides,
-        margin=margin,
-        alpha=alpha,
-        level=level,
-        permutations=permutations,
-        seed=seed,
-    )
+    return drift_of(before, after, sides, margin=margin, alpha=alpha, seed=seed)
 
 
 def drift_each(
@@ -344,8 +329,6 @@ def drift_each(
     *,
     suite: FeatureSuite | None = None,
     alpha: float = 0.05,
-    level: float = 0.95,
-    permutations: int = 4999,
     seed: int = 0,
     n_jobs: int = 1,
     progress: bool = True,
@@ -362,8 +345,6 @@ def drift_each(
             days have no intervals.
         suite: The features, as for :func:`drift`.
         alpha: False positive rate for all periods and measures together.
-        level: Confidence level of the intervals.
-        permutations: Number of random permutations for p-values.
         seed: Random seed of the permutations.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Whether to show progress bars.
@@ -391,15 +372,7 @@ def drift_each(
             )
             for side in (others, part)
         ]
-        results[name] = drift_of(
-            others,
-            part,
-            sides,
-            alpha=alpha / len(pairs),
-            level=level,
-            permutations=permutations,
-            seed=seed,
-        )
+        results[name] = drift_of(others, part, sides, alpha=alpha / len(pairs), seed=seed)
     return results
 
 
@@ -415,8 +388,6 @@ def drift_of(
     *,
     margin: float | None = None,
     alpha: float = 0.05,
-    level: float = 0.95,
-    permutations: int = 4999,
     seed: int = 0,
 ) -> Drift:
     """Compare two logs of one language whose measures have been computed.
@@ -434,8 +405,6 @@ def drift_of(
         later.columns(columns),
         times=(log_days(before), log_days(after)),
         alpha=alpha,
-        level=level,
-        permutations=permutations,
         seed=seed,
     )
     return Drift(
@@ -450,7 +419,6 @@ def drift_of(
         _describe_both(before, after),
         alpha,
         margin,
-        level,
     )
 
 
@@ -460,8 +428,8 @@ def shifts_between(
     *,
     times: tuple[LogDays, LogDays] | None = None,
     alpha: float,
-    level: float,
-    permutations: int,
+    level: float = 0.95,
+    permutations: int = 4999,
     seed: int,
 ) -> tuple[Shift, ...]:
     """Return the change of each column between two tables with the same columns.

@@ -28,8 +28,6 @@ from mirage._base.inputs import read_text
 from mirage._base.rows import is_missing
 from mirage.errors import DatasetError
 
-__all__ = ["FORMATS", "Format", "Step", "export_rows"]
-
 
 class Step(NamedTuple):
     """The attribute of some spans.

@@ -21,16 +21,6 @@ from mirage.statistics.bootstrap import Interval
 from mirage.statistics.shifts import shift_evidence
 from mirage.testing.baseline import Baseline, fingerprint
 
-__all__ = [
-    "CLEARED",
-    "JUDGED_SCORE",
-    "JudgeSeries",
-    "JudgeStep",
-    "compare_judge_runs",
-    "explain_drops",
-    "judged_baseline",
-]
-
 JUDGED_SCORE = "judged_score"
 """The name, before ``@`` and judge, of the feature by which a history stores a judge's verdicts."""
 
@@ -228,10 +218,6 @@ def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, .
 
     A drop is only attributed to the system if its judge has anchor pairs, has not moved, and the
     p-value of a change is above :data:`CLEARED`.
-
-    Args:
-        series: The series of a model's commits.
-        judges: The series of all judges in the same history.
     """
     notes = []
     judge_series = list(judges)

@@ -41,15 +41,7 @@ _MILLISECONDS = 1e11
 
 
 class Line(NamedTuple):
-    """One line of a log, after parsing.
-
-    Attributes:
-        entry: The question and its passages.
-        response: The answer.
-        time: When it was asked.
-        cluster: The cluster that the line names.
-        session: The user or session that asked.
-    """
+    """One line of a log, after parsing."""
 
     entry: Asked
     response: Response

@@ -189,20 +189,18 @@ class Log(NamedTuple):
         )
 
 
-def is_log(path: str | Path, fields: Mapping[str, str] = MappingProxyType({})) -> bool:
+def is_log(path: str | Path) -> bool:
     """Return whether a file is a log, that is, its first line contains a question.
 
     Files of responses contain no questions.
 
     Args:
         path: The file.
-        fields: Names of fields, as in :func:`read`.
 
     Raises:
         DatasetError: If the file cannot be read.
-        UnknownNameError: If ``fields`` has a key that is not in :data:`FIELDS`.
     """
-    names = field_names(fields)["question"]
+    names = field_names({})["question"]
     rows = islice(table_rows(Path(path)), 1)
     return any(look_up(row, name) is not None for _, row in rows for name in names)
 

@@ -14,18 +14,12 @@ from mirage.report.elements import Child, breakable, cut, label, tag
 from mirage.report.file import save, whole
 from mirage.report.sections import column, number, scrolling, sortable, table
 
-__all__ = ["render_history", "write_history"]
-
 _HASH_LENGTH = 10  # displayed characters of a commit's name
 _DENSE = 60  # number of commits from which dots are small
 
 
 def write_history(all_series: Iterable[Series], path: str | Path) -> None:
     """Write series of commits as one self-contained HTML file.
-
-    Args:
-        all_series: One series per model and set of queries.
-        path: Path of the file.
 
     Raises:
         MirageError: If the file cannot be written.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.dataset import Cluster, MirageDataset, clusters_of
+from mirage.dataset import MirageDataset, clusters_of
 from mirage.features.base import Facts, Need, NotComputed
 from mirage.features.language import language_probabilities
 from mirage.features.registry import OFFLINE
@@ -71,7 +71,6 @@ def measure_log(
     run: Run,
     suite: FeatureSuite | None = None,
     *,
-    cluster: Cluster = None,
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LogMeasures:
@@ -82,20 +81,15 @@ def measure_log(
         run: The answers.
         suite: The features. The default is those of :meth:`mirage.FeatureSuite.default`,
             ``support_lexical_all`` and ``answer_length``.
-        cluster: The clusters of dependent questions if :attr:`mirage.Query.cluster` does not give
-            them: a key of their metadata, a function of the query, or a mapping from query id.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Show a progress bar.
 
     Raises:
         FeatureError: No feature can be computed, or one fails.
-        UnknownNameError: No query has such a key of metadata.
     """
     suite = suite or FeatureSuite(LOG_FEATURES, dataset.language)
-    features = suite.applicable(dataset).score(
-        dataset, run, cluster=cluster, n_jobs=n_jobs, progress=progress
-    )
-    rates = traffic(dataset, run, cluster=cluster)
+    features = suite.applicable(dataset).score(dataset, run, n_jobs=n_jobs, progress=progress)
+    rates = traffic(dataset, run)
     table = FeatureTable(
         run.model,
         dataset.language,
@@ -109,7 +103,7 @@ def measure_log(
     return LogMeasures(table, suite.unmet(dataset))
 
 
-def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> FeatureTable:
+def traffic(dataset: MirageDataset, run: Run) -> FeatureTable:
     """Return the table of traffic measures, with one row per question.
 
     - ``failed``: 1 if there is no answer, else 0.
@@ -130,7 +124,6 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
     Args:
         dataset: The questions.
         run: The answers.
-        cluster: The clusters of dependent questions if the questions do not give them themselves.
 
     Raises:
         UnknownNameError: No query has such a key of metadata.
@@ -162,7 +155,7 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
         values,
         reasons,
         TRAFFIC,
-        clusters_of(dataset, cluster),
+        clusters_of(dataset),
     )
 
 
@@ -176,7 +169,9 @@ def question_measures(query: Query, response: Response | None) -> Mapping[str, f
     else:
         answer_measures = {
             "empty_answer": float(not parsed.answer_text.strip()),
-            "abstains": _abstains(query, parsed.answer_text),
+            "abstains": float(
+                abstains(parsed.answer_text, query.language, question=query.text) >= ABSTAINS_AT
+            ),
             "cites": _NO_PASSAGES if texts is None else float(bool(parsed.citations)),
         }
     return {
@@ -204,10 +199,6 @@ def _parse_response(query: Query, response: Response | None) -> ParsedResponse |
         return NotComputed(f"the model failed: {response.error}")
     ids, titles = query.shown_to(response), query.titles_shown_to(response)
     return parse(response.text, query.language, ids, titles=titles)
-
-
-def _abstains(query: Query, answer: str) -> float:
-    return float(abstains(answer, query.language, question=query.text) >= ABSTAINS_AT)
 
 
 def _question_match(query: Query, texts: tuple[str, ...]) -> float | NotComputed:

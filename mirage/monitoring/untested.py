@@ -14,8 +14,6 @@ from mirage.errors import DatasetError
 from mirage.models import Passage, Query
 from mirage.monitoring.logs import Log
 
-__all__ = ["UntestedDocument", "UntestedDocuments", "untested_documents"]
-
 _MOST = 20  # rows of the printed table
 _LENGTH = 60  # characters of a text that stands for a document without an id
 
@@ -77,10 +75,6 @@ def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
     A document is in the test set if a passage of a test query has its id, or the same text apart
     from white space and Unicode normalization. Passages of a log without ids are documents by
     themselves.
-
-    Args:
-        log: The log, from :func:`mirage.monitoring.logs.read`.
-        tests: The test set.
 
     Raises:
         DatasetError: The log, or the test set, has no passages.

@@ -48,12 +48,7 @@ def encodable(text: str) -> str:
 
 
 def attempt(name: str, load: Callable[[], Any]) -> Any:
-    """Load a model by calling ``load``, and convert any error into a NeuralError.
-
-    Args:
-        name: The name of the model, for the error message.
-        load: The function that loads the model.
-    """
+    """Load a model by calling ``load``, and convert any error into a NeuralError."""
     try:
         return load()
     except Exception as error:  # several libraries are involved, each with its own errors

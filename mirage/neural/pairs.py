@@ -109,10 +109,6 @@ class _PairScorer(ABC):
         pairs are put into the same batches. They are kept in memory. They are also cached on disk
         if this object has a cache and the workers use the same device and precision as this
         process.
-
-        Args:
-            groups: Groups of pairs; each is one later call of :meth:`scores`.
-            executor: The executor whose workers load the model and compute the scores.
         """
         planned: set[bytes] = set()
         keys_by_part: dict[int, list[bytes]] = {}
@@ -205,11 +201,6 @@ class _PairScorer(ABC):
         self, keys: Sequence[bytes], rows: Sequence[list[float]], on_disk: bool = True
     ) -> None:
         """Store scores in memory, and on disk if this object has a cache and ``on_disk`` is true.
-
-        Args:
-            keys: The cache keys of the pairs.
-            rows: The scores of each pair.
-            on_disk: Whether to store the scores on disk too.
 
         Raises:
             NeuralError: A score is not finite.
@@ -427,9 +418,6 @@ def _parallel_map(tasks: int) -> Iterator[Any]:
 
     The calls divide torch's threads among them. If all threads computed one small batch together,
     they would mostly wait for each other, especially on a busy machine.
-
-    Args:
-        tasks: The number of calls that will be made.
     """
     torch = package("torch")
     threads = torch.get_num_threads()

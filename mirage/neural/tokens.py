@@ -118,12 +118,7 @@ class TokenCrossEncoder:
 
 
 def _load(transformers: Any, name: str) -> Any:
-    """Load a token classifier.
-
-    Raises:
-        NeuralError: The files of the model lack a trained layer that scores tokens, so transformers
-            would fill it with random weights.
-    """
+    """Load a token classifier."""
     file = transformers.utils.cached_file(
         name, "model.safetensors", _raise_exceptions_for_missing_entries=False
     )
@@ -143,13 +138,7 @@ def _load(transformers: Any, name: str) -> Any:
 
 
 def _load_provence(transformers: Any, name: str, weights: Mapping[str, Any]) -> Any:
-    """Return a token classifier with the weights of a model in the format of Provence.
-
-    Args:
-        transformers: The module transformers.
-        name: The name or folder of the model.
-        weights: All weights of the model by name; those that are not needed are ignored.
-    """
+    """Return a token classifier with the weights of a model in the format of Provence."""
     prefix = next(
         (each for each in _ARCHITECTURES if any(w.startswith(f"{each}.") for w in weights)), ""
     )

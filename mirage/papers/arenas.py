@@ -16,8 +16,6 @@ from mirage.features import FeatureTable
 from mirage.leaderboard import official
 from mirage.models import Judgment
 
-__all__ = ["Arena", "read_arena", "read_hub_arena"]
-
 
 @dataclass(frozen=True, eq=False)
 class Arena:

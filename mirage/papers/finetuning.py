@@ -17,8 +17,6 @@ from mirage.surrogate.training import TrainingData
 from mirage.training import MIRAGE_BENCH_TUNING
 from mirage.training.recipes import TuningRecipe
 
-__all__ = ["tuned_models", "tuning_settings"]
-
 
 def tuned_models(
     arenas: Mapping[str, Arena],

@@ -18,8 +18,6 @@ from mirage.statistics.ranks import ranks
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.training import TrainingData
 
-__all__ = ["fewer_judgments", "new_models"]
-
 
 def fewer_judgments(
     arenas: Mapping[str, Arena],

@@ -15,23 +15,6 @@ from mirage.statistics.ranks import kendall_tau
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "FewerJudgmentsRow",
-    "ImportanceRow",
-    "Line",
-    "NewModelRow",
-    "R2Row",
-    "RankRow",
-    "Result",
-    "Row",
-    "SettingRow",
-    "TauRow",
-    "TunedModelRow",
-    "ValidationRow",
-    "middle",
-    "tau_b",
-]
-
 
 MEAN = "mean"
 """Used in place of the name of a language or dataset in a row with the mean over all of them."""
@@ -368,12 +351,7 @@ class TunedModelRow(Row):
 
 @dataclass(frozen=True)
 class SettingRow(Row):
-    """One setting as text; the same for all languages.
-
-    Attributes:
-        setting: Name of the setting.
-        choice: Its value.
-    """
+    """One setting as text; the same for all languages."""
 
     keys: ClassVar[tuple[str, ...]] = ("setting", "choice")
 

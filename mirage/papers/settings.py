@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["GENERATION", "SENTENCE_JUDGES"]
-
 GENERATION: Mapping[str, Any] = MappingProxyType({"temperature": 0.1})
 """Settings of the LLMs that generate answers in MIRAGE-Bench (arXiv 2410.13716, appendix B)."""
 

@@ -30,18 +30,6 @@ from mirage.surrogate.model import evaluate, fit_model
 from mirage.surrogate.ranker import deal_splits, shared_models
 from mirage.surrogate.training import TrainingData, training_data
 
-__all__ = [
-    "compare_feature_sets",
-    "compare_regressors",
-    "feature_importance",
-    "feature_sets",
-    "fit_rankers",
-    "r2_by_tournaments",
-    "surrogate_data",
-    "surrogate_ranking",
-    "tau_by_language",
-]
-
 T = TypeVar("T")
 Data = Mapping[str, TrainingData]
 
@@ -221,10 +209,6 @@ def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str
     The third set has the features whose Kendall's tau-b with the logit, averaged over languages, is
     at least ``least`` in absolute value. As in the paper, these correlations use all models,
     including those that are held out later.
-
-    Args:
-        arenas: Arenas by language.
-        least: Smallest absolute correlation.
     """
     data = surrogate_data(arenas)
     features = next(iter(data.values())).features

@@ -49,10 +49,6 @@ class Columns(NamedTuple):
     def column(self, number: int, size: int) -> tuple[NDArray[np.int32], Scores]:
         """Return the rows and impacts of a column after checking them.
 
-        Args:
-            number: The number of the column.
-            size: The number of passages of the index.
-
         Raises:
             DatasetError: The column is damaged.
         """
@@ -96,10 +92,6 @@ def compiled_adder(columns: Columns, size: int) -> Add:
     Compiling takes about a second. If numba is not installed, the function of :func:`numpy_adder`
     is returned. The longest columns are copied to dense arrays when they are used, with one entry
     per passage and 0 for passages without the term.
-
-    Args:
-        columns: The inverted index.
-        size: The number of passages.
     """
     kernel = _kernel()
     if kernel is None:

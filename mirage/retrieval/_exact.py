@@ -21,13 +21,7 @@ Rows = NDArray[np.int64]
 
 
 class Shard(NamedTuple):
-    """A file with the vectors of some passages, in float16.
-
-    Attributes:
-        path: The file.
-        rows: The number of vectors.
-        dimensions: The number of dimensions of each vector; ``None`` if unknown.
-    """
+    """A file with the vectors of some passages, in float16."""
 
     path: Path
     rows: int
@@ -136,12 +130,7 @@ class _Search:
         self.size = 0
 
     def add_block(self, block: NDArray[np.float32], start: int) -> None:
-        """Search a block of vectors, and keep those that may be among the best ``k``.
-
-        Args:
-            block: The vectors.
-            start: The row in the index of the first vector of the block.
-        """
+        """Search a block of vectors, and keep those that may be among the best ``k``."""
         scores = self.rough @ block.T
         least = self.floor - self.slack
         if len(block) > self.k and not np.isfinite(self.floor).all():

@@ -28,14 +28,7 @@ Bytes = NDArray[np.uint8]
 
 
 def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: int) -> None:
-    """Build a graph of the vectors of all shards, and write it to a file.
-
-    Args:
-        shards: The files of the vectors.
-        path: The file to write.
-        dimensions: The number of dimensions of each vector.
-        threads: The number of threads that build the graph.
-    """
+    """Build a graph of the vectors of all shards, and write it to a file."""
     graph = package("usearch.index").Index(ndim=dimensions, metric="ip", dtype="f16")
     start = 0
     for shard in shards:
@@ -49,11 +42,6 @@ def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: i
 
 def open_graph(path: Path, size: int, dimensions: int) -> Any:
     """Check a graph file by reading it once, map it into memory, and return the graph.
-
-    Args:
-        path: The file.
-        size: The number of vectors that the graph must have.
-        dimensions: The number of dimensions that each vector must have.
 
     Raises:
         DatasetError: The file is damaged.

@@ -23,11 +23,7 @@ SHARD = 1024
 
 
 def shard_starts(size: int) -> range:
-    """Return the row in the corpus of the first passage of each shard.
-
-    Args:
-        size: The number of passages of the corpus.
-    """
+    """Return the row in the corpus of the first passage of each shard."""
     return range(0, size, SHARD)
 
 

@@ -58,7 +58,7 @@ class Reranker(Protocol):
             run: The retrieved passages, best first.
             corpus: The corpus that contains these passages.
             queries: The queries to rerank.
-            depth: The number of passages to rerank for each query.
+            depth: The number of passages to rerank for each query; the rest is left out.
         """
 
 

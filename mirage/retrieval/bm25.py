@@ -128,11 +128,7 @@ class BM25:
         self._spare: list[Scores] = []
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
-        """Map the index files into memory: the hashes of all terms, and the inverted index.
-
-        Raises:
-            DatasetError: A file is damaged.
-        """
+        """Map the index files into memory: the hashes of all terms, and the inverted index."""
         paths = {name: self.folder / f"{name}.npy" for name in ("terms", *Columns._fields)}
         terms = mapped_array(paths["terms"], ArrayType(np.uint64))
         starts = mapped_array(paths["starts"], ArrayType(np.int64, (len(terms) + 1,)))
@@ -437,11 +433,6 @@ def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
     """Return the path of one array of a shard.
 
     The array ``checksums`` is written last, so a shard is complete if this file exists.
-
-    Args:
-        shards: The folder of the shards.
-        start: The row of the first passage of the shard.
-        name: The name of the array.
     """
     return shards / f"{start:012}.{name}.npy"
 
@@ -500,11 +491,7 @@ def _checksums(shard: _Shard) -> NDArray[np.uint32]:
 
 
 def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
-    """Read and check the shard of the passages from row ``start`` to row ``stop - 1``.
-
-    Raises:
-        DatasetError: The shard was damaged; it has been deleted.
-    """
+    """Read and check the shard of the passages from row ``start`` to row ``stop - 1``."""
     try:
         arrays = {
             name: read_array(_shard_path(shards, start, name), kind)
@@ -548,13 +535,6 @@ def merge_shards(shards: Path, size: int, folder: Path, k1: float, b: float) -> 
 
     Terms are merged in blocks of about :data:`BLOCK` entries, so that memory does not grow with the
     corpus. Shards are sorted by term, so each block uses one contiguous part of each shard.
-
-    Args:
-        shards: The folder of the shards.
-        size: The number of passages of the corpus.
-        folder: The folder to which the index is written.
-        k1: The term frequency saturation of BM25.
-        b: The length normalization of BM25.
 
     Raises:
         DatasetError: No passage contains a term, or a shard is damaged.

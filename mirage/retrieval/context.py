@@ -79,15 +79,7 @@ class _SentenceSelector(ABC):
         self.scorer = scorer
 
     def process(self, query: Query, passages: Sequence[Passage]) -> list[Passage]:
-        """Return the passages, shortened to the sentences that are kept.
-
-        Args:
-            query: The question; its language determines how text is split into sentences.
-            passages: The passages to shorten.
-
-        Raises:
-            NeuralError: The scorer fails on a text.
-        """
+        """Return the passages, shortened to the sentences that are kept."""
         sentences = [sentence_pieces(passage.text, query.language) for passage in passages]
         pieces = [(i, piece) for i, parts in enumerate(sentences) for piece in parts]
         with during(f"{self!r} on query {query.id!r}"):
@@ -108,12 +100,7 @@ class _SentenceSelector(ABC):
 
     @abstractmethod
     def _select(self, pieces: Sequence[tuple[int, str]], scores: Sequence[float]) -> list[int]:
-        """Return the positions in ``pieces`` of the sentences to keep, ascending.
-
-        Args:
-            pieces: For each sentence, the number of its passage and its text.
-            scores: The score of each sentence.
-        """
+        """Return the positions in ``pieces`` of the sentences to keep, ascending."""
 
     def _scores(self, query: Query, texts: Sequence[str]) -> list[float]:
         if not texts:
@@ -282,12 +269,6 @@ def _token_means(
     """Return the mean of the token scores of each sentence, for all passages one after the other.
 
     The mean is 0 for a sentence without a token.
-
-    Args:
-        scorer: The model that scores tokens.
-        query: The question.
-        passages: The passages.
-        sentences: The sentences of each passage.
     """
     heads = [f"{passage.title}\n" if passage.title else "" for passage in passages]
     texts = [head + "".join(parts) for head, parts in zip(heads, sentences, strict=True)]

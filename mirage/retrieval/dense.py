@@ -459,13 +459,7 @@ def _caching_responses(
 
 
 def _copy_vectors(whole: Path, part: Path, vectors_key: str) -> None:
-    """Copy the shards of an existing index to a new one if both have the same vectors.
-
-    Args:
-        whole: The folder of the existing index; nothing is copied if it has none.
-        part: The folder of the new index.
-        vectors_key: The digest that identifies the vectors of the new index.
-    """
+    """Copy the shards of an existing index to a new one if both have the same vectors."""
     try:
         if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
             return

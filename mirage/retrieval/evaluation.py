@@ -17,7 +17,7 @@ from mirage._base.tables import Printed, Table, frame_of
 from mirage.dataset import Cluster, clusters_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError, needing
 from mirage.models import Query
-from mirage.retrieval.run import RetrievalRun
+from mirage.retrieval.run import RetrievalRun, descending_scores
 from mirage.sources.trec import read_qrels
 from mirage.statistics.bootstrap import Interval, check_level
 from mirage.statistics.clusters import cluster_codes, mean_intervals
@@ -65,10 +65,6 @@ class RetrievalDifference(CorrectedDifference):
 
     The interval contains 0 if and only if ``p`` is above 1 minus the level. The interval is NaN if
     there are fewer than ten clusters of queries, or if the runs are equal on all queries.
-
-    Attributes:
-        measure: The name of the measure.
-        n: The number of queries.
     """
 
     measure: str
@@ -130,9 +126,6 @@ class RetrievalEvaluation(Printed):
 
         The intervals account for the random choice of queries; see
         :func:`mirage.statistics.clusters.mean_intervals`.
-
-        Args:
-            level: The confidence level.
         """
         check_level(level)
         n, ends = self._measured, _intervals(self.values, self._codes(self.query_ids), level)
@@ -324,14 +317,7 @@ def _values(
     query_ids: Sequence[str],
     names: Sequence[str],
 ) -> NDArray[np.float64]:
-    """Return the value of each query and measure, of shape ``(queries, measures)``.
-
-    Args:
-        run: The run.
-        judged: The grades of each query that has a relevant passage; other queries get NaN.
-        query_ids: The ids of the queries, in the order of the rows.
-        names: The names of the measures, in the order of the columns.
-    """
+    """Return the value of each query and measure, of shape ``(queries, measures)``."""
     with needing("ir-measures"):
         import ir_measures
     measures = _parse_measures(names)
@@ -339,18 +325,11 @@ def _values(
     column = {measure: j for j, measure in enumerate(measures)}
     values = np.full((len(query_ids), len(names)), np.nan)
     values[[row[id_] for id_ in judged]] = 0.0
-    rankings = {id_: _descending_scores(run[id_].passage_ids) for id_ in judged if id_ in run}
+    # Ranks replace the scores, because ir_measures would order equal scores by passage id.
+    rankings = {id_: descending_scores(run[id_].passage_ids) for id_ in judged if id_ in run}
     for each in ir_measures.iter_calc(measures, judged, rankings) if judged else ():
         values[row[each.query_id], column[each.measure]] = each.value
     return values
-
-
-def _descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
-    """Return the scores n, n - 1, ..., 1 for the passages, best first.
-
-    They replace the scores of the run, because ir_measures would order equal scores by passage id.
-    """
-    return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
 
 
 def _parse_measures(names: Sequence[str]) -> list[Any]:

@@ -92,13 +92,9 @@ class CrossEncoderReranker:
     ) -> RetrievalRun:
         """Return the best passages of each query, ordered by the scores of the model.
 
-        Args:
-            run: The retrieved passages, best first.
-            corpus: The corpus that contains these passages.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
-            executor: The executor whose workers load the model and compute the scores; by default
-                this process does.
+        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
+        :meth:`mirage.retrieval.base.Reranker.rerank`. The workers of ``executor`` load the model
+        and compute the scores; by default this process does.
 
         Raises:
             NeuralError: The model cannot be loaded, or fails.
@@ -152,11 +148,8 @@ class EndpointReranker:
     ) -> RetrievalRun:
         """Return the best passages of each query, ordered by the scores of the endpoint.
 
-        Args:
-            run: The retrieved passages, best first.
-            corpus: The corpus that contains these passages.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
+        :meth:`mirage.retrieval.base.Reranker.rerank`.
 
         Raises:
             LLMError: No query could be reranked, or OpenAI is called without an API key.
@@ -181,17 +174,7 @@ class EndpointReranker:
 
 
 def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: bool) -> None:
-    """Log how many queries keep the order of the run because requests failed.
-
-    Args:
-        name: The name of the reranker.
-        failures: The reason for each such query, by query id.
-        total: The number of queries.
-        every: Whether all requests failed, which raises an error instead.
-
-    Raises:
-        LLMError: All requests failed.
-    """
+    """Log how many queries keep the order of the run because requests failed."""
     if not failures:
         return
     first, reason = next(iter(failures.items()))
@@ -270,11 +253,8 @@ class LLMReranker:
     ) -> RetrievalRun:
         """Return the best passages of each query, in the order of the LLM.
 
-        Args:
-            run: The retrieved passages, best first.
-            corpus: The corpus that contains these passages.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
+        :meth:`mirage.retrieval.base.Reranker.rerank`.
 
         Raises:
             LLMError: No window could be ordered, or OpenAI is called without an API key.
@@ -339,10 +319,6 @@ def _form(n: int) -> Form[list[int]]:
 
 def _order(text: str, n: int) -> list[int] | None:
     """Parse the ranking in the last line of a response.
-
-    Args:
-        text: The response.
-        n: The number of passages in the prompt.
 
     Returns:
         The positions of the passages, counted from 0, best first; passages that the response does

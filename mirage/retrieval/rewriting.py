@@ -13,7 +13,7 @@ from mirage.corpus import Corpus
 from mirage.errors import DatasetError, LLMError
 from mirage.languages import Language
 from mirage.llm import LLM, as_llm
-from mirage.llm.questions import Form, Outcome, Question, ask_all
+from mirage.llm.questions import Form, Question, ask_all
 from mirage.models import Query
 from mirage.retrieval.base import Retriever
 from mirage.retrieval.run import RetrievalRun
@@ -175,7 +175,9 @@ class LLMQueryRewriter:
                 strict=True,
             )
         )
-        self.kept = {id_: _reason(each) for id_, each in outcomes.items() if each.value is None}
+        self.kept = {
+            id_: each.failed or each.invalid for id_, each in outcomes.items() if each.value is None
+        }
         failed = [outcome.failed for outcome in outcomes.values() if outcome.failed]
         if failed and len(failed) == len(pending):
             raise LLMError(f"no query of {len(pending)} was rewritten; the first: {failed[0]}")
@@ -197,10 +199,6 @@ class LLMQueryRewriter:
 
 def _with_text(query: Query, text: str, language: str | None) -> Query:
     return query.model_copy(update={"text": text, "language": language or query.language})
-
-
-def _reason(outcome: Outcome[str]) -> str:
-    return outcome.failed or outcome.invalid
 
 
 def _digest(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -200,21 +200,17 @@ class RetrievalRun(Mapping[str, Hits]):
             raise SettingError(f"k must be at least 1, got {k}")
         return RetrievalRun({id_: hits.top(k) for id_, hits in self._hits.items()}, self.name)
 
-    def documents(self, document: Callable[[str], str] | None = None) -> RetrievalRun:
+    def documents(self) -> RetrievalRun:
         """Return a run that ranks documents, each with the score of its best passage (max-P).
 
-        See Dai and Callan 2019, arXiv 1905.09217.
-
-        Args:
-            document: A function from a passage id to the id of its document; by default the part of
-                the passage id before ``#``.
+        The document of a passage is the part of its id before ``#``. See Dai and Callan 2019, arXiv
+        1905.09217.
         """
-        document_id = document or document_of
         best: dict[str, dict[str, float]] = {}
         for query_id, (ids, scores) in self._hits.items():
             document_scores = best.setdefault(query_id, {})
             for id_, score in zip(ids, scores.tolist(), strict=True):
-                document_scores.setdefault(document_id(id_), score)  # the first is the best
+                document_scores.setdefault(document_of(id_), score)  # the first is the best
         return RetrievalRun.of(best, self.name)
 
     def fuse(self, *others: RetrievalRun, k: int = RRF_K, name: str = "") -> RetrievalRun:
@@ -244,6 +240,11 @@ class RetrievalRun(Mapping[str, Hits]):
         # Sorted by id, so that ties do not depend on the order of the runs.
         by_id = {query_id: dict(sorted(fused.items())) for query_id, fused in sums.items()}
         return RetrievalRun.of(by_id, name or "+".join(run.name for run in runs))
+
+
+def descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
+    """Return the scores n, n - 1, ..., 1 for the passages, best first."""
+    return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
 
 
 def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> None:

@@ -220,16 +220,7 @@ def _shard_bytes(weights: csr_array) -> bytes:
 
 
 def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
-    """Read the term weights of a shard, and check their indices, because SciPy does not.
-
-    Args:
-        path: The file of the shard.
-        rows: The number of passages that it must have.
-        terms: The number of terms that it must have; ``None`` allows any number.
-
-    Raises:
-        DatasetError: The file is damaged.
-    """
+    """Read the term weights of a shard, and check their indices, because SciPy does not."""
     from scipy.sparse import csr_array
 
     arrays = read_arrays(path, _ARRAYS | {"indptr": ArrayType(np.int32, (rows + 1,))})

@@ -49,17 +49,6 @@ def query_of(
     Otherwise a retrieved text is relevant if it is among the relevant texts. Relevant texts that
     were not retrieved count as missed, under the ids ``unretrieved-1`` and so on. A warning is
     logged if a relevant text matches several retrieved texts, or only a part of one.
-
-    Args:
-        where: Location of the row for error messages, such as a file and line.
-        id: Id of the query.
-        language: ISO 639-1 code.
-        text: The question.
-        retrieved: Retrieved texts in the order of the prompt, or ``None``.
-        reference: A reference answer, or ``None``.
-        relevant: Relevant texts, or ``None``.
-        retrieved_ids: Ids of the retrieved texts, or ``None``.
-        relevant_ids: Ids of the relevant passages, or ``None``.
     """
     texts = tuple(retrieved or ())
     ids = [str(number) for number in retrieved_ids or range(1, len(texts) + 1)]

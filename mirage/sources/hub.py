@@ -181,11 +181,6 @@ def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
 
     The files are those that the hub converts to Parquet, in the revision :data:`PARQUET`.
 
-    Args:
-        name: Name of the dataset, such as ``akariasai/PopQA``.
-        config: Name of the configuration (subset).
-        split: Name of the split.
-
     Raises:
         DatasetError: If there are no such files, or the hub cannot be reached.
         MissingPackageError: If the extra ``hub`` is not installed.
@@ -250,9 +245,6 @@ class LeftOut(list[str]):
     Readers leave out rows that are not valid, and read the other rows. They only log how many rows
     they left out, and the first reason. To get all reasons, pass an object of this class to a
     reader.
-
-    Args:
-        iterable: Initial reasons; none by default.
 
     Attributes:
         rows: Number of rows that were read.

@@ -41,13 +41,7 @@ class LabelledSentence(NamedTuple):
 
 
 class Memerag(NamedTuple):
-    """One language of MEMERAG.
-
-    Attributes:
-        dataset: The queries.
-        run: The recorded answers.
-        sentences: The labelled sentences of the answers.
-    """
+    """One language of MEMERAG."""
 
     dataset: MirageDataset
     run: Run
@@ -57,9 +51,6 @@ class Memerag(NamedTuple):
         """Write the sentences to a file for :meth:`~mirage.metaeval.LabelledSentences.from_jsonl`.
 
         The label of a sentence is its factuality. Fine-grained labels are written if there are any.
-
-        Args:
-            path: The JSON Lines file to write.
         """
         with replace_file(Path(path)) as file:
             for sentence in self.sentences:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.statistics.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
     from mirage.statistics.bounds import upper_bounds
     from mirage.statistics.classification import calibration
     from mirage.statistics.paired import paired_means
-    from mirage.statistics.permutation import holm
     from mirage.statistics.prediction_powered import powered_mean
     from mirage.statistics.studies import validate
     from mirage.statistics.two_sample import mean_differences
@@ -20,10 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "StudyDesign",
     "calibration",
-    "fleiss_kappa",
-    "gwet_ac1",
-    "holm",
-    "krippendorff_alpha",
     "mean_differences",
     "paired_means",
     "powered_mean",
@@ -32,11 +26,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    "mirage.statistics.agreement": ("fleiss_kappa", "gwet_ac1", "krippendorff_alpha"),
     "mirage.statistics.bounds": ("upper_bounds",),
     "mirage.statistics.classification": ("calibration",),
     "mirage.statistics.paired": ("paired_means",),
-    "mirage.statistics.permutation": ("holm",),
     "mirage.statistics.prediction_powered": ("powered_mean",),
     "mirage.statistics.studies": ("validate",),
     "mirage.statistics.two_sample": ("mean_differences",),

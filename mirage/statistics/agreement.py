@@ -7,10 +7,10 @@ formula for ``pe``. 1 is full agreement, 0 is chance level, and values below 0 a
 chance. If one label is far more frequent than the others, kappa and alpha are low although judges
 hardly ever differ; AC1 is not.
 
-The argument ``counts`` is a table ``(items, labels)``: the number of judges that gave each label to
-each item. Items may have different numbers of labels, from different judges. An item with one label
-contributes to the frequencies of labels but not to the agreement. An item without labels is
-ignored.
+The argument ``counts`` of :func:`terms` is a table ``(items, labels)``: the number of judges that
+gave each label to each item. Items may have different numbers of labels, from different judges. An
+item with one label contributes to the frequencies of labels but not to the agreement. An item
+without labels is ignored.
 
 Sources: Cohen (1960), A Coefficient of Agreement for Nominal Scales, Educational and Psychological
 Measurement 20, 37-46. Fleiss (1971), Measuring Nominal Scale Agreement Among Many Raters,
@@ -30,68 +30,6 @@ from numpy.typing import ArrayLike
 from mirage._base.arrays import Floats
 from mirage.errors import JudgmentError
 from mirage.statistics.bootstrap import ratio
-
-
-def fleiss_kappa(counts: ArrayLike) -> float:
-    """Return Fleiss' (1971) kappa of any number of judges.
-
-    If the number of labels varies between items, the formula of Gwet (2014) is used. ``pe`` is the
-    sum of the squared label shares. The share of a label is computed among the labels of each item,
-    and then averaged over items.
-
-    Args:
-        counts: Number of judges that gave an item a label, ``(items, labels)``.
-
-    Returns:
-        Kappa; NaN if all judges give the same label, or if no item has two labels.
-
-    Raises:
-        JudgmentError: If ``counts`` is not a table of items by labels.
-
-    Example:
-        >>> round(fleiss_kappa([[2, 0], [0, 2], [1, 1], [2, 0]]), 3)
-        0.467
-    """
-    return float(fleiss_of(terms(counts).sum(axis=0)))
-
-
-def gwet_ac1(counts: ArrayLike) -> float:
-    """Return Gwet's (2008) AC1, which expects less chance agreement if label shares are unequal.
-
-    ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``. Here
-    ``share`` is as for :func:`fleiss_kappa`, and ``labels`` is the number of columns of ``counts``.
-    A label that no judge gave still counts as one of the possible labels.
-
-    Args:
-        counts: Number of judges that gave an item a label, ``(items, labels)``.
-
-    Returns:
-        AC1; NaN if there is only one label, or if no item has two labels.
-
-    Raises:
-        JudgmentError: If ``counts`` is not a table of items by labels.
-    """
-    return float(ac1_of(terms(counts).sum(axis=0)))
-
-
-def krippendorff_alpha(counts: ArrayLike) -> float:
-    """Return Krippendorff's (2019) alpha for labels without order.
-
-    Alpha is 1 minus the ratio of two shares: the share of differing labels among pairs of labels of
-    the same item, and the share of differing labels among all pairs of labels. Items with fewer
-    than two labels are ignored.
-
-    Args:
-        counts: Number of judges that gave an item a label, ``(items, labels)``.
-
-    Returns:
-        Alpha; NaN if all judges give the same label, or if no item has two labels.
-
-    Raises:
-        JudgmentError: If ``counts`` is not a table of items by labels.
-    """
-    return float(alpha_of(terms(counts).sum(axis=0)))
-
 
 # Coefficients from sums over items: a bootstrap draw of queries is then a weighted sum ------------
 
@@ -167,7 +105,12 @@ class Sums(NamedTuple):
 
 
 def ac1_of(sums: Floats) -> Floats:
-    """Return AC1 from sums of :func:`terms`."""
+    """Return Gwet's (2008) AC1 from sums of :func:`terms`; NaN if there is only one label.
+
+    ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``. Here
+    ``share`` is as for :func:`fleiss_of`. A label that no judge gave still counts as one of the
+    possible labels.
+    """
     agreement, _, shares, _ = Sums.of(sums)
     labels = shares.shape[-1]
     if labels < 2:  # chance agreement is undefined with a single label
@@ -177,7 +120,16 @@ def ac1_of(sums: Floats) -> Floats:
 
 
 def fleiss_of(sums: Floats) -> Floats:
-    """Return Fleiss' kappa from sums of :func:`terms`."""
+    """Return Fleiss' (1971) kappa from sums of :func:`terms`; NaN if all labels are the same.
+
+    If the number of labels varies between items, the formula of Gwet (2014) is used. ``pe`` is the
+    sum of the squared label shares. The share of a label is computed among the labels of each item,
+    and then averaged over items.
+
+    Example:
+        >>> round(float(fleiss_of(terms([[2, 0], [0, 2], [1, 1], [2, 0]]).sum(axis=0))), 3)
+        0.467
+    """
     agreement, _, shares, _ = Sums.of(sums)
     # Divide last, because squares of whole numbers are exact.
     return _chance_corrected(
@@ -186,7 +138,12 @@ def fleiss_of(sums: Floats) -> Floats:
 
 
 def alpha_of(sums: Floats) -> Floats:
-    """Return Krippendorff's alpha from sums of :func:`terms`."""
+    """Return Krippendorff's (2019) alpha from sums of :func:`terms`; NaN if all labels are equal.
+
+    Alpha is 1 minus the ratio of two shares: the share of differing labels among pairs of labels of
+    the same item, and the share of differing labels among all pairs of labels. Items with fewer
+    than two labels are ignored.
+    """
     _, pairs, _, paired = Sums.of(sums)
     total = paired.sum(axis=-1)
     expected = (paired * (paired - 1)).sum(axis=-1)

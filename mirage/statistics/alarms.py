@@ -13,8 +13,6 @@ import numpy as np
 
 from mirage._base.arrays import Floats, Ints
 
-__all__ = ["FEWEST_VALUES", "RiseEvidence", "rise_evidence"]
-
 FEWEST_VALUES = 4
 """The number of first values that only set the level of the series; a rise can begin after them."""
 

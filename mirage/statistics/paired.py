@@ -92,8 +92,8 @@ def _widen_interval(gaps: Floats, codes: Ints, ends: Interval, level: float) -> 
     )
 
 
-def gap_interval(gaps: Floats, codes: Ints, *, level: float = 0.95) -> Interval:
-    """Return an interval by Student's t between clusters for a mean of paired differences.
+def gap_interval(gaps: Floats, codes: Ints) -> Interval:
+    """Return a 95 % interval by Student's t between clusters for a mean of paired differences.
 
     Two hypothetical clusters are added, one with the largest absolute difference of any query and
     one with its negative. Without them, the interval is too narrow if nearly all differences are
@@ -105,7 +105,6 @@ def gap_interval(gaps: Floats, codes: Ints, *, level: float = 0.95) -> Interval:
     Args:
         gaps: Differences, ``(queries,)``, without NaN.
         codes: Cluster of each query, counted from 0.
-        level: Confidence level of the interval.
 
     Returns:
         Lower and upper end; NaN if the systems differ in fewer than
@@ -113,7 +112,7 @@ def gap_interval(gaps: Floats, codes: Ints, *, level: float = 0.95) -> Interval:
     """
     if len(np.unique(codes[gaps != 0])) < FEWEST_FOR_MEANS:
         return NO_INTERVAL
-    return _student_ends(gaps, codes, level)
+    return _student_ends(gaps, codes, 0.95)
 
 
 def _student_ends(gaps: Floats, codes: Ints, level: float) -> Interval:

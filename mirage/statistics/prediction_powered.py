@@ -37,6 +37,7 @@ FEWEST_OF_EACH = 5
 
 _RIDGE = 2.0  # penalty in units of labels, for standardized features
 _STEPS = 50
+_FOLDS = 5
 
 
 class Tuned(NamedTuple):
@@ -208,13 +209,11 @@ def _cluster_sums(group: Ints, values: Floats) -> Floats:
     return np.asarray(np.bincount(group, values), dtype=np.float64)
 
 
-def cross_predicted(
-    features: Floats, labels: Floats, cluster: Ints, *, seed: int = 0, folds: int = 5
-) -> Floats:
+def cross_predicted(features: Floats, labels: Floats, cluster: Ints, *, seed: int = 0) -> Floats:
     """Return predictions of labels from features, cross-fitted on the labels, ``(items,)``.
 
-    Labelled clusters are split into folds. The labels of a fold are predicted by a model that is
-    fitted to the other folds, so that no label affects its own prediction. Items of clusters
+    Labelled clusters are split into five folds. The labels of a fold are predicted by a model that
+    is fitted to the other folds, so that no label affects its own prediction. Items of clusters
     without labels get the mean prediction of these models (Zrnic & Candes 2024,
     Cross-Prediction-Powered Inference, PNAS 121, e2322083121). The model is a logistic regression
     with a ridge penalty. A missing feature is replaced by its mean.
@@ -224,7 +223,6 @@ def cross_predicted(
         labels: Labels from 0 to 1, ``(items,)``; NaN if an item has no label.
         cluster: Cluster of each item, ``(items,)``.
         seed: Random seed of the folds.
-        folds: Number of folds.
     """
     labelled = ~np.isnan(labels)
     spread = np.nanstd(features, axis=0)
@@ -232,10 +230,10 @@ def cross_predicted(
     design = np.column_stack([np.ones(len(scaled)), np.nan_to_num(scaled)])
     ridge = np.append(1e-6, np.full(scaled.shape[1], _RIDGE))
     order = np.random.default_rng(seed).permutation(np.unique(cluster[labelled]))
-    predicted = np.zeros((folds, len(labels)))
+    predicted = np.zeros((_FOLDS, len(labels)))
     item_fold = np.full(len(labels), -1)
-    for fold in range(folds):
-        out = np.isin(cluster, order[fold::folds])
+    for fold in range(_FOLDS):
+        out = np.isin(cluster, order[fold::_FOLDS])
         item_fold[out] = fold
         train = labelled & ~out
         weights = logistic_weights(design[train], labels[train], ridge)

@@ -13,8 +13,6 @@ from mirage._base.arrays import Bools, Floats, Ints
 from mirage.statistics.bootstrap import check_level
 from mirage.statistics.ranks import DECIMALS
 
-__all__ = ["error_draws", "first_model", "rank_sets", "winner_interval"]
-
 _DRAWS = 4000
 _SELECTION = 0.1  # share of the error rate that is spent on finding the candidates for first place
 

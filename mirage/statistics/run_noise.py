@@ -15,8 +15,6 @@ from scipy.special import chdtri, ndtr, ndtri
 from mirage._base.arrays import Floats, Ints
 from mirage.statistics.clusters import cluster_sums
 
-__all__ = ["FEWEST_RUNS", "RunNoise", "run_noise"]
-
 FEWEST_RUNS = 3
 """The smallest number of runs from which the noise between runs is estimated."""
 

@@ -15,8 +15,6 @@ from mirage._base.arrays import Floats, Ints
 from mirage.statistics.bootstrap import check_level
 from mirage.statistics.clusters import small_sample
 
-__all__ = ["FEWEST_DAYS", "SerialDifferences", "day_inflation", "serial_differences"]
-
 FEWEST_DAYS = 4
 """The smallest number of days in a period for an interval.
 

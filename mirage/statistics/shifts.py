@@ -15,8 +15,6 @@ import numpy as np
 
 from mirage._base.arrays import Floats, Ints
 
-__all__ = ["PERMUTATIONS", "ShiftEvidence", "shift_evidence"]
-
 PERMUTATIONS = 10_000
 """Number of random permutations behind each p-value."""
 

@@ -31,8 +31,6 @@ from mirage.statistics.worlds import (
     lose_answers,
 )
 
-__all__ = ["Method", "Study", "validate"]
-
 Estimate = Callable[[StudySample], ArrayLike]
 Draws = tuple[Floats, ArrayLike]
 

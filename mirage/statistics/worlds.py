@@ -11,18 +11,6 @@ from numpy.typing import ArrayLike
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError, UnknownNameError
 
-__all__ = [
-    "Score",
-    "StudyDesign",
-    "StudySample",
-    "correlated_deviates",
-    "draw_answers",
-    "draw_traffic",
-    "holds",
-    "lose_answers",
-    "scores_of",
-]
-
 Score = Literal["binary", "ordinal", "continuous", "skewed"]
 """The kind of score, in this order: 0 or 1; five levels from 0 to 1; any number from 0 to 1; or
 log-normal.

@@ -13,8 +13,6 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, mean_intervals
 from mirage.statistics.variance import variance_components
 from mirage.testing._audit_sides import Finding, Side, group_fields, texts_of
 
-__all__ = ["PAIR_CHECKS", "SIDE_CHECKS", "fewest_items"]
-
 CEILING = 0.9
 """Share of items at the best score from which a metric has a ceiling."""
 
@@ -33,6 +31,7 @@ WIDER = 1.2
 _FAR = 3.9  # standard errors, for a two-sided p-value of 0.0001
 _FEWEST = 10  # items for shares and correlations
 _SIGNIFICANT = 0.001
+_MARGIN, _ALPHA = 0.1, 0.05  # the defaults of a comparison
 _PERMUTATIONS = 2999
 
 
@@ -189,13 +188,13 @@ def one_label(side: Side) -> Iterator[Finding]:
         )
 
 
-def too_few(side: Side, *, margin: float = 0.1, alpha: float = 0.05) -> Iterator[Finding]:
+def too_few(side: Side) -> Iterator[Finding]:
     """Find a number of items that is too small for any claim."""
-    count, needed = len(side.means), fewest_items(margin, alpha)
+    count, needed = len(side.means), fewest_items(_MARGIN, _ALPHA)
     if count >= needed:
         return
     effect = (
-        f"even if no item changes, a loss of {margin:g} cannot be ruled out below {needed} items"
+        f"even if no item changes, a loss of {_MARGIN:g} cannot be ruled out below {needed} items"
     )
     if count < FEWEST_FOR_MEANS:
         effect += f", and below {FEWEST_FOR_MEANS} items no mean has an interval"

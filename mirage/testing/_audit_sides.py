@@ -15,8 +15,6 @@ from mirage._base.arrays import Floats, Ints
 from mirage.scores.metrics import MetricFacts
 from mirage.scores.records import ScoreFile, name_of
 
-__all__ = ["Finding", "Side", "group_fields", "texts_of"]
-
 _GROUPS = re.compile(
     r"(?:^|[._ ])(?:clusters?|groups?|doc|docs|documents?|document_?id|doc_?id|source|sources|file|"
     r"filename|url|title|session|session_?id|user|user_?id|conversation|conversation_?id|thread|"
@@ -52,15 +50,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The scores of one metric of one system.
-
-    Attributes:
-        label: Name of the system or file.
-        file: The file, with the entries of this system only.
-        metric: Name of the metric.
-        scores: Scores by item, NaN for failures.
-        facts: Direction and scale.
-    """
+    """The scores of one metric of one system."""
 
     label: str
     file: ScoreFile

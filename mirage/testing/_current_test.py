@@ -10,16 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = [
-    "CURRENT",
-    "default_language",
-    "is_listening",
-    "leave_open",
-    "option",
-    "record",
-    "without_traces",
-]
-
 # The type is Any instead of pytest.Item, because pytest may not be installed.
 CURRENT: ContextVar[Any] = ContextVar("mirage_current_test", default=None)
 

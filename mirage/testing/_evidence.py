@@ -13,8 +13,6 @@ from mirage.features import FeatureTable
 from mirage.features.base import Need
 from mirage.features.registry import DEFINITIONS, canonical_name, facts
 
-__all__ = ["COVERED", "Evidence", "evidence_of"]
-
 COVERED = 0.5
 """Share of the changed answers that correctness measures must cover for "no worse"."""
 

@@ -10,8 +10,6 @@ from mirage.features import feature as feature_of_name
 from mirage.features.base import Answered, Facts, Feature, NotComputed
 from mirage.features.registry import facts
 
-__all__ = ["cached_feature", "caching_features"]
-
 Value = float | NotComputed
 Values = dict[tuple[str, str, str], Value]
 

@@ -15,8 +15,6 @@ from mirage.statistics.clusters import cluster_sums
 from mirage.statistics.flips import FEWEST_UNITS, SHARED_LEVEL, flips_p_value
 from mirage.testing._lost_facts import FACTS
 
-__all__ = ["with_flips"]
-
 _FLIPPED = 0.5
 """Loss, as a share of a feature's range, from which an answer counts as turned to wrong."""
 

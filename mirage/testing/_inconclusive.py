@@ -9,8 +9,6 @@ from mirage.errors import SettingError
 from mirage.testing._current_test import is_listening, leave_open, option
 from mirage.testing._shortfalls import inconclusive_error
 
-__all__ = ["OnInconclusive", "inconclusive_action", "settle_inconclusive"]
-
 OnInconclusive = Literal["skip", "fail", "pass"]
 """The outcome of a test whose assertion is inconclusive."""
 

@@ -16,16 +16,6 @@ from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current_test import default_language
 
-__all__ = [
-    "STAND_IN",
-    "Place",
-    "dataset_of",
-    "fingerprint",
-    "leaderboard",
-    "run_of",
-    "standing_in",
-]
-
 STAND_IN = "MIRAGE_RESPONSES"
 """Name of an environment variable for the path of a file of responses.
 
@@ -63,10 +53,6 @@ def _bundled(code: str, level: str) -> Leaderboard:
 
 def dataset_of(on: Place, model: object) -> MirageDataset:
     """Return the queries that a model answers.
-
-    Args:
-        on: The queries, see :data:`Place`.
-        model: The model; if it is a run, its language is the default.
 
     Raises:
         DatasetError: ``on`` is none of the types of :data:`Place`, or it is ``None`` and there is

@@ -6,8 +6,6 @@ from mirage.features.answer_claims import answer_claims
 from mirage.features.base import Answered
 from mirage.features.fault_spans import spans
 
-__all__ = ["FACTS", "lost_fact"]
-
 FACTS = ("answer_match", "wrong_answer", "abstention", "invention")
 """Features that check facts: which answers a response states, or whether it abstains.
 

@@ -19,8 +19,6 @@ from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.testing._lost_facts import FACTS
 from mirage.testing.gate import GATED
 
-__all__ = ["Noise", "assumed_noise", "measured_noise", "observed_noise", "simulate_comparisons"]
-
 
 @dataclass(frozen=True, eq=False)
 class Noise:
@@ -292,12 +290,6 @@ def _draw_affected(rng: np.random.Generator, sizes: Ints, share: float, correlat
     A query shares the outcome of its cluster with a probability equal to the square root of the
     correlation; otherwise its outcome is independent. Then the outcomes of two queries of a cluster
     have this correlation.
-
-    Args:
-        rng: Random generator.
-        sizes: Number of queries in each cluster.
-        share: Probability that a query is affected.
-        correlation: Correlation of the outcomes of two queries of a cluster.
     """
     together = rng.binomial(sizes, np.sqrt(correlation))
     return together * (rng.random(sizes.shape) < share) + rng.binomial(sizes - together, share)

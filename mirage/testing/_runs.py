@@ -19,8 +19,6 @@ from mirage.testing._shortfalls import raise_at_caller
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Runs"]
-
 
 class Runs:
     """The value of the fixture ``mirage_run``: a callable that returns a model's run.

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.errors import DatasetError
+from mirage.errors import DatasetError, UnknownNameError
 from mirage.features import Facts, FeatureTable
 from mirage.scores.metrics import MetricFacts, metric_facts
 from mirage.scores.records import ScoreFile
-
-__all__ = ["COLUMN", "Failures", "MetricPairs", "check_common_items", "clusters_of", "pair_scores"]
 
 Failures = Literal["worst", "skip"]
 """How failures count: as the worst score of the scale, or not at all."""
@@ -55,6 +54,31 @@ class MetricPairs(NamedTuple):
         present = ~np.isnan(self.after.values[:, 0])
         items = [item for item, there in zip(self.after.query_ids, present, strict=True) if there]
         return self.before.select(items), self.after.select(items)
+
+
+def choose_metrics(
+    names: Sequence[str], left_out: Mapping[str, str], chosen: Sequence[str] | None, purpose: str
+) -> list[str]:
+    """Return the metrics that a user chose, or all; an unknown name is an error.
+
+    Args:
+        names: Names of the metrics with scores.
+        left_out: Other metrics, each with the reason.
+        chosen: Names that the user gave; ``None`` for all.
+        purpose: Participle for messages, such as ``compared``.
+    """
+    for name in chosen or ():
+        if name in left_out and name not in names:
+            raise DatasetError(f"metric {name!r} cannot be {purpose}: {left_out[name]}")
+    check_metric_names(names, chosen or ())
+    return list(names if chosen is None else dict.fromkeys(chosen))
+
+
+def check_metric_names(names: Sequence[str], *given: Collection[str]) -> None:
+    """Raise an error if a user's setting names an unknown metric."""
+    for name in chain.from_iterable(given):
+        if name not in names:
+            raise UnknownNameError("metric", name, names)
 
 
 def scores_of(file: ScoreFile, metric: str) -> Scores:
@@ -152,13 +176,6 @@ def pair_scores(
     If failures count as worst, so does a score that only one side lacks for an item that both sides
     have. An item that the later side lacks has no later score; the comparison counts it as a
     complete loss when it rules out a loss. If failures are skipped, both are left out.
-
-    Args:
-        before: Earlier scores by item.
-        after: Later scores by item.
-        facts: Scale of the metric.
-        clusters: Cluster of each item.
-        failures: How failures count.
     """
     common = [item for item in before if item in after]
     items = [item for item in common if before[item] or after[item]]

@@ -18,21 +18,6 @@ from mirage.features.base import answered
 from mirage.models import Run
 from mirage.testing._current_test import record
 
-__all__ = [
-    "FellShortError",
-    "Finding",
-    "check_failed",
-    "check_lost",
-    "format_change",
-    "format_value",
-    "inconclusive_error",
-    "raise_at_caller",
-    "shorten",
-    "shortfall_error",
-    "worse_queries",
-    "worst_lines",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -22,8 +22,6 @@ from mirage.testing.regressions import (
 )
 from mirage.testing.score_changes import ScoreComparison
 
-__all__ = ["comment", "junit", "score_comment"]
-
 _MOST = 10  # queries to show
 
 
@@ -74,7 +72,7 @@ def comment(
         _query_table("Worst queries", findings, runs.dataset),
     ]
     text = "\n\n".join(filter(None, parts))
-    verdict = _verdict(runs, lost, allow_failed)
+    verdict = "queries lost" if len(lost) > allow_failed else runs.comparison.verdict
     return f"{marker(runs)}\n### Mirage: {verdict}\n\n{text}\n"
 
 
@@ -83,9 +81,6 @@ def score_comment(result: ScoreComparison) -> str:
 
     It has the verdict, a table of the metrics, and the items that lost most. The first line
     identifies the two systems, as in :func:`comment`.
-
-    Args:
-        result: The comparison.
     """
     about = hashlib.sha256(f"{result.before}\n{result.after}".encode()).hexdigest()[:16]
     parts = [result.to_markdown()]
@@ -157,10 +152,6 @@ def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
 def _case(suite: ElementTree.Element, runs: BaselineComparison, name: str) -> ElementTree.Element:
     about = {"classname": f"mirage.{runs.dataset.name}", "name": name}
     return ElementTree.SubElement(suite, "testcase", {k: xml_text(v) for k, v in about.items()})
-
-
-def _verdict(runs: BaselineComparison, lost: list[Finding], allow_failed: int) -> str:
-    return "queries lost" if len(lost) > allow_failed else runs.comparison.verdict
 
 
 def _verdict_sentence(

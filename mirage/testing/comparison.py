@@ -22,8 +22,6 @@ from mirage.testing._evidence import Evidence, evidence_of
 from mirage.testing._flips import with_flips
 from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 
-__all__ = ["Change", "Comparison", "Verdict", "compare", "each_time"]
-
 Verdict = Literal["worse", "no worse", "inconclusive"]
 """The result of a comparison.
 

@@ -36,22 +36,12 @@ from mirage.testing._shortfalls import (
     worst_lines,
 )
 
-__all__ = [
-    "ALPHA",
-    "BoundVerdict",
-    "FeatureCheck",
-    "assert_feature",
-    "check_table",
-    "compare_with_bounds",
-    "confidence_of",
-]
-
 BoundVerdict = Literal["holds", "broken", "inconclusive"]
 
 ALPHA = 0.05
 """The default error rate of a verdict."""
 
-_SYMBOLS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+_SYMBOLS = {"ge": ">=", "le": "<="}
 _MOST_QUERIES = 1000  # the largest number of queries that a message recommends
 _ROUGHLY = 499  # weightings; fewer than for a verdict, as the message says "about 40 queries"
 
@@ -66,7 +56,7 @@ class FeatureCheck:
         interval: Confidence interval of the mean, which is compared with the bounds.
         level: Confidence level of the interval.
         verdict: ``"holds"``, ``"broken"`` or ``"inconclusive"``.
-        bounds: The bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
+        bounds: The bounds, by ``ge`` or ``le``.
         queries: Number of queries that have the feature.
         clusters: Number of clusters of these queries.
     """
@@ -90,7 +80,7 @@ def compare_with_bounds(bounds: Mapping[str, float], interval: Interval) -> Boun
     """Compare an interval with bounds.
 
     Args:
-        bounds: The bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
+        bounds: The bounds, by ``ge`` or ``le``.
         interval: Confidence interval of the mean; an end is NaN if it is not known.
 
     Returns:
@@ -99,32 +89,20 @@ def compare_with_bounds(bounds: Mapping[str, float], interval: Interval) -> Boun
     """
     # Rounded to 9 decimals, so that floating-point errors do not change the verdict.
     low, high = (round(end, 9) for end in interval)
-    broken = {
-        "ge": lambda bound: high < bound,
-        "gt": lambda bound: high <= bound,
-        "le": lambda bound: low > bound,
-        "lt": lambda bound: low >= bound,
-    }
-    within = {
-        "ge": lambda bound: low >= bound,
-        "gt": lambda bound: low > bound,
-        "le": lambda bound: high <= bound,
-        "lt": lambda bound: high < bound,
-    }
-    if any(broken[kind](bound) for kind, bound in bounds.items()):
+    if any(high < bound if kind == "ge" else low > bound for kind, bound in bounds.items()):
         return "broken"
-    return "holds" if all(within[kind](bound) for kind, bound in bounds.items()) else "inconclusive"
+    within = (low >= bound if kind == "ge" else high <= bound for kind, bound in bounds.items())
+    return "holds" if all(within) else "inconclusive"
 
 
 def confidence_of(bounds: Mapping[str, float], alpha: float) -> float:
     """Return the one-sided confidence level of each end of the mean's interval.
 
     Args:
-        bounds: The required bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
-        alpha: Error rate. If there are both lower and upper bounds, each side gets half of it.
+        bounds: The required bounds, by ``ge`` or ``le``.
+        alpha: Error rate. If there are both bounds, each side gets half of it.
     """
-    sides = len({kind in ("ge", "gt") for kind in bounds})
-    return 1 - alpha / max(sides, 1)
+    return 1 - alpha / max(len(bounds), 1)
 
 
 @raise_at_caller
@@ -133,9 +111,7 @@ def assert_feature(
     feature: FeatureLike,
     *,
     ge: float | None = None,
-    gt: float | None = None,
     le: float | None = None,
-    lt: float | None = None,
     alpha: float = ALPHA,
     inconclusive: OnInconclusive | None = None,
     on: Place = None,
@@ -167,9 +143,7 @@ def assert_feature(
         feature: Name of a feature, such as ``"citation_recall@10"``; a function ``(query,
             response) -> float``; or a :class:`~mirage.features.Feature`.
         ge: The mean must be at least this value.
-        gt: The mean must be above this value.
         le: The mean must be at most this value.
-        lt: The mean must be below this value.
         alpha: Largest probability of each error: that the assertion fails although the true mean is
             within the bounds, and that it holds although the true mean is not. Above 0 and below
             0.5. If the feature declares no range and its values are skewed, the true rates are
@@ -208,7 +182,7 @@ def assert_feature(
         'holds'
     """
     action = inconclusive_action(inconclusive)
-    limits = {"ge": ge, "gt": gt, "le": le, "lt": lt}
+    limits = {"ge": ge, "le": le}
     _check_settings(limits, alpha)  # fail early: asking the system may be slow or cost money
     dataset = dataset_of(on, system)
     suite = _suite_of(feature, on)
@@ -227,14 +201,7 @@ def assert_feature(
 
 
 class CheckedRun(NamedTuple):
-    """A run, and the result of comparing the mean of one of its features with bounds.
-
-    Attributes:
-        result: The mean, its interval and the verdict.
-        table: Value of the feature for each query.
-        dataset: The queries.
-        run: The responses.
-    """
+    """A run, and the result of comparing the mean of one of its features with bounds."""
 
     result: FeatureCheck
     table: FeatureTable
@@ -262,11 +229,7 @@ class CheckedRun(NamedTuple):
         """Return the error for a broken bound, with the worst queries."""
         result, table = self.result, self.table
         values = table[result.feature]
-        lowest = any(
-            compare_with_bounds({kind: bound}, result.interval) == "broken"
-            for kind, bound in result.bounds.items()
-            if kind in ("ge", "gt")
-        )
+        lowest = round(result.interval[1], 9) < result.bounds.get("ge", -math.inf)
         order = np.argsort(values if lowest else -values, kind="stable")[: result.queries]
         findings = [
             Finding(table.query_ids[i], f"{result.feature} {format_value(values[i])}")
@@ -327,15 +290,6 @@ def check_table(
     allow_failed: int = 0,
 ) -> CheckedRun:
     """Compare the mean of a feature of a run with bounds, without an error if a bound is broken.
-
-    Args:
-        table: Features of the run on the dataset.
-        label: Name of the feature in the table.
-        limits: The bounds, by ``ge``, ``gt``, ``le`` and ``lt``; ``None`` if there is no bound.
-        dataset: The queries.
-        run: The responses.
-        alpha: As for :func:`assert_feature`.
-        allow_failed: Number of queries that the model may fail on.
 
     Raises:
         FellShortError: The model failed on more than ``allow_failed`` queries.
@@ -444,7 +398,7 @@ def _count(result: FeatureCheck) -> str:
 def _valid_bounds(limits: Mapping[str, float | None]) -> dict[str, float]:
     bounds = {kind: bound for kind, bound in limits.items() if bound is not None}
     if not bounds:
-        raise SettingError("assert_feature needs a bound: ge=, gt=, le= or lt=, such as ge=0.6")
+        raise SettingError("assert_feature needs a bound: ge= or le=, such as ge=0.6")
     for kind, bound in bounds.items():
         if not isinstance(bound, Real) or not math.isfinite(bound):
             raise SettingError(f"the bound {kind}={bound!r} is not a finite number")

@@ -17,15 +17,6 @@ from mirage.features import FeatureSuite
 from mirage.features.base import GIVEN, Need
 from mirage.testing._evidence import COVERED
 
-__all__ = [
-    "GATED",
-    "beyond_wording",
-    "default_names",
-    "gated",
-    "mean_of_pairs",
-    "more_than_wording",
-]
-
 
 class Gated(NamedTuple):
     """A feature that the gate compares.

@@ -41,20 +41,6 @@ from mirage.testing.gate import mean_of_pairs
 from mirage.text import parse
 from mirage.text.sentences import Sentence
 
-__all__ = [
-    "SEEDS",
-    "WATCHED",
-    "Bound",
-    "Fate",
-    "Mutant",
-    "Mutants",
-    "MutationScore",
-    "fates_of",
-    "mutants",
-    "mutation_score",
-    "suggested_bounds",
-]
-
 Random = np.random.Generator
 SHARES = (1.0, 0.25)
 

@@ -33,8 +33,6 @@ from mirage.testing.baseline import Baseline, read_baseline
 from mirage.testing.comparison import Comparison
 from mirage.testing.gate import default_names
 
-__all__ = ["Chances", "Design", "ExtraQueries", "Plan", "extra_queries_needed", "plan"]
-
 REPEATS = (1, 2, 3, 5)
 """Numbers of repeats per query that a plan compares."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from mirage.testing._runs import Runs
 
-__all__ = ["mirage_run"]
-
 _MARKER = "mirage_language(code): language of the bundled queries for mirage's assertions, as 'sw'"
 
 

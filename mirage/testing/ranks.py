@@ -27,8 +27,6 @@ from mirage.testing._shortfalls import (
     worst_lines,
 )
 
-__all__ = ["assert_ranks"]
-
 
 @raise_at_caller
 def assert_ranks(

@@ -46,21 +46,6 @@ from mirage.testing.comparison import Change, Comparison, compare
 from mirage.testing.gate import GATED, default_names
 from mirage.testing.planning import ExtraQueries, extra_queries_needed
 
-__all__ = [
-    "BaselineComparison",
-    "assert_no_regression",
-    "check_comparison",
-    "compare_with_baseline",
-    "extra_queries",
-    "identical_line",
-    "later_baseline",
-    "lost_queries",
-    "result_table",
-    "summary",
-    "table_notes",
-    "worse_than_before",
-]
-
 
 @raise_at_caller
 def assert_no_regression(
@@ -172,15 +157,7 @@ def assert_no_regression(
 
 
 class BaselineComparison(NamedTuple):
-    """A comparison of a run with its baseline, and its inputs.
-
-    Attributes:
-        comparison: The comparison, feature by feature.
-        baseline: The baseline.
-        dataset: The queries.
-        run: The later responses.
-        clusters: Cluster of each query, by query id.
-    """
+    """A comparison of a run with its baseline, and its inputs."""
 
     comparison: Comparison
     baseline: Baseline
@@ -469,7 +446,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
         *_run_noise_lines(comparison),
         *_allowance_lines(comparison),
         *legend,
-        *_not_compared_lines(comparison),
+        *(f"not compared, {name}: {why}" for name, why in comparison.not_compared.items()),
     ]
 
 
@@ -560,11 +537,6 @@ def _legend(comparison: Comparison) -> str:
         "of the mean loss over all queries, as a share of the feature's range, at the level "
         f"{1 - comparison.alpha:g}"
     )
-
-
-def _not_compared_lines(comparison: Comparison) -> list[str]:
-    """Return a line for each feature that was not compared, with the reason."""
-    return [f"not compared, {name}: {why}" for name, why in comparison.not_compared.items()]
 
 
 def _worst_repeats(comparison: Comparison, run: Run, names: Sequence[str]) -> Run:

@@ -11,14 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from mirage._base.tables import WIDTH
-from mirage.errors import DatasetError, SettingError
+from mirage.errors import SettingError
 from mirage.scores.reading import FieldNames, read_scores
 from mirage.scores.records import ScoreFile
 from mirage.testing._audit_checks import PAIR_CHECKS, SIDE_CHECKS
 from mirage.testing._audit_sides import Finding, Side
-from mirage.testing._score_pairs import facts_of, scores_of
-
-__all__ = ["Audit", "audit_scores"]
+from mirage.testing._score_pairs import check_metric_names, choose_metrics, facts_of, scores_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +85,7 @@ def audit_scores(
 
     Raises:
         DatasetError: A file cannot be read.
-        UnknownNameError: There is no such field or format.
+        UnknownNameError: There is no such metric, field or format.
         SettingError: There are no files, or the direction of a metric is not known.
 
     Example:
@@ -101,12 +99,12 @@ def audit_scores(
         read_scores(data, fields=fields, format=format, name=f"scores {number}")
         for number, data in enumerate(scores, 1)
     ]
-    parts = [part for file in files for part in _systems(file)]
+    parts = [file.of_system(name) for file in files for name in file.systems]
     labels = _labels(parts)
-    names = dict.fromkeys(name for part in parts for name in part.metrics)
-    chosen = [name for name in names if metrics is None or name in metrics]
-    if not chosen:
-        raise DatasetError(f"no such metric; the files have {', '.join(names)}")
+    names = list(dict.fromkeys(name for part in parts for name in part.metrics))
+    skipped = {name: why for part in parts for name, why in part.skipped.items()}
+    chosen = choose_metrics(names, skipped, metrics, "checked")
+    check_metric_names(names, lower_is_better, higher_is_better, scales)
     findings: list[Finding] = []
     for name in chosen:
         rows = [scores_of(part, name) for part in parts]
@@ -119,12 +117,7 @@ def audit_scores(
             if name in part.metrics
         ]
         findings += _check(sides)
-    skipped = {name: why for part in parts for name, why in part.skipped.items()}
     return Audit(tuple(_merged(findings)), tuple(labels), tuple(chosen), skipped)
-
-
-def _systems(file: ScoreFile) -> Iterator[ScoreFile]:
-    return (file.of_system(name) for name in file.systems)
 
 
 def _labels(parts: Sequence[ScoreFile]) -> list[str]:

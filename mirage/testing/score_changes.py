@@ -18,8 +18,6 @@ from mirage.testing._score_pairs import Failures
 from mirage.testing.comparison import Comparison, Verdict
 from mirage.testing.planning import MOST, extra_queries_needed
 
-__all__ = ["Loss", "MetricChange", "ScoreComparison"]
-
 _SHOWN = 5  # items to list in a note
 _LOSSES = 10  # items with the largest losses
 

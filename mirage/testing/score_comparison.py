@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from mirage._base.arrays import Floats
-from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.errors import DatasetError, SettingError
 from mirage.features import FeatureTable
 from mirage.features.table import TOLERANCE
 from mirage.scores.metrics import MetricFacts
@@ -22,6 +22,8 @@ from mirage.testing._score_pairs import (
     MetricPairs,
     all_scores,
     check_common_items,
+    check_metric_names,
+    choose_metrics,
     clusters_of,
     facts_of,
     pair_scores,
@@ -30,8 +32,6 @@ from mirage.testing._score_pairs import (
 )
 from mirage.testing.comparison import Comparison, compare
 from mirage.testing.score_changes import MetricChange, ScoreComparison
-
-__all__ = ["compare_scores"]
 
 Scales = Mapping[str, tuple[float, float]]
 
@@ -111,10 +111,7 @@ def compare_scores(
         read_scores(after, fields=fields, format=format, name="after").of_system(after_system),
     )
     names, not_compared = _common_metrics(*files, metrics)
-    for option in (lower_is_better, higher_is_better, scales):
-        for name in option:
-            if name not in names:
-                raise UnknownNameError("metric", name, names)
+    check_metric_names(names, lower_is_better, higher_is_better, scales)
     check_common_items(*files)
     clusters = clusters_of(*files)
     changes = []
@@ -161,14 +158,7 @@ def _common_metrics(
             f"no metric in common: {before.source} has {', '.join(before.metrics)}; {after.source} "
             f"has {', '.join(after.metrics)}"
         )
-    if chosen is None:
-        return names, reasons
-    for name in chosen:
-        if name in reasons:
-            raise DatasetError(f"metric {name!r} cannot be compared: {reasons[name]}")
-        if name not in names:
-            raise UnknownNameError("metric", name, names)
-    return list(dict.fromkeys(chosen)), {}
+    return choose_metrics(names, reasons, chosen, "compared"), reasons if chosen is None else {}
 
 
 def _labels(before: ScoreFile, after: ScoreFile) -> tuple[str, str]:

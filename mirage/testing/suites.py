@@ -21,8 +21,6 @@ from mirage.testing.mutation import SEEDS, Bound, MutationScore, fates_of, sugge
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["score_tests", "write_tests"]
-
 
 def score_tests(
     file: str | Path,

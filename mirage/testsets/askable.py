@@ -178,7 +178,7 @@ def askable_passages(
     # The order of files often follows their topics, so documents are shuffled.
     random.Random(seed).shuffle(documents)
     ranked = [
-        [passage for *_, passage in sorted(scored_by_document[name], key=_key)]
+        [passage for *_, passage in sorted(scored_by_document[name], key=lambda row: row[:2])]
         for name in documents
     ]
     rounds = (passage for each in zip_longest(*ranked) for passage in each if passage is not None)
@@ -190,10 +190,6 @@ def askable_passages(
         tuple(instructions.items()),
         frozenset(instruction_words - plain_words),
     )
-
-
-def _key(scored: tuple[float, int, Passage]) -> tuple[float, int]:
-    return scored[:2]
 
 
 def _sample_passages(corpus: Iterable[Passage] | Corpus) -> list[Passage]:

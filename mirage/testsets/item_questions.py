@@ -132,13 +132,7 @@ _ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _parse_answer, "an
 
 
 def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
-    """Return the prompt that asks an LLM to write the test item planned in a slot.
-
-    Args:
-        slot: The planned item.
-        entry: The language of the item.
-        earlier: Earlier questions about the same passages, which the LLM must not ask again.
-    """
+    """Return the prompt that asks an LLM to write the test item planned in a slot."""
     material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
     earlier_material = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
     task = _WRITE_TASK.format(

@@ -86,7 +86,8 @@ class ItemSet:
         """
         if not self.queries:
             first = next((f": {f.detail}" for item in self.rejected for f in item.faults), "")
-            reasons = self._reasons() or "the LLM wrote none"
+            reasons = reason_counts(item.faults[0].kind for item in self.rejected)
+            reasons = reasons or "the LLM wrote none"
             raise DatasetError(f"no item passed the checks ({reasons}; the first{first})")
         return MirageDataset(self.queries, name=f"made-{self.language}")
 
@@ -123,9 +124,6 @@ class ItemSet:
     def unasked(self) -> int:
         """The number of drafts without a reply of the LLM; building the set again retries them."""
         return sum(item.faults[0].kind == "not asked" for item in self.rejected)
-
-    def _reasons(self) -> str:
-        return reason_counts(item.faults[0].kind for item in self.rejected)
 
     def __repr__(self) -> str:
         return f"ItemSet({len(self.queries)} items, {len(self.rejected)} rejected)"
@@ -175,12 +173,7 @@ class ItemSet:
 
 
 def beside(path: Path, what: str) -> Path:
-    """Return the path of a companion file of a dataset, such as ``tests.rejected.jsonl``.
-
-    Args:
-        path: The file of the dataset.
-        what: The part of the name that is inserted, such as ``rejected``.
-    """
+    """Return the path of a companion file of a dataset, such as ``tests.rejected.jsonl``."""
     companion = path.with_name(f"{path.stem}.{what}.jsonl")
     refuse_link(companion)
     return companion

@@ -544,11 +544,6 @@ def with_distractors(query: Query, index: BM25, passage_count: int) -> Query:
 
     All passages are ordered by their BM25 scores, so that the order does not reveal which passages
     are distractors.
-
-    Args:
-        query: The query with the passages that it was written from.
-        index: The BM25 index to search.
-        passage_count: Number of passages of the returned query, if there are enough.
     """
     entry = Language.of(query.language)
     own_passages = {passage.id: passage for passage in query.passages}

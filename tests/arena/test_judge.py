@@ -11,7 +11,7 @@ from llm_server import ChatServer, Reply, last_user_text
 from mirage.arena import BradleyTerry, Judged, Judgments, PairwiseJudge, read_judged
 from mirage.arena import read_votes as votes_that_count
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, JudgmentError, LLMError, SettingError, UnknownNameError
+from mirage.errors import DatasetError, JudgmentError, LLMError, SettingError
 from mirage.llm import LLM, Budget, Price
 from mirage.models import Judgment, Response, Run, Vote
 
@@ -331,8 +331,6 @@ def test_invalid_judges_are_an_error(server):
     assert PairwiseJudge("gpt-4o").judges[0].model == "gpt-4o"
     with pytest.raises(JudgmentError, match="two judges are named 'judge'"):
         PairwiseJudge([llm(server), llm(server, temperature=1.0)])
-    with pytest.raises(UnknownNameError, match="did you mean 'majority'"):
-        PairwiseJudge(llm(server), votes="majorities")
 
 
 # Juries -------------------------------------------------------------------------------------------
@@ -380,21 +378,11 @@ def test_votes_without_a_verdict_do_not_count(server):
     assert len(judged.invalid) == 24
 
 
-def test_all_votes_of_a_jury(server):
-    jury = play_jury(server, one=first_in_alphabet, two=last_in_alphabet, three="[[C]]")
-    judged = compare(server, judge=PairwiseJudge(jury, votes="all"))
-    assert len(judged) == 36
-    ones = [j for j in judged if j.judge == "one"]
-    assert all(winner == min(pair) for (_, pair), winner in winners(ones).items())
-    assert {j.verdict for j in judged if j.judge == "three"} == {"tie"}
-
-
 def test_a_jury_of_one_is_that_judge(server):
     (judge,) = play_jury(server, one=first_in_alphabet)
-    assert (
-        compare(server, judge=PairwiseJudge([judge])).judgments
-        == compare(server, judge=PairwiseJudge(judge, votes="all")).judgments
-    )
+    judged = compare(server, judge=PairwiseJudge([judge]))
+    assert judged.judgments == compare(server, judge=PairwiseJudge(judge)).judgments
+    assert {judgment.judge for judgment in judged} == {"one"}
 
 
 def test_a_failing_judge_does_not_stop_the_jury(server):

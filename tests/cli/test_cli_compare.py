@@ -78,6 +78,10 @@ def test_bad_options_get_one_message(tmp_path: Path) -> None:
     assert "expected NAME=LOW:HIGH" in refusal("compare", path, path, "--scale", "score=5")
     assert "must be worst or skip" in refusal("compare", path, path, "--failures", "zero")
     assert "unknown format" in refusal("compare", path, path, "--format", "ragass")
+    names = ("--metric", "score", "--metric", "scores")
+    unknown = refusal("compare", path, path, *names)
+    assert "unknown metric 'scores'; did you mean 'score'?" in unknown
+    assert refusal("audit", path, *names) == unknown
     missing = refusal("compare", path, tmp_path / "none.jsonl")
     assert "none.jsonl: no such file" in missing
 

@@ -9,8 +9,7 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import Cell, ResultTable
 from mirage.grids.cells import Score
 from mirage.grids.comparisons import CellComparisons
-from mirage.statistics import holm
-from mirage.statistics.permutation import permutation_p_values
+from mirage.statistics.permutation import holm, permutation_p_values
 
 IDS = tuple(f"q{i}" for i in range(30))
 

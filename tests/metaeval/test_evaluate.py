@@ -16,7 +16,6 @@ from mirage.errors import (
     DatasetError,
     FeatureError,
     JudgmentError,
-    SettingError,
     UnknownNameError,
 )
 from mirage.metaeval import AnswerSentence, LabelledSentences, MetaEvaluation, evaluate, score
@@ -279,7 +278,7 @@ def test_p_values_by_hand() -> None:
     assert comparisons["b", "c"].p == 2 / 2**8
     assert first.corrected == comparisons["b", "c"].corrected == 3 * 2 / 2**8
     assert (first.mark, comparisons["a", "c"].mark) == ("*", "")
-    assert [c.p for c in result.compare("en", unit="sentence")] == [c.p for c in comparisons]
+    assert [c.p for c in result.compare("en")] == [c.p for c in comparisons]
     assert [c.p for c in result.compare(permutations=100)] != [c.p for c in comparisons]
 
 
@@ -290,7 +289,6 @@ def test_sentences_of_a_query_are_swapped_together() -> None:
     b = recorded("b", [OTHER[label] if i < 12 else label for i, label in enumerate(truth)])
     result = evaluate(labelled(rows), [recorded("a", truth), b])
     assert result.compare()["a", "b"].p == 2 / 2**6
-    assert result.compare(unit="sentence")["a", "b"].p == 2 / 2**12
     assert result.compare()["a", "b"].differing == 12
 
 
@@ -317,8 +315,6 @@ def test_invalid_comparisons_raise_errors() -> None:
     two = evaluate(SENTENCES, [judge("a", 0), judge("b", 1)])
     with pytest.raises(UnknownNameError, match="language of these labels 'fr'"):
         two.compare("fr")
-    with pytest.raises(SettingError, match="unit must be 'query' or 'sentence', got 'queries'"):
-        two.compare(unit="queries")
     with pytest.raises(JudgmentError, match="'a' and 'x' were not compared"):
         two.compare()["a", "x"]
 

@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from scipy.stats import skew
 
 from mirage.errors import SettingError
-from mirage.statistics import holm
 from mirage.statistics.classification import sentence_weights
-from mirage.statistics.permutation import permutation_p_values, single_step_p_values, without_skew
+from mirage.statistics.permutation import (
+    holm,
+    permutation_p_values,
+    single_step_p_values,
+    without_skew,
+)
 
 properties = settings(max_examples=50, deadline=None)
 

@@ -124,7 +124,7 @@ def test_anchor_pairs_are_on_as_many_queries_as_possible_and_are_frozen(tmp_path
         )
         for name in "abc"
     ]
-    pairs = AnchorPairs.draw(dataset, runs, count=40)
+    pairs = AnchorPairs.draw(dataset, runs)
     ids = [pair.query.id for pair in pairs.pairs]
     assert len(ids) == 40
     assert len(set(ids)) == 30

@@ -96,7 +96,22 @@ def test_a_paraphrase_with_another_id_is_a_duplicate() -> None:
 def test_nothing_to_check_is_said() -> None:
     with pytest.raises(SettingError, match="at least one file"):
         audit_scores()
-    with pytest.raises(DatasetError, match="no such metric; the files have score"):
+    with pytest.raises(UnknownNameError, match="unknown metric 'quality'; known: score"):
         audit_scores(rows([0.0, 1.0]), metrics=["quality"])
     with pytest.raises(UnknownNameError, match="unknown format"):
         audit_scores(rows([0.0, 1.0]), format="x")
+
+
+def test_an_unknown_metric_beside_a_known_one_is_an_error() -> None:
+    with pytest.raises(UnknownNameError, match="unknown metric 'scores'; did you mean 'score'"):
+        audit_scores(rows([0.0, 1.0]), metrics=["score", "scores"])
+    with pytest.raises(UnknownNameError, match="unknown metric 'scores'"):
+        audit_scores(rows([0.0, 1.0]), lower_is_better=["scores"])
+    with pytest.raises(UnknownNameError, match="unknown metric 'scores'"):
+        audit_scores(rows([0.0, 1.0]), scales={"scores": (0.0, 1.0)})
+
+
+def test_a_metric_over_all_items_cannot_be_checked() -> None:
+    file = Path(__file__).parents[1] / "scores" / "files" / "lm_eval-after.jsonl"
+    with pytest.raises(DatasetError, match=r"metric .bleu. cannot be checked: .* over all items"):
+        audit_scores(file, metrics=["exact_match", "bleu"])
