@@ -33,6 +33,8 @@ def parsed(text: str) -> ParsedResponse:
         ("1. The Nile\n2. 6,600 km", "The Nile\n6,600 km"),
         ("The **Nile**, *really*.", "The Nile, really."),
         ("✅ The Nile 👉🏽 6,600 km 🚀", "The Nile 6,600 km"),
+        ("~~Congo~~ The Nile, <del>6,000</del> 6,600 km.", "The Nile, 6,600 km."),
+        ("The Nile, ~6,600 ~ 6,700 km.", "The Nile, ~6,600 ~ 6,700 km."),
         ("See [the page](https://x.org/a_(b)?c=1) on the Nile.", "See the page on the Nile."),
         ("The Nile, https://x.org/1969.", "The Nile, ."),
         ("```text\nThe Nile.\n```", "The Nile."),

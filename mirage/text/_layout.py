@@ -1,9 +1,9 @@
 """Separate the content of a response from its layout.
 
-Layout is Markdown (headings, rules, tables, bullets, emphasis, links), emoji, labels such as
-"**Answer:**", lists of sources, signatures, and phrases such as "According to passage 2,". Two
-wrappers are removed before a response is split into sections: a block of thoughts (``<think>``),
-and a JSON object around the answer.
+Layout is Markdown (headings, rules, tables, bullets, emphasis, links, words that are struck out),
+emoji, labels such as "**Answer:**", lists of sources, signatures, and phrases such as "According to
+passage 2,". Two wrappers are removed before a response is split into sections: a block of thoughts
+(``<think>``), and a JSON object around the answer.
 
 Layout is masked, not deleted: each of its characters is replaced with :data:`GAP`. Therefore
 offsets in the masked text are offsets in the original text.
@@ -249,7 +249,7 @@ class _Page:
 
 _BREAK = re.compile(f"[{BREAKS}]")
 _SIGNS = re.compile(
-    rf"[#*_`|<>{EMOJI}\u20e3]|https?:|www\.|\]\(|(?:\A|[{BREAKS}]){_S}*(?:[-+•‣▪●◦–—=]|\d{{1,3}}[.)、])"
+    rf"[#*_`|<>~{EMOJI}\u20e3]|https?:|www\.|\]\(|(?:\A|[{BREAKS}]){_S}*(?:[-+•‣▪●◦–—=]|\d{{1,3}}[.)、])"
 )
 
 
@@ -443,6 +443,9 @@ _EMPHASIS = re.compile(
     r"(?<![\d\\])\*{1,3}(?=\S)|(?<=[^\s\\])\*{1,3}(?!\d)|(?<!\w)_{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)"
 )
 _TICKS = re.compile("`+")
+_STRUCK_OUT = re.compile(
+    rf"~~(?=\S)[^~{BREAKS}]+~~|<(?P<tag>s|del|strike)>[^<>{BREAKS}]+</(?P=tag)>", re.IGNORECASE
+)
 
 
 def _mask_links(page: _Page) -> None:
@@ -455,7 +458,7 @@ def _mask_links(page: _Page) -> None:
 
 
 def _mask_marks(page: _Page) -> None:
-    for pattern in (_TAG, _EMOJI, _EMPHASIS, _TICKS):
+    for pattern in (_STRUCK_OUT, _TAG, _EMOJI, _EMPHASIS, _TICKS):
         page.mask_all(pattern)
 
 
