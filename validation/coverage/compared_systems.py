@@ -321,7 +321,7 @@ def show_power(pairs: Sequence[Pair]) -> None:
 
 def show_manners(pairs: Sequence[Pair]) -> None:
     """Print how often two manners of the same texts are called different."""
-    print(f"\n{'two manners':28}{'different':>13}{'by P':>11}")
+    print(f"\n{'two manners':28}{'different':>13}{'by P':>11}{'by interval':>13}")
     manners = list(dict.fromkeys(manner for pair in pairs for manner in pair.manners))
     codes = list(dict.fromkeys(pair.code for pair in pairs))
     groups = {"all pairs": list(pairs)}
@@ -330,9 +330,11 @@ def show_manners(pairs: Sequence[Pair]) -> None:
     for name, group in groups.items():
         different = float(np.mean([pair.differs for pair in group]))
         by_p = float(np.mean([not 1 - DIFFERENT < pair.p < DIFFERENT for pair in group]))
+        by_interval = float(np.mean([pair.excludes for pair in group]))
         add_figure(different, "two manners", name, "different")
         add_figure(by_p, "two manners", name, "by P")
-        print(f"{name:28}{different:13.1%}{by_p:11.1%}")
+        add_figure(by_interval, "two manners", name, "by interval")
+        print(f"{name:28}{different:13.1%}{by_p:11.1%}{by_interval:13.1%}")
 
 
 def main(codes: Iterable[str], level: str, quick: bool) -> None:
