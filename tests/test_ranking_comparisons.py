@@ -12,7 +12,14 @@ from mirage.errors import MirageError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.features.findings import Finding
 from mirage.ranking import Evidence
-from mirage.ranking.comparison import UNKNOWN, advantages, p_positive, without_templates
+from mirage.ranking.comparison import (
+    UNKNOWN,
+    advantages,
+    differing_share,
+    draw_correlations,
+    p_positive,
+    without_templates,
+)
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +138,59 @@ def test_queries_of_one_cluster_count_once() -> None:
     assert together < 0.9 < alone
 
 
+def _gains(*per_dossier: int) -> np.ndarray:
+    """Return gains on 60 questions of 12 dossiers, by the number of differences in each dossier."""
+    gains = np.zeros(60)
+    for dossier, count in enumerate(per_dossier):
+        gains[5 * dossier : 5 * dossier + abs(count)] = np.sign(count) * 0.3
+    return gains
+
+
+DOSSIERS = np.arange(60) // 5
+
+
+def test_two_of_three_faults_may_share_a_dossier() -> None:
+    apart, pair, together = (
+        p_positive(_gains(*counts), DOSSIERS) for counts in ((1, 1, 1), (2, 1), (3,))
+    )
+    assert together < 0.9 <= pair < apart
+
+
+def test_clusters_without_two_differences_change_nothing() -> None:
+    gains = _gains(1, 1, 1, -1)
+    assert p_positive(gains, DOSSIERS) == p_positive(gains, np.arange(60))
+
+
+def test_a_system_that_misreads_whole_dossiers_is_compared_by_dossier() -> None:
+    # Four dossiers against two: 20 questions against 10 would leave no doubt.
+    gains = _gains(5, 5, 5, 5, -5, -5)
+    assert p_positive(gains, DOSSIERS) < 0.9 < p_positive(gains, np.arange(60))
+
+
+def test_the_correlation_within_clusters_comes_from_the_data() -> None:
+    def correlation(*counts: int) -> float:
+        rng = np.random.default_rng(0)
+        return float(draw_correlations(_gains(*counts), DOSSIERS, rng).mean())
+
+    spread, mixed, whole = correlation(*[1] * 12), correlation(2, 2, 1, 1), correlation(5, 5)
+    assert spread < mixed < 0.2 < 0.5 < whole
+
+
+@pytest.mark.parametrize("sizes", [(0.4,) * 4, (0.4, 0.3, 0.2, 0.05), (0.4, 0.4, 0.4, 0.01)])
+def test_four_differences_of_any_size_are_not_enough_for_an_extreme_probability(
+    sizes: tuple[float, ...],
+) -> None:
+    gains = np.zeros(60)
+    gains[::5][: len(sizes)] = sizes
+    assert 0.9 < p_positive(gains, DOSSIERS) < 0.975
+
+
+def test_a_small_difference_against_four_large_ones_adds_no_certainty() -> None:
+    gains = np.zeros(40)
+    gains[:5] = (0.4, 0.3, 0.3, 0.3, -0.02)
+    assert p_positive(gains, np.arange(40)) < 0.975
+
+
 # Manner -------------------------------------------------------------------------------------------
 
 
@@ -147,6 +207,39 @@ def test_small_differences_of_wording_do_not_count(ranking: Ranking) -> None:
     reworded = _changed(table, "support_lexical", -0.3)
     assert not advantages(evidence.ranker, table, reworded).any()
     assert evidence.ranker.scores(table).sum() != evidence.ranker.scores(reworded).sum()
+
+
+def test_small_differences_count_if_few_texts_differ(ranking: Ranking) -> None:
+    evidence = ranking.evidence or Evidence()
+    assert evidence.ranker is not None
+    table = evidence.tables["b"]
+    worse = _changed(_changed(table, "support_lexical", -0.4), "fact_precision", -0.4)
+    assert not advantages(evidence.ranker, table, worse).any()
+    assert advantages(evidence.ranker, table, worse, 0.05).any()
+
+
+def test_the_share_of_differing_texts(ranking: Ranking) -> None:
+    assert ranking.evidence is not None
+    runs, ids = ranking.evidence.runs, list(ranking.evidence.tables["b"].query_ids)
+    assert differing_share(runs, ("b", "a"), ids) == pytest.approx(3 / 40)
+    assert differing_share(runs, ("b", "wordy"), ids) == 1
+    assert differing_share(runs, ("b", "b"), ids) == 0
+    assert differing_share({}, ("b", "b"), ids) == 1
+
+
+def test_white_space_and_the_order_of_repeats_are_no_difference() -> None:
+    def run(model: str, *texts: tuple[int, str | None]) -> Run:
+        responses = (
+            Response(query_id="q", text=text, repeat=i, error=None if text else "timeout")
+            for i, text in texts
+        )
+        return Run(model=model, language="en", responses=tuple(responses))
+
+    first, other = run("a", (0, "Ada. "), (1, "Bo")), run("b", (1, "Bo\n"), (0, "Ada."))
+    failing = run("c", (0, "Ada."), (1, None))
+    runs = {"a": first, "b": other, "c": failing}
+    assert differing_share(runs, ("a", "b"), ["q"]) == 0
+    assert differing_share(runs, ("a", "c"), ["q"]) == 1
 
 
 def test_a_text_that_recurs_is_no_unknown_fact() -> None:

@@ -55,12 +55,27 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
         ("two manners called different", "", ("two manners", "all pairs", "different"), ".1%"),
+        ("by interval", "", ("two manners", "all pairs", "by interval"), ".1%"),
     ),
     "coverage/compared_scores": (
         ("false worse at most", "", ("false worse at most",), ".1%"),
         ("mean", "", ("false worse, mean",), ".1%"),
         ("false no worse at most", "", ("false no worse at most",), ".1%"),
         ("rates above 0.05 and 1.5 standard errors", "", ("rates above the threshold",), ".0f"),
+    ),
+    "coverage/dossiers": (
+        (
+            "P >= 0.9 right, 60 questions, correlation 0.05",
+            "",
+            ("60 questions", "0.05", "dossiers", "right"),
+            ".1%",
+        ),
+        (
+            "correlation of real paired grades",
+            "",
+            ("correlation of real grades", "two systems", "mean"),
+            ".2f",
+        ),
     ),
     "coverage/gate_errors": (
         ("largest error rate", "", ("largest error rate",), ".1%"),

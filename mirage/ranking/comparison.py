@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,13 @@ import numpy as np
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import MirageError
 from mirage.statistics.bootstrap import Interval
-from mirage.statistics.clusters import cluster_codes, cluster_sums
+from mirage.statistics.clusters import cluster_codes
 from mirage.statistics.paired import paired_means
 
 if TYPE_CHECKING:
     from mirage.features import FeatureTable
     from mirage.features.findings import Finding
+    from mirage.models import Run
     from mirage.ranking.accuracy import Accuracy, Outcome
     from mirage.ranking.entries import Evidence
     from mirage.surrogate import SurrogateRanker
@@ -29,7 +30,7 @@ MANNER: Mapping[str, float] = MappingProxyType(
     {
         "target_language": 0.25,
         "english_language": 0.25,
-        "answer_bleu": np.inf,
+        "answer_bleu": 1.0,
         "answer_length": np.inf,
         "answer_rougeL": 0.2,
         "answer_char3": 0.2,
@@ -48,6 +49,13 @@ facts. A difference of at most this much counts as no difference.
 ``validation/coverage/compared_systems.py`` shows what this costs and what it prevents.
 """
 
+FULL_LIMITS = 0.25
+"""Share of differing responses from which on the limits of :data:`MANNER` apply in full.
+
+If two versions of one system give the same text to nearly all queries, few responses can differ by
+chance. The limits are then smaller, in proportion to the share of queries with different texts.
+"""
+
 RECURRING = 3
 """Number of responses in which a text recurs that no passage holds, to be taken for a template."""
 
@@ -55,11 +63,22 @@ NEGLIGIBLE = 0.01
 """Advantage below which two responses count as equal."""
 
 PRIOR = 1.2
-"""Weight of each of the two clusters that the Bayesian bootstrap adds.
+"""Weight of each of the two queries that the Bayesian bootstrap adds.
 
 Some responses differ only because a feature misreads a manner of writing. With 1.2, three queries
-are enough for a probability of 0.9, and five are not enough for one of 0.975.
+are enough for a probability of 0.9, and four are not enough for one of 0.975.
 """
+
+INDEPENDENCE = 4.0
+"""Second parameter of the beta prior of the correlation within clusters; the first one is 1.
+
+The mean of the prior is 0.2. Grades of two LLMs and a person on 159 turns of 20 conversations
+(MTRAG, Katsis et al. 2025, arXiv 2501.03468) have a mean correlation of 0.05 within a conversation
+if paired differences are taken, and at most 0.13 (``validation/coverage/dossiers.py``).
+"""
+
+CORRELATIONS = (np.arange(50) + 0.5) / 50
+"""Grid of possible correlations."""
 
 UNKNOWN = "unknown_facts"
 """Feature whose value a template may raise."""
@@ -215,7 +234,8 @@ def compare_systems(
     ids = [id_ for id_ in first.query_ids if id_ in set(second.query_ids)]
     if not ids:
         raise MirageError(f"{a!r} and {b!r} share no query, so they cannot be compared")
-    gains = advantages(evidence.ranker, first.select(ids), second.select(ids))
+    differing = differing_share(evidence.runs, (a, b), ids)
+    gains = advantages(evidence.ranker, first.select(ids), second.select(ids), differing)
     codes = cluster_codes(ids, first.clusters)
     result = paired_means(gains[:, None], codes)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
@@ -257,7 +277,36 @@ def without_templates(table: FeatureTable, findings: Iterable[Finding]) -> Featu
     return replace(table, values=values, repeats=None)
 
 
-def advantages(ranker: SurrogateRanker, first: FeatureTable, second: FeatureTable) -> Floats:
+def differing_share(
+    runs: Mapping[str, Run], models: tuple[str, str], query_ids: Sequence[str]
+) -> float:
+    """Return the share of queries to which two systems give different texts.
+
+    White space around a text does not count. The share is 1 if the texts of a system are missing.
+
+    Args:
+        runs: Responses by model name.
+        models: Names of the two systems.
+        query_ids: The queries.
+    """
+    if not query_ids or not runs.keys() >= set(models):
+        return 1.0
+    texts = [_texts(runs[model]) for model in models]
+    return float(np.mean([texts[0].get(id_) != texts[1].get(id_) for id_ in query_ids]))
+
+
+def _texts(run: Run) -> dict[str, tuple[str, ...]]:
+    """Return the texts of all responses to each query."""
+    texts: dict[str, tuple[str, ...]] = {}
+    for response in sorted(run.responses, key=lambda response: response.repeat):
+        text = (response.text or "").strip()
+        texts[response.query_id] = (*texts.get(response.query_id, ()), text)
+    return texts
+
+
+def advantages(
+    ranker: SurrogateRanker, first: FeatureTable, second: FeatureTable, differing: float = 1.0
+) -> Floats:
     """Return the advantage of the first system on each query.
 
     It is the share of verdicts that the first response is expected to win, minus 0.5, by the
@@ -269,10 +318,13 @@ def advantages(ranker: SurrogateRanker, first: FeatureTable, second: FeatureTabl
         ranker: The surrogate.
         first: Features of the first system.
         second: Features of the second system on the same queries.
+        differing: Share of queries with different responses. Below :data:`FULL_LIMITS`, smaller
+            differences count too.
     """
     first, second = first.columns(ranker.features), second.columns(ranker.features)
     missing = [np.isnan(table.values).all(axis=1) for table in (first, second)]
     limits = np.array([MANNER.get(name, 0.0) for name in ranker.features])
+    limits *= min(differing / FULL_LIMITS, 1.0)
     same = np.abs(first.values - second.values) <= limits
     means = (first.values + second.values) / 2
     scores = [
@@ -287,23 +339,64 @@ def advantages(ranker: SurrogateRanker, first: FeatureTable, second: FeatureTabl
 def p_positive(gains: Floats, codes: Ints) -> float:
     """Return the probability that the mean gain over all queries of this kind is above 0.
 
-    It is the share of draws of a Bayesian bootstrap over clusters (Rubin 1981, The Bayesian
-    Bootstrap, Annals of Statistics 9, 130-134) in which the mean is above 0. Two clusters are
-    added, one with the geometric mean of all gains in absolute terms and one with its negative,
-    since queries that were not asked may differ either way. Without clusters and with equal gains,
-    the result is that of a beta prior with both parameters :data:`PRIOR` for the share of differing
-    queries on which the first system is better: 0.92 if it is better on three of three.
+    It is the share of draws of a Bayesian bootstrap (Rubin 1981, The Bayesian Bootstrap, Annals of
+    Statistics 9, 130-134) in which the mean is above 0. Two queries are added, one with the mean of
+    all gains in absolute terms and one with its negative, since queries that were not asked may
+    differ either way. Without clusters and with equal gains, the result is that of a beta prior
+    with both parameters :data:`PRIOR` for the share of differing queries on which the first system
+    is better: 0.92 if it is better on three of three.
+
+    Queries of a cluster are neither independent nor identical. Their weights have a correlation,
+    which is itself drawn in each draw (:func:`draw_correlations`). The weight of a query is the sum
+    of two gamma variables, one of which its cluster shares; their shapes are the correlation and 1
+    minus it. A correlation of 1 draws whole clusters, and one of 0 draws single queries.
+    ``validation/coverage/dossiers.py`` prints how often a probability of 0.9 is right.
 
     Args:
         gains: Advantage of the first system on each query.
         codes: Cluster of each query, counted from 0.
     """
-    sums = cluster_sums(codes, gains[:, None])[:, 0]
-    sums = sums[sums != 0]
-    if not len(sums):
+    values = gains[gains != 0]
+    if not len(values):
         return 0.5
-    typical = np.exp(np.log(np.abs(sums)).mean())
-    values = np.concatenate([sums, [typical, -typical]])
-    shapes = np.append(np.ones(len(sums)), [PRIOR, PRIOR])
-    weights = np.random.default_rng(0).gamma(shapes, size=(DRAWS, len(values)))
-    return float(np.mean(weights @ values > 0))
+    rng = np.random.default_rng(0)
+    clusters, members = np.unique(codes[gains != 0], return_inverse=True)
+    typical = np.full(DRAWS, np.abs(values).mean())
+    if len(clusters) == len(values):  # the correlation makes no difference
+        totals = rng.gamma(1.0, size=(DRAWS, len(values))) @ values
+    else:
+        shared = draw_correlations(gains, codes, rng)
+        typical *= 1 + shared * (len(values) / len(clusters) - 1)
+        common = rng.gamma(shared[:, None], size=(DRAWS, len(clusters)))
+        single = rng.gamma(1 - shared[:, None], size=(DRAWS, len(values)))
+        totals = common @ np.bincount(members, values) + single @ values
+    added = rng.gamma(PRIOR, size=(DRAWS, 2))
+    return float(np.mean(totals + typical * (added[:, 0] - added[:, 1]) > 0))
+
+
+def draw_correlations(gains: Floats, codes: Ints, rng: np.random.Generator) -> Floats:
+    """Draw the correlation of the results of a cluster, from its posterior distribution.
+
+    A query has one of three results: either system is better, or none is. The numbers of queries of
+    a cluster with each result have a Dirichlet-multinomial distribution (Mosimann 1962, On the
+    Compound Multinomial Distribution, Biometrika 49, 65-82), whose parameter is the correlation.
+    The shares of the results are those over all queries. The prior is a beta distribution
+    (:data:`INDEPENDENCE`).
+
+    Args:
+        gains: Advantage of the first system on each query.
+        codes: Cluster of each query, counted from 0.
+        rng: Random generator.
+    """
+    from scipy.special import gammaln
+
+    counts = np.zeros((int(codes.max()) + 1, 3))
+    np.add.at(counts, (codes, np.sign(gains).astype(np.intp) + 1), 1)
+    shares = (counts.sum(axis=0) + 0.5) / (len(gains) + 1.5)
+    totals = 1 / CORRELATIONS - 1
+    parameters = totals[:, None, None] * shares
+    likelihood = gammaln(totals)[:, None] - gammaln(totals[:, None] + counts.sum(axis=1))
+    likelihood += (gammaln(parameters + counts) - gammaln(parameters)).sum(axis=2)
+    weights = likelihood.sum(axis=1) + (INDEPENDENCE - 1) * np.log1p(-CORRELATIONS)
+    weights = np.exp(weights - weights.max())
+    return rng.choice(CORRELATIONS, size=DRAWS, p=weights / weights.sum())

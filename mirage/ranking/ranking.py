@@ -344,8 +344,9 @@ class Ranking(Presentable):
         therefore known better than their logits, which share the errors of the surrogate. On each
         query, the surrogate predicts the share of verdicts that the first response wins against the
         second, from features of both. Small differences of features that depend on the manner of
-        writing are ignored, so that only differences in content count. Probability and interval
-        treat the clusters of queries as independent of each other.
+        writing are ignored, so that only differences in content count. The interval treats the
+        clusters of queries as independent of each other. The probability also estimates how much
+        the queries of a cluster depend on each other.
 
         ``validation/coverage/compared_systems.py`` measures how often a difference on three
         queries is detected, and how often two manners of writing the same texts are called

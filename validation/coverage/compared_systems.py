@@ -39,7 +39,12 @@ from mirage.dataset import clusters_of
 from mirage.features.findings import findings_of
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query
-from mirage.ranking.comparison import advantages, p_positive, without_templates
+from mirage.ranking.comparison import (
+    advantages,
+    differing_share,
+    p_positive,
+    without_templates,
+)
 from mirage.statistics.clusters import cluster_codes
 from mirage.statistics.paired import paired_means
 from mirage.surrogate.drafts import (
@@ -196,9 +201,11 @@ class Comparer:
             for run, table in zip(runs, tables, strict=True)
         ]
 
-    def pair(self, kind: str, first: FeatureTable, second: FeatureTable) -> Pair:
-        """Compare two systems."""
-        gains = advantages(self.ranker, first, second)
+    def pair(
+        self, kind: str, first: FeatureTable, second: FeatureTable, differing: float = 1.0
+    ) -> Pair:
+        """Compare two systems that give different texts to a share of the queries."""
+        gains = advantages(self.ranker, first, second, differing)
         low, high = paired_means(gains[:, None], self.codes, permutations=1000)[0].interval
         manners = first.model, second.model
         p = p_positive(gains, self.codes)
@@ -211,9 +218,14 @@ def one_language(code: str, level: str, quick: bool) -> list[Pair]:
     comparer = Comparer(author)
     manners = ALL_MANNERS[:4] if quick else ALL_MANNERS
     manners = tuple(dict.fromkeys((*manners, *FAULTY_MANNERS)))
-    tables = comparer.tables([author.run(manner, author.drafts) for manner in manners])
+    runs = {manner: author.run(manner, author.drafts) for manner in manners}
+    tables = comparer.tables(list(runs.values()))
     by_manner = dict(zip(manners, tables, strict=True))
-    pairs = [comparer.pair("", a, b) for a, b in combinations(tables, 2)]
+    ids = author.queries.query_ids
+    pairs = [
+        comparer.pair("", a, b, differing_share(runs, (a.model, b.model), ids))
+        for a, b in combinations(tables, 2)
+    ]
     for manner in FAULTY_MANNERS[:1] if quick else FAULTY_MANNERS:
         for kind, rows in faulty_rows(
             comparer, manner, list(FAULTS[level])[: 4 if quick else None]
@@ -221,7 +233,8 @@ def one_language(code: str, level: str, quick: bool) -> list[Pair]:
             right = by_manner[manner]
             for other in FAULTY_MANNERS:
                 spoilt = changed(right, rows)
-                pairs.append(comparer.pair(kind, by_manner[other], spoilt))
+                differing = CHANGED / len(ids) if other == manner else 1.0
+                pairs.append(comparer.pair(kind, by_manner[other], spoilt, differing))
     return pairs
 
 
@@ -308,7 +321,7 @@ def show_power(pairs: Sequence[Pair]) -> None:
 
 def show_manners(pairs: Sequence[Pair]) -> None:
     """Print how often two manners of the same texts are called different."""
-    print(f"\n{'two manners':28}{'different':>13}{'by P':>11}")
+    print(f"\n{'two manners':28}{'different':>13}{'by P':>11}{'by interval':>13}")
     manners = list(dict.fromkeys(manner for pair in pairs for manner in pair.manners))
     codes = list(dict.fromkeys(pair.code for pair in pairs))
     groups = {"all pairs": list(pairs)}
@@ -317,9 +330,11 @@ def show_manners(pairs: Sequence[Pair]) -> None:
     for name, group in groups.items():
         different = float(np.mean([pair.differs for pair in group]))
         by_p = float(np.mean([not 1 - DIFFERENT < pair.p < DIFFERENT for pair in group]))
+        by_interval = float(np.mean([pair.excludes for pair in group]))
         add_figure(different, "two manners", name, "different")
         add_figure(by_p, "two manners", name, "by P")
-        print(f"{name:28}{different:13.1%}{by_p:11.1%}")
+        add_figure(by_interval, "two manners", name, "by interval")
+        print(f"{name:28}{different:13.1%}{by_p:11.1%}{by_interval:13.1%}")
 
 
 def main(codes: Iterable[str], level: str, quick: bool) -> None:
