@@ -144,6 +144,14 @@ def test_words_of_the_question_before_a_cue_belong_to_the_cue() -> None:
         )
 
 
+@pytest.mark.parametrize("text", ["1. {}", "1) {}\n2) Please ask the town hall."])
+def test_the_number_of_a_list_item_is_no_sentence(text: str) -> None:
+    abstention = text.format("The passages do not say when the bridge was built.")
+    assert abstains(abstention, "en", question="When was the bridge built?") >= ABSTAINS_AT
+    answer = text.format("The bridge was built in 1951.")
+    assert abstains(answer, "en", question="When was the bridge built?") < ABSTAINS_AT
+
+
 def test_a_text_without_words_has_no_signs() -> None:
     for text in ("", "...", " \n"):
         assert abstains(text, "en") == 0

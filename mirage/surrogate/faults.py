@@ -45,8 +45,12 @@ def _name_wrong_entity(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _pattern_of(forms: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of any of the forms, the longest first; "3" does not match in "30"."""
     longest_first = sorted(map(re.escape, forms), key=len, reverse=True)
-    return re.compile("|".join(rf"(?<![^\W_]){form}" for form in longest_first), re.IGNORECASE)
+    parts = (
+        rf"(?<![^\W_]){form}" + (r"(?!\d)" if form[-1:].isdigit() else "") for form in longest_first
+    )
+    return re.compile("|".join(parts), re.IGNORECASE)
 
 
 def _change_numbers(draft: Draft, scene: Scene, rng: Random) -> Draft | None:

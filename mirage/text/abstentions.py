@@ -379,7 +379,11 @@ def _fold_question(text: str, entry: Language, marked: bool) -> str:
     return f" {gap.join(_fold(text, entry, marked))} "
 
 
+_LIST_NUMBER = re.compile(r"^\s*\d{1,2}[.)]\s+", re.MULTILINE)
+
+
 def _split(text: str, entry: Language) -> list[str]:
+    text = _LIST_NUMBER.sub("", text)  # or "1." would be a sentence
     if entry.sentence_ends == "marks":
         return _SENTENCE.split(text)
     clauses: list[str] = []

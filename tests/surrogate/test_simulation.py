@@ -15,7 +15,7 @@ from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES
 from mirage.models import Run
 from mirage.surrogate.drafts import MANNERS, bundled_phrases, bundled_texts
-from mirage.surrogate.faults import ARENA_FAULTS
+from mirage.surrogate.faults import ARENA_FAULTS, _pattern_of
 from mirage.surrogate.simulation import (
     ANCHORS,
     CLAIMS,
@@ -282,3 +282,7 @@ def test_models_that_are_alike_tie_as_often_as_the_noise_is_small() -> None:
     # The logistic distribution function at 0.4, less that at -0.4: the hyperbolic tangent of 0.2.
     assert np.mean(scores == 0.5) == pytest.approx(np.tanh(0.2), abs=0.01)
     assert np.mean(scores) == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_form_that_is_a_number_is_not_replaced_within_a_longer_one() -> None:
+    assert _pattern_of(["3"]).sub("three", "3, 30, 13 and 3.") == "three, 30, 13 and three."
