@@ -53,10 +53,12 @@ MARK = re.compile(r"\{([ADCRLO])\|([^{}|]*)\}")
 LETTERS = dict(zip("ADCRLO", STANCES, strict=True))
 WEIGHT_OF_STANCE_PHRASES = 0.5
 """Weight of the texts made of `corpora/stances`; there are many of each phrase."""
+WEIGHT_OF_DENIALS = 1.5
+"""Weight of marked texts that give no answer."""
 WEIGHT_OF_LIES = 1.7
 """Weight of marked or phrased texts that give a wrong answer, which are rarer than true ones."""
 AFFIRMATIONS = ("affirmed", "defended", "double_negation", "negated_truth", "verdict_true")
-WEIGHT_OF_AFFIRMATIONS = 2.5
+WEIGHT_OF_AFFIRMATIONS = 1.5
 """Weight of true answers with a negation, such as "none is higher than"."""
 FOLDS = 6
 PHRASES = ROOT / "mirage" / "data" / "phrases"
@@ -212,6 +214,8 @@ def weight(text):
         return WEIGHT_OF_STANCE_PHRASES
     if text.commits == "right" and text.kind.startswith(AFFIRMATIONS):
         return WEIGHT_OF_AFFIRMATIONS
+    if text.commits == "none" and text.stances:
+        return WEIGHT_OF_DENIALS
     return WEIGHT_OF_LIES if text.commits == "wrong" and not text.side else 1.0
 
 
