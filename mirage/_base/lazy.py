@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
+
+from mirage._base.garbage import no_collection
 
 
 def lazy(
@@ -28,7 +28,7 @@ def lazy(
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}{hint(name, modules)}"
             )
-        with _no_collection():
+        with no_collection():
             value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)  # later accesses do not call this function
         return value
@@ -37,26 +37,6 @@ def lazy(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return get, public
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the search for cyclic garbage.
-
-    An import creates many objects that stay, and searching them takes a fifth of its time.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        if not gc.get_freeze_count():
-            # Together, these two put all objects among the old ones, which are rarely searched.
-            gc.freeze()
-            gc.unfreeze()
-        gc.enable()
 
 
 def imported_when_called(module: str, name: str) -> Callable[..., Any]:
