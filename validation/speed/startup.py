@@ -5,8 +5,9 @@
 Each program runs in a process of its own, five times in turn. The script prints the wall and CPU
 seconds of the fastest run and its peak memory. They include the start of Python, which is printed
 first. Bytecode is compiled before, as pip does when it installs a package; with ``--no-bytecode``,
-Python compiles every module in every run. If lingua is installed, whose trigram tables Mirage bundles, both identify the language of
-one text among ten candidates, in processes that have already imported Mirage's identification.
+Python compiles every module in every run. If lingua is installed, whose trigram tables Mirage
+bundles, both identify the language of one text among ten candidates, in processes that have already
+imported Mirage's identification.
 
 With ``--venv FOLDER``, an environment in which only ``pip install .`` was run, the script also
 prints the size and the number of its packages.
