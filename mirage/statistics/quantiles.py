@@ -9,6 +9,10 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+import numpy as np
+
+from mirage._base.arrays import Floats
+
 _NORMAL = NormalDist()
 _EPSILON = 2.0**-52
 _NEWTON_STEPS = 200
@@ -57,6 +61,51 @@ def t_quantile(degrees: float, p: float) -> float:
         0.5, degrees / 2, abs(2 * p - 1), 2 * tail, math.log(start * start / degrees)
     )
     return math.copysign(math.sqrt(degrees * math.exp(log_odds)), p - 0.5)
+
+
+def normal_quantiles(p: Floats) -> Floats:
+    """Return quantiles of the standard normal distribution; see :func:`normal_quantile`."""
+    return np.array([normal_quantile(each) for each in p.tolist()])
+
+
+def t_quantiles(degrees: float, p: Floats) -> Floats:
+    """Return quantiles of Student's t distribution; see :func:`t_quantile`.
+
+    Args:
+        degrees: Degrees of freedom, finite and above 0.
+        p: Probabilities of a smaller value, between 0 and 1.
+    """
+    tail = np.minimum(p, 1 - p)
+    z = normal_quantiles(1 - tail)
+    half, lower, upper = degrees / 2, np.abs(2 * p - 1), 2 * tail
+    quantiles = np.zeros(len(p))
+    outer = upper < lower
+    inner = ~outer & (lower > 0)  # the median is 0
+    start = 2 * np.log(np.where(z > 0, z + (z**3 + z) / (4 * degrees), 1)) - math.log(degrees)
+    quantiles[inner] = _solve(0.5, half, np.log(lower[inner]), start[inner])
+    quantiles[outer] = -_solve(half, 0.5, np.log(upper[outer]), -start[outer])
+    quantiles[inner | outer] = np.sqrt(degrees * np.exp(quantiles[inner | outer]))
+    return np.copysign(quantiles, p - 0.5)
+
+
+def _solve(a: float, b: float, target: Floats, log_odds: Floats) -> Floats:
+    """Return the log odds at which the logarithm of the beta distribution has target values."""
+    scale = _log_beta(a, b)
+    for _ in range(_NEWTON_STEPS):
+        if not len(target):
+            break
+        log_x, log_y = -np.logaddexp(0, -log_odds), -np.logaddexp(0, log_odds)
+        density = np.exp(a * log_x + b * log_y - scale)
+        x, y = np.exp(log_x), np.exp(log_y)
+        near = x <= (a + 1) / (a + b + 2)
+        tails = np.empty(len(x))
+        tails[near] = density[near] / _continued_fractions(a, b, x[near], y[near])
+        tails[~near] = 1 - density[~near] / _continued_fractions(b, a, y[~near], x[~near])
+        steps = (target - np.log(tails)) * tails / density
+        log_odds = log_odds + steps
+        if np.abs(steps).max() < _SMALL_STEP:
+            break
+    return log_odds
 
 
 def beta_quantile(a: float, b: float, p: float) -> float:
@@ -140,6 +189,23 @@ def _continued_fraction(a: float, b: float, x: float, y: float) -> float:
         factor = numerator * denominator
         value *= factor
         if abs(factor - 1) <= _EPSILON:
+            break
+    return value
+
+
+def _continued_fractions(a: float, b: float, x: Floats, y: Floats) -> Floats:
+    """Return :func:`_continued_fraction` for arrays."""
+    value = numerator = (a * (a * y - b * x + 1)) / (a + 1)
+    denominator = np.zeros(len(x))
+    for m in range(1, _FRACTION_STEPS if len(x) else 0):
+        before, after = a + 2 * m - 1, a + 2 * m + 1
+        term = (a + m - 1) * (a + b + m - 1) * m * (b - m) / (before * before) * x * x
+        part = m + m * (b - m) / before * x + (a + m) / after * (a * y - b * x + 1 + m * (2 - x))
+        denominator = 1 / (part + term * denominator)
+        numerator = part + term / numerator
+        factor = numerator * denominator
+        value = value * factor
+        if np.abs(factor - 1).max() <= _EPSILON:
             break
     return value
 

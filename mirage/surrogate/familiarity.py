@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.statistics.quantiles import normal_quantile, t_quantile
+from mirage.statistics.quantiles import normal_quantiles, t_quantiles
 from mirage.surrogate.training import TrainingData
 
 RESIDUALS_FROM_ALL = 5
@@ -106,9 +106,9 @@ class Familiarity:
         # Evenly spread quantiles, so that the interval has no sampling noise.
         quantiles = (np.random.default_rng(seed).permutation(draws) + 0.5) / draws
         degrees = max(float(effective) - 1, 1)
-        by_t = np.array([t_quantile(degrees, p) for p in quantiles.tolist()])
+        by_t = t_quantiles(degrees, quantiles)
         if len(self.residuals) >= MANY:
-            normal = np.array([normal_quantile(p) for p in quantiles.tolist()])
+            normal = normal_quantiles(quantiles)
             wider = np.where(normal == 0, 1.0, by_t / np.where(normal == 0, 1.0, normal))
             return np.asarray(growth * self._residual_quantiles(weights, quantiles) * wider)
         total = weights.sum() + RESIDUALS_FROM_ALL

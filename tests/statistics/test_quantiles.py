@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from mirage.statistics.quantiles import beta_quantile, normal_quantile, t_quantile
+from mirage.statistics.quantiles import (
+    beta_quantile,
+    normal_quantile,
+    normal_quantiles,
+    t_quantile,
+    t_quantiles,
+)
 
 PROBABILITIES = (1e-12, 1e-6, 0.005, 0.025, 0.3, 0.4999, 0.5, 0.501, 0.65, 0.975, 0.995, 1 - 1e-9)
 NEAR = 1e-12
@@ -40,6 +46,14 @@ def test_random_parameters() -> None:
         p = float(rng.uniform())
         assert beta_quantile(a, b, p) == pytest.approx(betaincinv(a, b, p), rel=NEAR)
         assert t_quantile(degrees, p) == pytest.approx(stdtrit(degrees, p), rel=NEAR, abs=1e-13)
+
+
+@pytest.mark.parametrize("size", [1, 3, 200, 6_000])
+@pytest.mark.parametrize("degrees", [1, 1.3, 7.490722838487319, 39, 5_000.5])
+def test_many_quantiles_at_once(degrees: float, size: int) -> None:
+    p = (np.arange(size) + 0.5) / size
+    np.testing.assert_allclose(normal_quantiles(p), ndtri(p), NEAR, 1e-15)
+    np.testing.assert_allclose(t_quantiles(degrees, p), stdtrit(degrees, p), NEAR, 1e-13)
 
 
 def test_ends_of_the_range() -> None:
