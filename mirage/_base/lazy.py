@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from mirage._base.garbage import no_collection
-
 
 def lazy(
     package: str, names: Mapping[str, Iterable[str]]
@@ -21,8 +19,10 @@ def lazy(
     modules = {name: module for module, group in names.items() for name in group}
 
     def get(name: str) -> Any:
+        # pytest loads this module in every run, so that it imports more only if it is used.
+        from mirage._base.garbage import no_collection
+
         if name not in modules:
-            # pytest loads this module in every run, so that only errors import more.
             from mirage._base.near_names import hint
 
             raise AttributeError(
