@@ -206,6 +206,7 @@ def test_tournaments_draw_whole_clusters() -> None:
     assert draws_degrees(halved, drawn.clusters) == 14
 
 
+@pytest.mark.slow
 def test_a_ranking_says_as_much_as_its_clusters() -> None:
     copied = judged(15, 4)
     clusters = by_original(copied)

@@ -137,13 +137,17 @@ NEED_EXTRAS = {"docs/guides/official-board.md", "docs/guides/finetuning.md"}
 TAKE_SECONDS = {
     f"docs/{name}.md"
     for name in (
+        "guides/board",
         "guides/dataset",
         "guides/few-judgments",
         "guides/grids",
         "guides/intervals",
         "guides/judge",
+        "guides/label",
         "guides/logs",
         "guides/pipeline",
+        "guides/which-judge",
+        "guides/which-system",
         "start",
     )
 }

@@ -205,6 +205,7 @@ def test_own_parts_are_cells_of_a_grid(
     assert generated.split()[1:4] == ["4", "4", "0"]
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_measured_ranked_and_reported(step: Step, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     printed = step("pipeline.py", str(page))
@@ -290,6 +291,7 @@ def test_a_surrogate_of_ones_own_ranks_what_nobody_judged(step: Step) -> None:
     assert sum(line[:7].strip(" *").isdigit() for line in printed.splitlines()) == 21
 
 
+@pytest.mark.slow
 def test_a_board_of_three_small_systems(step: Step, tmp_path: Path) -> None:
     printed = step("board/build.py", str(tmp_path))
     views = [line for line in printed.splitlines() if not line.startswith(" ")]
@@ -398,6 +400,7 @@ def test_the_documents_are_longer_than_one_passage(tmp_path: Path) -> None:
     assert min(passages.values()) >= 3
 
 
+@pytest.mark.slow
 def test_which_judge_needs_no_key(step: Step, data_dir: Path) -> None:
     printed = step("which_judge.py", "de", MIRAGE_DATA=str(data_dir))
     table = printed.split("By language")[0].splitlines()

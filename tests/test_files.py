@@ -448,6 +448,7 @@ def test_a_device_is_refused(reader: str, tmp_path: Path) -> None:
         READERS[reader](link)
 
 
+@pytest.mark.slow
 def test_a_bomb_of_gzip_ends_in_one_error_within_bounded_memory(tmp_path: Path) -> None:
     bomb = tmp_path / "x.jsonl"
     with gzip.open(bomb, "wb", compresslevel=1) as file:

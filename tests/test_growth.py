@@ -41,6 +41,7 @@ def judgments(models: int, each: int = 10) -> Judgments:
     )
 
 
+@pytest.mark.slow
 def test_a_ranking_of_300_models_is_printed_without_the_fragility_of_them_all() -> None:
     ranking = Ranking.from_judgments(judgments(300))
     assert str(ranking).count("\n") > 300

@@ -292,6 +292,7 @@ def test_a_file_that_is_replaced_while_it_is_opened(
     assert recorded_ids(path) == ["q2", "q3"]
 
 
+@pytest.mark.slow
 def test_writers_who_end_and_begin_at_once_lose_nothing(path: Path) -> None:
     """Three processes repeatedly open the journal, add a record and finish, without a pause.
 

@@ -23,6 +23,7 @@ def llms(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
         sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 def test_two_models_at_a_server(
     llms: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,14 +19,17 @@ def lazy(
     modules = {name: module for module, group in names.items() for name in group}
 
     def get(name: str) -> Any:
+        # pytest loads this module in every run, so that it imports more only if it is used.
+        from mirage._base.garbage import no_collection
+
         if name not in modules:
-            # pytest loads this module in every run, so that only errors import more.
             from mirage._base.near_names import hint
 
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}{hint(name, modules)}"
             )
-        value = getattr(import_module(modules[name]), name)
+        with no_collection():
+            value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)  # later accesses do not call this function
         return value
 

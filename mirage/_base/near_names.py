@@ -89,6 +89,29 @@ def hint(name: str, names: Iterable[str]) -> str:
     return "" if suggestion is None else f"; did you mean {suggestion!r}?"
 
 
+class _Suggestion:
+    """A message that looks for a similar name only when it is shown.
+
+    pydantic and ``hasattr`` ask classes for many names that they do not have, and to compare a name
+    with all others takes half a millisecond.
+    """
+
+    def __init__(self, start: str, name: str, owner: object) -> None:
+        self._start = start
+        self._name = name
+        self._owner = owner
+
+    def __str__(self) -> str:
+        suggestion = "" if self._name.startswith("_") else hint(self._name, dir(self._owner))
+        return f"{self._start} has no attribute {self._name!r}{suggestion}"
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
 class NearNamesMeta(ABCMeta):
     """Metaclass of classes whose errors on missing class attributes suggest similar names."""
 
@@ -96,9 +119,7 @@ class NearNamesMeta(ABCMeta):
 
         def __getattr__(cls, name: str) -> Any:
             # With a name set, the interpreter adds no suggestion of its own to the message.
-            suggestion = "" if name.startswith("_") else hint(name, dir(cls))
-            message = f"class {cls.__name__} has no attribute {name!r}{suggestion}"
-            raise AttributeError(message, name=name)
+            raise AttributeError(_Suggestion(f"class {cls.__name__}", name, cls), name=name)
 
 
 class NearNames(metaclass=NearNamesMeta):
@@ -111,6 +132,4 @@ class NearNames(metaclass=NearNamesMeta):
         def __getattr__(self, name: str) -> Any:
             if hasattr(type(self), name):  # a property failed: raise its own error again
                 return object.__getattribute__(self, name)
-            suggestion = "" if name.startswith("_") else hint(name, dir(self))
-            message = f"{type(self).__name__} has no attribute {name!r}{suggestion}"
-            raise AttributeError(message, name=name)
+            raise AttributeError(_Suggestion(type(self).__name__, name, self), name=name)

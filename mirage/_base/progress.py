@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any
+from typing import Any, Self
 
 from mirage._base.quoting import one_line
 
@@ -15,7 +15,9 @@ def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any
     The bar is displayed in a notebook, or on stderr if stderr is a terminal. It is not displayed if
     ``progress`` is false. ``what`` is the text before the bar.
     """
-    if progress and _in_notebook():
+    if not progress:
+        return _NoBar()
+    if _in_notebook():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # tqdm warns if ipywidgets is missing
             from tqdm.auto import tqdm as bar
@@ -24,7 +26,26 @@ def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any
     from tqdm import tqdm
 
     # disable=None shows the bar on a terminal only.
-    return tqdm(total=total, initial=done, desc=one_line(what), disable=None if progress else True)
+    return tqdm(total=total, initial=done, desc=one_line(what), disable=None)
+
+
+class _NoBar:
+    """A bar that is not displayed, with the methods of tqdm that Mirage calls."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, n: float = 1) -> None:
+        """Do nothing."""
+
+    def set_postfix(self, **_: object) -> None:
+        """Do nothing."""
+
+    def refresh(self) -> None:
+        """Do nothing."""
 
 
 def _in_notebook() -> bool:

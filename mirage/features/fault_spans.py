@@ -110,15 +110,31 @@ def spans(item: Answered) -> tuple[Span, ...]:
         (start, end, "language")
         for start, end in foreign_stretches(reading.plain, stretches, sources, code)
     )
-    faults += (
-        (start, end, "negation")
-        for start, end in negation_faults(reading.plain, stretches, reading.texts, code)
-    )
-    faults += _citation_faults(reading)
+    faults += _faults_by_sentence(reading)
     return tuple(
         Span(start, end, type_, reading.answer[start:end])
         for start, end, type_ in _without_overlaps(faults)
     )
+
+
+def differs_from_source(item: Answered) -> bool:
+    """Return whether a sentence of an answer negates its source, or cites the wrong passage.
+
+    If not, :func:`spans` has no span of the types ``negation`` and ``citation``. This function
+    takes a fraction of the time of :func:`spans`.
+    """
+    reading = _read_answer(item)
+    if isinstance(reading, NotComputed):
+        return False
+    return next(_faults_by_sentence(reading), None) is not None
+
+
+def _faults_by_sentence(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
+    """Yield the negations of a source and the wrong citations."""
+    code, stretches = reading.item.query.language, [row[:2] for row in reading.sentences]
+    for start, end in negation_faults(reading.plain, stretches, reading.texts, code):
+        yield start, end, "negation"
+    yield from _citation_faults(reading)
 
 
 def unknown_facts(item: Answered) -> float | NotComputed:

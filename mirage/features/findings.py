@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from mirage.dataset import clusters_of
 from mirage.features.answer_claims import answer_claims
 from mirage.features.base import Answered, answered
-from mirage.features.fault_spans import Span, spans
+from mirage.features.fault_spans import Span, differs_from_source, spans
 from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
@@ -126,13 +127,23 @@ def _join_first(names: Sequence[str]) -> str:
     return ", ".join([*names[:NAMED], *(["..."] if len(names) > NAMED else [])])
 
 
-class _ParsedItem(NamedTuple):
-    """A parsed response with its query and its unsupported spans; the checks for faults use it."""
+@dataclass(frozen=True)
+class _ParsedItem:
+    """A parsed response with its query; the checks for faults use it."""
 
     query: Query
     parsed: ParsedResponse
-    spans: tuple[Span, ...]
     answered: Answered
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """The unsupported spans."""
+        return spans(self.answered)
+
+    @cached_property
+    def differs(self) -> bool:
+        """Whether any span may be a negation or a citation."""
+        return differs_from_source(self.answered)
 
 
 class _Check(NamedTuple):
@@ -173,7 +184,13 @@ _SPANS: Mapping[Kind, Set[str]] = {
 """The types of spans (:func:`mirage.features.spans`) that mark a kind of fault in the text."""
 
 
+# Their spans are those that `differs_from_source` announces.
+_BY_SENTENCE: Set[Kind] = {"misplaced citation", "denial"}
+
+
 def _fault_spans(kind: Kind, item: _ParsedItem) -> list[Span]:
+    if kind in _BY_SENTENCE and not item.differs:
+        return []
     return [span for span in item.spans if span.type in _SPANS[kind]]
 
 
@@ -310,7 +327,7 @@ def _parse(query: Query, run: Run, recurring: frozenset[str]) -> _ParsedItem | N
     if response is None or response.text is None:
         return None
     item = answered(query, response, recurring=recurring)
-    return _ParsedItem(query, item.parsed, spans(item), item)
+    return _ParsedItem(query, item.parsed, item)
 
 
 def _values(

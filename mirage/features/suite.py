@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from mirage._base.garbage import rare_collection
 from mirage._base.near_names import NearNames
 from mirage._base.progress import progress_bar
 from mirage._base.rows import first_duplicate
@@ -257,6 +258,7 @@ class FeatureSuite(NearNames):
         )
         return tables[0]
 
+    @rare_collection()
     def score_all(
         self,
         dataset: DatasetLike,

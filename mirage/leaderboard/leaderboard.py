@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from mirage._base.garbage import rare_collection
 from mirage._base.near_names import NearNames
 from mirage.arena.judge import PairwiseJudge
 from mirage.arena.judgments import JudgmentsLike, as_judgments
@@ -473,6 +474,7 @@ class Leaderboard(NearNames):
         """
         return self._rank(systems_by_name(models), RankSettings(**options))
 
+    @rare_collection()
     def _rank(self, models: Mapping[str, ModelLike], settings: RankSettings) -> Ranking:
         """Rank several models, by name; see :meth:`rank_many`."""
         for name in models:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from mirage._base.garbage import rare_collection
 from mirage.errors import MirageError
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
 from mirage.report import _findings as findings_html
@@ -46,6 +47,7 @@ def write(ranking: Ranking | MultilingualRanking, path: str | Path, **options: A
     save(render(ranking, **options), path)
 
 
+@rare_collection()
 def render(
     ranking: Ranking | MultilingualRanking,
     *,

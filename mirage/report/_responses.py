@@ -117,12 +117,7 @@ def sample(
         retrieval: Retrieval runs by language and model. Their scores are shown beside the passages.
     """
     candidates = {
-        code: {
-            model: _Candidates.of(
-                evidence, evidence.dataset, model, _queries_in_findings(ranking, model)
-            )
-            for model in evidence.runs
-        }
+        code: _candidates(ranking, evidence, evidence.dataset)
         for code, ranking in rankings.items()
         if (evidence := ranking.evidence) is not None and evidence.dataset is not None
     }
@@ -213,7 +208,12 @@ class _Candidates:
 
     @classmethod
     def of(
-        cls, evidence: Evidence, dataset: MirageDataset, model: str, in_findings: tuple[str, ...]
+        cls,
+        evidence: Evidence,
+        dataset: MirageDataset,
+        whole: Mapping[str, Query],
+        model: str,
+        in_findings: tuple[str, ...],
     ) -> _Candidates:
         if evidence.ranker is not None and model in evidence.tables:
             table = evidence.tables[model]
@@ -227,7 +227,7 @@ class _Candidates:
         return cls(
             evidence.runs[model],
             {query.id: query for query in dataset},
-            {query.id: whole_query(query, evidence.runs.values()) for query in dataset},
+            whole,
             tuple(query_ids[i] for i in order),
             in_findings,
         )
@@ -253,6 +253,17 @@ class _Candidates:
             kind: [(self.queries[id_], self.run[id_]) for id_ in kind_ids if id_ in self.queries]
             for kind, kind_ids in ids.items()
         }
+
+
+def _candidates(
+    ranking: Ranking, evidence: Evidence, dataset: MirageDataset
+) -> dict[str, _Candidates]:
+    """Return the responses of each model from which the report selects."""
+    whole = {query.id: whole_query(query, evidence.runs.values()) for query in dataset}
+    return {
+        model: _Candidates.of(evidence, dataset, whole, model, _queries_in_findings(ranking, model))
+        for model in evidence.runs
+    }
 
 
 def whole_query(query: Query, runs: Iterable[Run]) -> Query:

@@ -34,8 +34,15 @@ from mirage.report.file import save, whole
 from mirage.report.sections import language, number, scrolling, sortable
 from mirage.report.sections import table as html_table
 
-MOST_BYTES = 30_000_000
-"""Characters of JSON with all responses and passages; above this, texts are cut shorter."""
+MOST_BYTES = 28_000_000
+"""Largest size of the JSON with all responses and passages. Above this, texts are cut shorter. If
+that is not enough, only some queries are shown."""
+
+_HOPELESS = 1.5
+"""Estimated size, relative to :data:`MOST_BYTES`, above which limits on lengths are not tried."""
+
+_ESTIMATED_FROM = 200
+"""Number of responses from which the size is estimated."""
 
 
 def write_grid(
@@ -48,8 +55,9 @@ def write_grid(
     """Write the table of a grid as one self-contained HTML file for any browser.
 
     Each cell that has a run (its recorded responses) links to a page with every response, its
-    passages and its value of every metric. No response is left out. Long texts are cut and marked
-    as cut.
+    passages and its value of every metric. Long texts are cut and marked as cut. If the file would
+    take more than 30 MB even so, it shows the same evenly spread queries of every cell, and says
+    how many of them.
 
     Args:
         table: The cells: combinations of a dataset and the parts of a pipeline, with their results.
@@ -91,18 +99,13 @@ def render_grid(
     cells = [
         _CellData.of(cell, run, datasets or {}) for cell, run in zip(table, cell_runs, strict=True)
     ]
-    # Try ever shorter limits until the data fits; if none fits, use the last.
-    for sampling in SAMPLINGS:
-        sampling = sampling._replace(all_passages=True)
-        data = _data(table, cells, sampling)
-        if len(script_json(data)) <= MOST_BYTES:
-            break
+    data, sampling, share = _fitting_data(table, cells)
     lead = f"{len(table)} cells, {len(table.metrics)} metrics"
     navigation = tag("nav", tag("ul", tag("li", tag("a", "Table", href="#table"))))
     navigation.set("aria-label", "Sections")
     main = tag(
         "main",
-        tag("div", _overview(table, cells, sampling), id="overview"),
+        tag("div", _overview(table, cells, sampling, share), id="overview"),
         tag("article", id="page", hidden=True),
         id="main",
     )
@@ -157,7 +160,7 @@ class _CellData:
 
 
 def _overview(
-    table: ResultTable, cells: Sequence[_CellData], sampling: Sampling
+    table: ResultTable, cells: Sequence[_CellData], sampling: Sampling, share: float
 ) -> Iterator[Child]:
     has_runs = any(part.run is not None for part in cells)
     axes = table.differing
@@ -177,6 +180,11 @@ def _overview(
         lines.append(
             f"Responses are cut after {sampling.response:,} characters and passages after "
             f"{sampling.passage:,}; cut texts are marked."
+        )
+    if share < 1:
+        lines.append(
+            f"To limit the size of the file, it shows {share:.1%} of the queries, the same ones "
+            "for every cell. Means are those of all queries."
         )
     yield tag("ul", (tag("li", tag("bdi", cut(line, 1000)[0])) for line in lines if line))
 
@@ -226,17 +234,80 @@ def _format_interval(score: Score) -> str:
 # Data for the page's script ---------------------------------------------------------------------
 
 
-def _data(table: ResultTable, cells: Sequence[_CellData], sampling: Sampling) -> dict[str, Any]:
-    names = list(dict.fromkeys(part.dataset for part in cells if part.run is not None))
-    queries = {name: _whole_queries([p for p in cells if p.dataset == name]) for name in names}
+def _fitting_data(
+    table: ResultTable, cells: Sequence[_CellData]
+) -> tuple[dict[str, Any], Sampling, float]:
+    """Return the data that fit into the file, the limits on lengths, and the share of queries."""
+    queries = {
+        name: _whole_queries([part for part in cells if part.dataset == name])
+        for name in dict.fromkeys(part.dataset for part in cells if part.run is not None)
+    }
+    for sampling in SAMPLINGS:
+        sampling = sampling._replace(all_passages=True)
+        size = _estimated_size(cells, queries, sampling)
+        if size > _HOPELESS * MOST_BYTES:
+            continue
+        data = _data(table, cells, queries, sampling)
+        size = _bytes(data)
+        if size <= MOST_BYTES:
+            return data, sampling, 1.0
+    total = sum(map(len, queries.values()))
+    share = 1.0
+    while True:
+        share *= min(0.95 * MOST_BYTES / size, 0.95)
+        some = {name: _spread(group, share) for name, group in queries.items()}
+        data = _data(table, cells, some, sampling)
+        size = _bytes(data)
+        shown = sum(map(len, some.values()))
+        if size <= MOST_BYTES or shown == len(queries):
+            return data, sampling, shown / total
+
+
+def _estimated_size(
+    cells: Sequence[_CellData], queries: Mapping[str, Mapping[str, Query]], sampling: Sampling
+) -> float:
+    """Estimate the size of the data from some responses and the lengths of the passages."""
+    pairs = [(part, *pair) for part in cells for pair in part.responses()]
+    some = pairs[:: max(1, len(pairs) // _ESTIMATED_FROM)]
+    size = sum(
+        _bytes(plain_response(_excerpt(part, query, response, queries), sampling, faults=False))
+        for part, query, response in some
+    )
+    passages = (p for group in queries.values() for q in group.values() for p in q.passages)
+    texts = sum(min(len(passage.text), sampling.passage) for passage in passages)
+    return texts + (size * len(pairs) / len(some) if some else 0)
+
+
+def _bytes(value: Any) -> int:
+    return len(script_json(value).encode())
+
+
+def _spread(queries: Mapping[str, Query], share: float) -> dict[str, Query]:
+    """Return a share of the queries, evenly spread, and at least one."""
+    count = max(1, int(len(queries) * share))
+    ids = list(queries)
+    return {ids[i * len(ids) // count]: queries[ids[i * len(ids) // count]] for i in range(count)}
+
+
+def _excerpt(
+    part: _CellData, query: Query, response: Response, queries: Mapping[str, Mapping[str, Query]]
+) -> Excerpt:
+    whole = queries[part.dataset][query.id]
+    return Excerpt(part.code, part.cell.name, "", query, whole, response)
+
+
+def _data(
+    table: ResultTable,
+    cells: Sequence[_CellData],
+    queries: Mapping[str, Mapping[str, Query]],
+    sampling: Sampling,
+) -> dict[str, Any]:
+    names = list(queries)
     return {
         "metrics": [label(metric) for metric in table.metrics],
         "marks": {},
         "datasets": [_plain_dataset(table, name, cells, queries[name], sampling) for name in names],
-        "cells": [
-            _plain_cell(part, table.metrics, names, queries.get(part.dataset, {}), sampling)
-            for part in cells
-        ],
+        "cells": [_plain_cell(part, table.metrics, names, queries, sampling) for part in cells],
     }
 
 
@@ -254,14 +325,16 @@ def _plain_dataset(
     queries: Mapping[str, Query],
     sampling: Sampling,
 ) -> dict[str, Any]:
-    code = next(part.code for part in cells if part.dataset == name and part.run is not None)
+    of_dataset = [part for part in cells if part.dataset == name and part.run is not None]
+    code = of_dataset[0].code
+    positions = {id_: n for n, id_ in enumerate(of_dataset[0].queries or {})}
     return {
         "code": code,
         "direction": language(code).direction,
         "scored": [label(metric) for metric in table.metrics],
         "queries": [
-            plain_query(query, set(query.passage_ids), sampling) | {"n": n}
-            for n, query in enumerate(queries.values())
+            plain_query(query, set(query.passage_ids), sampling) | {"n": positions[id_]}
+            for id_, query in queries.items()
         ],
     }
 
@@ -270,18 +343,20 @@ def _plain_cell(
     part: _CellData,
     metrics: Sequence[str],
     names: Sequence[str],
-    queries: Mapping[str, Query],
+    queries: Mapping[str, Mapping[str, Query]],
     sampling: Sampling,
 ) -> dict[str, Any]:
     cell = part.cell
     plain: dict[str, Any] = {"name": label(cell.name)}
     if part.run is None:
         return plain
-    positions = {id_: n for n, id_ in enumerate(queries)}
+    positions = {id_: n for n, id_ in enumerate(queries[part.dataset])}
     value_index = {id_: i for i, id_ in enumerate(cell.query_ids)}
     rows = []
     for query, response in part.responses():
-        item = Excerpt(part.code, cell.name, "", query, queries[query.id], response)
+        if query.id not in positions:
+            continue
+        item = _excerpt(part, query, response, queries)
         row = plain_response(item, sampling, faults=False)
         row["query"] = positions[query.id]
         if query.id in value_index and cell.values:

@@ -76,12 +76,32 @@ def _damage_error(number: int) -> DatasetError:
     )
 
 
-def numpy_adder(columns: Columns) -> Add:
-    """Return a function that adds columns with numpy."""
+def numpy_adder(columns: Columns, size: int) -> Add:
+    """Return a function that adds columns with numpy.
+
+    The longest columns are copied to dense arrays when they are used, with one entry per passage
+    and 0 for passages without the term.
+
+    Args:
+        columns: The inverted index.
+        size: The number of passages.
+    """
+    wide = _wide_columns(columns, size)
+    dense: dict[int, Scores] = {}
 
     def add(scores: Scores, numbers: Integers) -> None:
         for number in numbers.tolist():
-            np.add.at(scores, *columns.column(number, len(scores)))  # faster than +=
+            if number not in wide:
+                add_entries(scores, number)
+                continue
+            if number not in dense:
+                filled = np.zeros(size, np.float32)
+                add_entries(filled, number)
+                dense[number] = filled
+            scores += dense[number]
+
+    def add_entries(scores: Scores, number: int) -> None:
+        np.add.at(scores, *columns.column(number, size))  # faster than +=
 
     return add
 
@@ -90,12 +110,11 @@ def compiled_adder(columns: Columns, size: int) -> Add:
     """Return a function that adds columns with numba, and gives the same sums as with numpy.
 
     Compiling takes about a second. If numba is not installed, the function of :func:`numpy_adder`
-    is returned. The longest columns are copied to dense arrays when they are used, with one entry
-    per passage and 0 for passages without the term.
+    is returned, which also copies the longest columns.
     """
     kernel = _kernel()
     if kernel is None:
-        return numpy_adder(columns)
+        return numpy_adder(columns, size)
     starts, rows, impacts = columns
     arrays = (starts, rows.view(np.uint32), impacts, impacts.view(np.uint32))
     wide = _wide_columns(columns, size)

@@ -242,8 +242,8 @@ class BM25:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
-        If numba is installed, many queries are faster, with identical results. They then need up
-        to 64 MiB more memory, for copies of the index entries of frequent terms.
+        If numba is installed, many queries are faster, with identical results. Copies of the index
+        entries of frequent terms take up to 64 MiB.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -307,7 +307,11 @@ class BM25:
     def _adder(self, questions: int) -> Add:
         """Return a function that adds columns of the index to scores, for some more questions."""
         self._scored += questions * len(self)
-        return numpy_adder(self._columns) if self._scored < COMPILED else self._compiled_adder
+        return self._numpy_adder if self._scored < COMPILED else self._compiled_adder
+
+    @cached_property
+    def _numpy_adder(self) -> Add:
+        return numpy_adder(self._columns, len(self))
 
     @cached_property
     def _compiled_adder(self) -> Add:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
 from mirage.statistics.clusters import small_sample
+from mirage.statistics.quantiles import normal_quantile, t_quantile
 
 Interval = tuple[float, float]
 
@@ -139,12 +140,11 @@ def widened(
     2015, What Teachers Should Know About the Bootstrap, American Statistician 69, 371-386).
     Arguments are those of :func:`draws_covariance`; the result is NaN with fewer than two queries.
     """
-    from scipy.special import ndtri, stdtrit
-
     check_level(level)
     mean = draws.mean(axis=0)
     tail = (1 + level) / 2
-    reach = stdtrit(max(draws_degrees(counts, clusters), 1), tail) / ndtri(tail)
+    degrees = max(float(draws_degrees(counts, clusters)), 1)
+    reach = t_quantile(degrees, tail) / normal_quantile(tail)
     return np.asarray(mean + _scale(counts, clusters) * reach * (draws - mean))
 
 

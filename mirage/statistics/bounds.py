@@ -8,6 +8,7 @@ from mirage._base.arrays import Bools, Floats, Ints
 from mirage.errors import SettingError
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
 from mirage.statistics.clusters import cluster_sums, mean_intervals
+from mirage.statistics.quantiles import beta_quantile
 
 _BLOCK = 1000  # draws at a time
 
@@ -116,15 +117,13 @@ def share_interval(hits: Bools, codes: Ints, *, level: float = 0.95) -> Interval
         >>> round(low, 3), round(high, 3)
         (0.008, 0.221)
     """
-    from scipy.special import betaincinv
-
     check_level(level)
     queries, count, tail = len(hits), int(hits.sum()), (1 - level) / 2
     if not queries:
         return NO_INTERVAL
     if len(np.unique(codes)) == queries:
-        low = float(betaincinv(count, queries - count + 1, tail)) if count else 0.0
-        high = float(betaincinv(count + 1, queries - count, 1 - tail)) if count < queries else 1.0
+        low = beta_quantile(count, queries - count + 1, tail) if count else 0.0
+        high = beta_quantile(count + 1, queries - count, 1 - tail) if count < queries else 1.0
         return low, high
     values, ends = hits.astype(np.float64)[:, None], (np.zeros(1), np.ones(1))
     lower, upper = mean_bounds(values, codes, *ends, level=1 - tail)[0].tolist()

@@ -13,7 +13,8 @@ verdicts that a response wins, and can represent interactions that a linear scor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -241,17 +242,44 @@ def logit_that_wins(share: Floats, logits: Floats) -> Floats:
         share: Share of verdicts that each model wins, ``(n,)``.
         logits: Logits of the models against which it wins them.
     """
-    from scipy.special import expit, logit
-
     # Against opponents that all have the lowest (or highest) logit, the solution has a closed
     # form; these two solutions enclose the root.
-    log_odds = logit(np.clip(share, 1e-9, 1 - 1e-9))
+    log_odds = np.array([_logit(part) for part in np.clip(share, 1e-9, 1 - 1e-9).tolist()])
     low, high = log_odds + logits.min(), log_odds + logits.max()
     for _ in range(50):
         middle = (low + high) / 2
-        below = expit(middle[:, None] - logits).mean(axis=1) < share
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        excess = _mean_wins(middle, logits, np.exp) - share
+        close = np.abs(excess) < _CLOSE
+        if close.any():
+            excess[close] = _mean_wins(middle[close], logits, _exact_exp) - share[close]
+        low, high = np.where(excess < 0, middle, low), np.where(excess < 0, high, middle)
     return np.asarray((low + high) / 2)
+
+
+# Differences in a mean share below which the last digits of the exponential matter.
+_CLOSE = 1e-13
+
+
+def _mean_wins(logits: Floats, others: Floats, exp: Callable[[Floats], Floats]) -> Floats:
+    with np.errstate(over="ignore"):
+        return np.asarray((1 / (1 + exp(others - logits[:, None]))).mean(axis=1))
+
+
+def _exact_exp(x: Floats) -> Floats:
+    """Return the exponential of the C library, as ``scipy.special.expit`` uses it.
+
+    For real numbers, numpy has an exponential of its own, whose last digit depends on the
+    processor. For complex numbers, it calls the C library.
+    """
+    return np.asarray(np.exp(x.astype(np.complex128)).real)
+
+
+def _logit(share: float) -> float:
+    """Return the log odds of a share, with the rounding of ``scipy.special.logit``."""
+    if 0.3 <= share <= 0.65:
+        doubled = 2 * (share - 0.5)
+        return math.log1p(doubled) - math.log1p(-doubled)
+    return math.log(share / (1 - share))
 
 
 def _standardise(values: Floats, centre: Floats, scale: Floats) -> Floats:

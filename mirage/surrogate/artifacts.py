@@ -40,6 +40,7 @@ from mirage.errors import (
 from mirage.features import Facts
 from mirage.languages import LANGUAGES, Language
 from mirage.surrogate import _tree_arrays
+from mirage.surrogate._bundled_files import read_bundled
 from mirage.surrogate._tree_arrays import TreeArrays
 from mirage.surrogate.model import Candidate, Recipe
 from mirage.surrogate.training import TrainingData
@@ -225,7 +226,7 @@ def read_pretrained(code: str, level: str = "quick") -> Artifact:
     content, fault = _check_shipped(name)
     if fault:
         raise ArtifactError(f"{fault}; install the package again with: {install_command()}")
-    return _open(name, content, _load_joblib)
+    return _open(name, content, read_bundled)
 
 
 def ships(path: Path) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mirage._base.arrays import Floats
+from mirage.statistics.quantiles import normal_quantiles, t_quantiles
 from mirage.surrogate.training import TrainingData
 
 RESIDUALS_FROM_ALL = 5
@@ -96,8 +97,6 @@ class Familiarity:
         Errors grow in proportion to the distance if it is above the 90 % quantile of the distances
         of training models to their nearest neighbours.
         """
-        from scipy.special import ndtri, stdtrit
-
         distances = _distances(self.profiles, profile / self.scale)
         weights = np.exp(-((distances / max(float(np.median(self.nearest)), 1e-9)) ** 2) / 2)
         far = max(float(np.quantile(self.nearest, FAR)), 1e-9)
@@ -106,9 +105,10 @@ class Familiarity:
         effective = min(near + RESIDUALS_FROM_ALL, self.models)
         # Evenly spread quantiles, so that the interval has no sampling noise.
         quantiles = (np.random.default_rng(seed).permutation(draws) + 0.5) / draws
-        by_t = stdtrit(max(effective - 1, 1), quantiles)
+        degrees = max(float(effective) - 1, 1)
+        by_t = t_quantiles(degrees, quantiles)
         if len(self.residuals) >= MANY:
-            normal = ndtri(quantiles)
+            normal = normal_quantiles(quantiles)
             wider = np.where(normal == 0, 1.0, by_t / np.where(normal == 0, 1.0, normal))
             return np.asarray(growth * self._residual_quantiles(weights, quantiles) * wider)
         total = weights.sum() + RESIDUALS_FROM_ALL

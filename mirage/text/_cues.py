@@ -38,6 +38,7 @@ _ACCENTED = frozenset({"de", "es", "fi", "fr", "yo"})
 
 _GAP = r"[^.!?。！？।؟\n]{1,40}?"  # matches the `` ... `` of a phrase
 _WORD_END = f"(?![{IN_WORD}])"
+_REST_OF_WORD = f"[{IN_WORD}]*"
 _SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
 
 
@@ -140,13 +141,26 @@ def _pattern(
 def _alternation(phrases: Sequence[Tokens]) -> str:
     """Return one regular expression that matches any of the phrases.
 
-    Common prefixes of the phrases are written once, which makes matching much faster. So is a
-    common word border at the end, because compiling its many characters takes most of the time.
+    Common prefixes of the phrases are written once, which makes matching much faster. So is the
+    end of a word, because compiling its many characters takes most of the time.
     """
     if not phrases:
         return "(?!)"
-    if len(phrases) > 1 and all(phrase[-1:] == (_WORD_END,) for phrase in phrases):
+    ends = {phrase[-1] if phrase else "" for phrase in phrases}
+    if len(phrases) > 1 and ends == {_WORD_END}:
         return _ordered_alternation([phrase[:-1] for phrase in phrases]) + _WORD_END
+    if ends == {_WORD_END, _REST_OF_WORD}:
+        # Empty groups mark the phrases that may end inside a word: others must end with it.
+        body = _ordered_alternation(
+            [
+                (*phrase[:-1], "()") if phrase[-1] == _REST_OF_WORD else phrase[:-1]
+                for phrase in phrases
+            ]
+        )
+        end = _WORD_END
+        for group in range(body.count("()"), 0, -1):
+            end = f"(?({group})|{end})"
+        return body + end + _REST_OF_WORD
     by_first: dict[str, list[Tokens]] = {}
     for phrase in filter(None, phrases):
         by_first.setdefault(phrase[0], []).append(phrase[1:])
@@ -177,16 +191,16 @@ def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
     body, spaced = phrase.strip(), entry.tokens == "word"
     starts_inside_word, ends_inside_word = body.startswith("*"), body.endswith("*")
     tokens: list[str] = (
-        [f"[{IN_WORD}]*" if starts_inside_word else f"(?<![{IN_WORD}])"] if spaced else []
+        [_REST_OF_WORD if starts_inside_word else f"(?<![{IN_WORD}])"] if spaced else []
     )
     for index, part in enumerate(body.strip("*").split("...")):
         if index:
             tokens.append(_GAP if spaced else _SHORT_GAP)
         tokens += [_character(character) for character in " ".join(form(part).split())]
     if spaced:
-        tokens.append(f"[{IN_WORD}]*" if ends_inside_word else _WORD_END)
+        tokens.append(_REST_OF_WORD if ends_inside_word else _WORD_END)
     return tuple(tokens)
 
 
 def _character(character: str) -> str:
-    return {" ": r"\s+", "*": f"[{IN_WORD}]*"}.get(character) or re.escape(character)
+    return {" ": r"\s+", "*": _REST_OF_WORD}.get(character) or re.escape(character)

@@ -14,6 +14,7 @@ from mirage.boards.folders import BoardFolder
 from mirage.boards.starting import JOBS
 
 
+@pytest.mark.slow
 def test_a_board_from_start_to_site(tmp_path: Path) -> None:
     board, site = tmp_path / "board", tmp_path / "site"
     done = mirage("board", "new", board, "--language", CODE, "--title", "Our systems")

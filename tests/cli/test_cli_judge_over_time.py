@@ -51,6 +51,7 @@ def run(
     return mirage("judge", *files, *IN_SWAHILI, *endpoint, *paths, *votes, *more)
 
 
+@pytest.mark.slow
 def test_a_judge_that_moves_is_told_from_one_that_does_not(
     good: Path, bad: Path, tmp_path: Path, server: ChatServer, judge: Judge, monkeypatch: Any
 ) -> None:
@@ -86,6 +87,7 @@ def test_anchor_pairs_are_asked_again_although_their_answers_are_cached(
 
 
 @pytest.mark.usefixtures("judge")
+@pytest.mark.slow
 def test_other_requests_are_a_change_and_not_a_movement(
     good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
 ) -> None:

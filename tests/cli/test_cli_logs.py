@@ -95,6 +95,7 @@ def test_a_drift_ends_with_status_1(log: Path) -> None:
     assert plain["clusters"] == [20, 20]
 
 
+@pytest.mark.slow
 def test_a_log_is_watched(tmp_path: Path) -> None:
     query = MirageDataset.bundled("sw")[0]
     rows = [

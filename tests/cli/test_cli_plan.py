@@ -38,6 +38,7 @@ def test_a_budget_may_not_be_enough() -> None:
     assert "give --baseline too" in refusal("plan", "--cluster", "document")
 
 
+@pytest.mark.slow
 def test_a_baseline_says_which_queries_there_are(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     mirage("baseline", *IN_SWAHILI, good, "--out", path)

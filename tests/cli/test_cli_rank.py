@@ -30,6 +30,7 @@ def test_queries_become_responses_become_a_ranking(tmp_path: Path) -> None:
     assert max(map(len, ranked.stdout.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_the_hard_level_from_queries_to_a_ranking(tmp_path: Path) -> None:
     listed = mirage("data", "queries", LANGUAGE, "--level", "hard").stdout.splitlines()
     queries = list(map(json.loads, listed))

@@ -238,6 +238,7 @@ def test_json_has_null_where_there_is_no_number(tmp_path: Path) -> None:
     assert {gap["query_id"] for gap in table["not_computed"]} == set(unanswerable)
 
 
+@pytest.mark.slow
 def test_nothing_is_written_without_being_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
     return paths, judgments
 
 
+@pytest.mark.slow
 def test_a_trained_surrogate_ranks(arena: tuple[list[Path], Path], tmp_path: Path) -> None:
     paths, judgments = arena
     own = tmp_path / "own.joblib"

@@ -235,6 +235,7 @@ def test_lid176_reproduces_the_identifier_of_bergen() -> None:
         assert 1.0 not in {computed("correct_language_lid176", "de", each) for each in answers}
 
 
+@pytest.mark.slow
 def test_langid_is_a_named_variant_for_comparisons_with_the_paper() -> None:
     pytest.importorskip("langid")
     german = "Die längste Brücke der Stadt wurde 1932 für den Verkehr geöffnet."

@@ -96,6 +96,7 @@ def arena(
     return tables, Tournaments(names, ids, counts, logits, np.zeros((5, 12), dtype=np.bool_))
 
 
+@pytest.mark.slow
 def test_a_surrogate_is_monotone_in_the_declared_direction(tmp_path: Path) -> None:
     tables, tournaments = arena(("calm",), {"calm": Calm.facts})
     assert training_data(tables, tournaments)["en"].monotone == [1]

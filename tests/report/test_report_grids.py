@@ -103,7 +103,7 @@ def test_a_published_table_has_a_page_too() -> None:
 
 
 def test_long_texts_are_cut_where_the_page_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grids, "MOST_BYTES", 1)
+    monkeypatch.setattr(grids, "MOST_BYTES", 3200)
     long = Response(query_id="q0", text="word " * 1000)
     table = ResultTable("one", (cell(),), ("qa_match",))
     short_run = Run(model="m", language="en", responses=(long,))
@@ -113,6 +113,24 @@ def test_long_texts_are_cut_where_the_page_is_too_large(monkeypatch: pytest.Monk
     assert rows[0]["cut"] == 5000
     assert rows[1]["error"] == "no response"
     assert "cut after 900 characters" in page
+
+
+def test_some_queries_are_shown_where_all_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments: dict[str, Any] = {"runs": [run("a"), run("b"), None], "datasets": {"nq": dataset()}}
+    whole = data_of(render_grid(TABLE, **arguments))
+    for most, fewest in ((6000, 4), (1, 1)):
+        monkeypatch.setattr(grids, "MOST_BYTES", most)
+        page = render_grid(TABLE, **arguments)
+        data = data_of(page)
+        assert most == 1 or len(json.dumps(data, separators=(",", ":"))) <= most
+        (shown,) = data["datasets"]
+        assert fewest <= len(shown["queries"]) < 12
+        assert f"it shows {len(shown['queries']) / 12:.1%} of the queries" in page
+        for part, before in zip(data["cells"][:2], whole["cells"], strict=False):
+            assert part["scores"] == before["scores"]
+            for row in part["rows"]:
+                n = shown["queries"][row["query"]]["n"]
+                assert row == before["rows"][n] | {"query": row["query"]}
 
 
 def test_mismatched_runs_and_datasets_are_errors(tmp_path: Path) -> None:

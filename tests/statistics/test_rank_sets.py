@@ -31,6 +31,7 @@ def test_the_critical_value_is_that_of_tukeys_range() -> None:
     assert rank_sets(estimates, errors)[0].tolist() == [1, 10]
 
 
+@pytest.mark.slow
 def test_all_ranges_hold_for_nearly_equal_models() -> None:
     rng = np.random.default_rng(0)
     truth = np.linspace(0, 0.05, 19)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
 import sys
 from contextlib import suppress
@@ -24,6 +25,7 @@ from mirage.errors import ArtifactError, NotFittedError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.languages import LANGUAGES
 from mirage.surrogate import SurrogateRanker
+from mirage.surrogate._bundled_files import read_bundled
 from mirage.surrogate._verdicts import fit_shares
 from mirage.surrogate.artifacts import file_name, verify, write_joblib, write_manifest
 from mirage.surrogate.pretraining import simulated_arena, write_pretrained
@@ -214,6 +216,27 @@ def _leaves(value: object) -> list[object]:
     if isinstance(value, list | tuple):
         return [leaf for item in value for leaf in _leaves(item)]
     return [value]
+
+
+@pytest.mark.parametrize("name", ["sw.joblib", "ja-hard.joblib", "yo.joblib"])
+def test_bundled_files_are_read_as_joblib_reads_them(name: str) -> None:
+    path = PRETRAINED / name
+    expected, payload = joblib.load(path), read_bundled(path.read_bytes())
+    assert list(payload) == list(expected)
+    for key, value in expected.items():
+        assert type(payload[key]) is type(value)
+        if isinstance(value, np.ndarray):
+            assert payload[key].dtype == value.dtype
+        np.testing.assert_array_equal(payload[key], value)
+
+
+@pytest.mark.parametrize("value", [_Trap(), {"a": np.array([_Trap()])}, {"a": len}, [1]])
+def test_the_reader_of_bundled_files_runs_no_code(tmp_path: Path, value: object) -> None:
+    joblib.dump(value, tmp_path / "evil.joblib", compress=("lzma", 1))
+    with pytest.raises(ArtifactError):
+        read_bundled((tmp_path / "evil.joblib").read_bytes())
+    with pytest.raises(lzma.LZMAError):
+        read_bundled(b"hello")
 
 
 # What ships ---------------------------------------------------------------------------------------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 from sklearn.linear_model import LogisticRegression
 
 from mirage._base.arrays import Floats
@@ -330,3 +332,22 @@ def test_a_language_whose_model_has_a_feature_on_no_query_is_left_out() -> None:
     )
     assert set(ranker.data) == {"sw"}
     assert "'m03' (de) has no value of 'answer_rougeL' on any query" in ranker.left_out["de"]
+
+
+def test_the_bisection_rounds_as_with_scipy() -> None:
+    """numpy's exponential may differ in the last digit, and with it the last digits of a logit."""
+
+    def expected(shares: np.ndarray, logits: np.ndarray) -> np.ndarray:
+        log_odds = scipy.special.logit(np.clip(shares, 1e-9, 1 - 1e-9))
+        low, high = log_odds + logits.min(), log_odds + logits.max()
+        for _ in range(50):
+            middle = (low + high) / 2
+            wins = scipy.special.expit(middle[:, None] - logits).mean(axis=1)
+            low, high = np.where(wins < shares, middle, low), np.where(wins < shares, high, middle)
+        return (low + high) / 2
+
+    rng = np.random.default_rng(0)
+    for size, scale in product((1, 3, 200), (0.01, 1, 30)):
+        shares = np.append(rng.uniform(size=size), [0, 0.5, 1])
+        logits = rng.normal(size=240) * scale
+        np.testing.assert_array_equal(logit_that_wins(shares, logits), expected(shares, logits))

@@ -4,8 +4,11 @@
 
 Each language has 100 queries with ten passages, as MIRAGE-Bench (arXiv 2410.13716) has at least,
 and a response of every model to each. Texts are those of the bundled corpora, repeated to realistic
-lengths; features are random. With playwright (extra ``dev``) and Debian's chromium, the page is
-also opened: the time until everything is loaded and its script has run.
+lengths; features are random. The findings of all responses are computed first, as ``print`` of a
+ranking does, and their time is printed apart. With playwright (extra ``dev``) and Debian's
+chromium, the page is also opened: the time until everything is loaded and its script has run.
+
+A second page is that of a grid of 500 cells on 100 queries each.
 """
 
 from __future__ import annotations
@@ -23,13 +26,17 @@ from _results import add_figure, save, script_parser
 
 from mirage import FeatureTable, MirageDataset, MultilingualRanking, Ranking, SurrogateRanker
 from mirage.errors import install_command
+from mirage.grids import Cell, ResultTable
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
 from mirage.ranking import Entry, Evidence
+from mirage.report import write_grid
 from mirage.statistics.rank_sets import rank_sets
 from mirage.statistics.ranks import ranks
 
 MODELS, QUERIES, PASSAGES = 19, 100, 10
+CELLS, GRID_LANGUAGES = 500, ("en", "sw", "ja", "ar", "fi")
+METRICS = ("qa_match", "citation_recall@10", "nDCG@10")
 PASSAGE, RESPONSE = 600, 900
 """Characters of a passage and of a response."""
 CHROMIUM = Path("/usr/bin/chromium")
@@ -123,6 +130,34 @@ def ranking(code: str, models: int) -> Ranking:
     )
 
 
+def grid(cells: int) -> tuple[ResultTable, list[Run], dict[str, MirageDataset]]:
+    """Return a grid with responses of every cell, on a dataset in each of some languages."""
+    rng = np.random.default_rng(0)
+    datasets = {code: dataset(code) for code in GRID_LANGUAGES}
+    rows, runs = [], []
+    for number in range(cells):
+        code = GRID_LANGUAGES[number % len(GRID_LANGUAGES)]
+        settings = {"dataset": code, "generator": f"organisation/Model-{number:03d}-Instruct"}
+        runs.append(run(datasets[code], settings["generator"], number))
+        values = {metric: rng.random(QUERIES) for metric in METRICS}
+        rows.append(Cell.measured(settings, datasets[code].query_ids, values))
+    return ResultTable("cells", tuple(rows), METRICS), runs, datasets
+
+
+def measure_grid(cells: int) -> None:
+    """Write the page of a grid and print its time and size."""
+    table, runs, datasets = grid(cells)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "grid.html"
+        cpu = time.process_time()
+        write_grid(table, path, runs=runs, datasets=datasets)
+        cpu = time.process_time() - cpu
+        size = path.stat().st_size / 1e6
+    print(f"grid of {cells} cells: {cpu:.1f} s of CPU, {size:.2f} MB")
+    add_figure(cpu, "grid", "written, s of CPU")
+    add_figure(size, "grid", "size, MB")
+
+
 def opened(path: Path) -> list[float]:
     """Return the milliseconds from the request for the page to the end of loading, five times."""
     from playwright.sync_api import sync_playwright
@@ -146,6 +181,11 @@ def main(out: str | None, codes: Sequence[str], models: int) -> None:
     start = time.perf_counter()
     found = MultilingualRanking({code: ranking(code, models) for code in codes})
     print(f"{models} models x {len(found)} languages, made in {time.perf_counter() - start:.1f} s")
+    cpu = time.process_time()
+    assert found.findings
+    cpu = time.process_time() - cpu
+    print(f"findings of {models * len(found) * QUERIES:,} responses: {cpu:.1f} s of CPU")
+    add_figure(cpu, "findings, s of CPU")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(out or f"{folder}/report.html").resolve()
         wall, cpu = time.perf_counter(), time.process_time()
@@ -172,6 +212,8 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if options.quick:
         main(options.path, ["en"], 3)
+        measure_grid(4)
     else:
         main(options.path, list(LANGUAGES), MODELS)
+        measure_grid(CELLS)
     save(parser, options)

@@ -3,11 +3,17 @@
     python validation/speed/retrieval.py [PASSAGES] [--build-only]
     python validation/speed/retrieval.py PASSAGES --merge   # only merges shards of random numbers
     python validation/speed/retrieval.py --trec       # reads a run file of 1.7 million lines
+    python validation/speed/retrieval.py --languages  # only sentences of three languages
 
 Passages are 100 words drawn by Zipf's law from 200,000, questions eight words of a passage. Times
 of questions are CPU times. bm25s is in the extra ``test``; its numba backend is timed if numba is
 installed. Above a million passages, building an index with bm25s takes more than 12 GB, so it gets
 the columns of our index, which have the same scores.
+
+With ``--languages``, passages are six sentences of the bundled corpora each, drawn at random, in
+English, Finnish and Japanese, whose terms are characters. Questions are those of the corpora. They
+have far fewer distinct terms than real passages, so that each question meets more of them. bm25s
+gets the terms as numbers; our time includes splitting the question into terms.
 """
 
 from __future__ import annotations
@@ -27,10 +33,12 @@ from joblib.externals.loky import get_reusable_executor
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 
-from mirage import Corpus, Passage, Query
+from mirage import Corpus, MirageDataset, Passage, Query
 from mirage.retrieval import BM25, RetrievalRun
 from mirage.retrieval.bm25 import COMPILED, SHARD, merge_shards, write_shard
+from mirage.text import split_sentences
 
+LANGUAGES, SENTENCES = ("en", "fi", "ja"), 6
 WORDS, LENGTH, QUESTIONS, K = 200_000, 100, 300, 50
 OWN_INDEX = 1_000_000
 """Most passages that bm25s indexes by itself; it gets the columns of our index for more."""
@@ -204,6 +212,66 @@ def bm25(n: int, build_only: bool, quick: bool) -> None:
                 add_figure(ours / peer, "bm25s", backend, "ours over theirs")
 
 
+def in_languages(n: int) -> None:
+    """Print the milliseconds of a question among natural sentences, with k = 50 and k = 1,000."""
+    import bm25s
+
+    for code in LANGUAGES:
+        dataset = MirageDataset.bundled(code)
+        texts = [
+            p.text
+            for level in (dataset, MirageDataset.bundled(code, level="hard"))
+            for query in level
+            for p in query.passages
+        ]
+        sentences = list(dict.fromkeys(s for text in texts for s in split_sentences(text, code)))
+        drawn = np.random.default_rng(0).integers(0, len(sentences), (n, SENTENCES))
+        rows = [
+            Passage(id=f"d{i}", text=" ".join(sentences[s] for s in row))
+            for i, row in enumerate(drawn.tolist())
+        ]
+        index = BM25.build(rows, language=code, progress=False)
+        terms = [index._analysis(passage.text) for passage in rows]
+        numbers = {term: i for i, term in enumerate(sorted({t for row in terms for t in row}))}
+        asked = {
+            query.id: [numbers[t] for t in index._analysis(query.text) if t in numbers]
+            for query in dataset
+        }
+        peer = bm25s.BM25(
+            k1=0.9, b=0.4, method="lucene", backend="numba" if find_spec("numba") else "numpy"
+        )
+        peer.index(
+            ([[numbers[term] for term in row] for row in terms], numbers),
+            create_empty_token=False,
+            show_progress=False,
+        )
+        for k in (50, 1_000):
+
+            def ask(
+                query: Query,
+                k: int = k,
+                asked: dict[str, list[int]] = asked,
+                peer: bm25s.BM25 = peer,
+                corpus: Corpus = index.corpus,
+            ) -> object:
+                best, scores = peer.retrieve(
+                    [asked[query.id]], k=k, show_progress=False, sorted=True, n_threads=0
+                )
+                return corpus.ids_at(best[0]), scores[0]
+
+            for query in list(dataset)[:10]:
+                hits = index.retrieve([query], k)[query.id]
+                np.testing.assert_allclose(hits.scores, ask(query)[1][: len(hits.scores)], 1e-4)
+            ours = milliseconds(
+                lambda query, k=k, index=index: index.retrieve([query], k), list(dataset)
+            )
+            theirs = milliseconds(ask, list(dataset))
+            print(f"{code}, k={k}: ours {ours:.3f} ms, bm25s {theirs:.3f} ms: {ours / theirs:.2f}")
+            add_figure(ours, code, f"k={k}", "ours, ms")
+            add_figure(theirs, code, f"k={k}", "bm25s, ms")
+            add_figure(ours / theirs, code, f"k={k}", "ours over theirs")
+
+
 def merge(n: int) -> None:
     """Print time and peak memory of the merge alone, for corpora that take hours to tokenize."""
     hashes = np.sort(np.random.default_rng(2).integers(0, 2**64 - 1, WORDS, np.uint64))
@@ -234,10 +302,13 @@ if __name__ == "__main__":
     parser.add_argument("passages", nargs="?", type=int, default=50_000)
     parser.add_argument("--build-only", action="store_true", help="without bm25s")
     parser.add_argument("--merge", action="store_true", help="merge shards, and nothing else")
+    parser.add_argument("--languages", action="store_true", help="natural sentences only")
     parser.add_argument("--trec", action="store_true", help="read a run file, and nothing else")
     options = parser.parse_args()
     if options.trec:
         trec(500 if options.quick else 34_000)
+    elif options.languages:
+        in_languages(1_000 if options.quick else options.passages)
     elif options.merge:
         merge(options.passages)
     elif options.quick:

@@ -4,8 +4,10 @@
 
 Each program runs in a process of its own, five times in turn. The script prints the wall and CPU
 seconds of the fastest run and its peak memory. They include the start of Python, which is printed
-first. If lingua is installed, whose trigram tables Mirage bundles, both identify the language of
-one text among ten candidates, in processes that have already imported Mirage's identification.
+first. Bytecode is compiled before, as pip does when it installs a package; with ``--no-bytecode``,
+Python compiles every module in every run. If lingua is installed, whose trigram tables Mirage
+bundles, both identify the language of one text among ten candidates, in processes that have already
+imported Mirage's identification.
 
 With ``--venv FOLDER``, an environment in which only ``pip install .`` was run, the script also
 prints the size and the number of its packages.
@@ -15,8 +17,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -80,22 +84,29 @@ class Run(NamedTuple):
     memory: float
 
 
-def run(program: str) -> Run:
+def run(program: str, environment: dict[str, str]) -> Run:
     """Run a program in a new process."""
+    command = [sys.executable, "-c", program + _METER]
     start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", program + _METER], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     cpu, memory = map(float, done.stderr.splitlines()[-1].split())
     return Run(time.perf_counter() - start, cpu, memory)
 
 
-def measure(turns: int, names: list[str]) -> None:
+def measure(turns: int, names: list[str], bytecode: bool) -> None:
     """Print and record the fastest run of each program."""
     runs: dict[str, list[Run]] = {name: [] for name in names}
-    for _ in range(turns):
-        for name in names:
-            runs[name].append(run(PROGRAMS[name]))
+    off = {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
+    environment = {name: value for name, value in os.environ.items() if name not in off}
+    with tempfile.TemporaryDirectory() as folder:
+        environment["PYTHONPYCACHEPREFIX"] = folder
+        if not bytecode:
+            environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        for turn in range(turns + bytecode):
+            for name in names:
+                measured = run(PROGRAMS[name], environment)
+                if turn >= bytecode:  # the first run writes the bytecode
+                    runs[name].append(measured)
     print(f"{'':22}{'seconds':>9}{'CPU':>9}{'MiB':>7}")
     for name, measured in runs.items():
         best = min(measured)
@@ -131,12 +142,13 @@ def measure_install(venv: Path) -> None:
 
 if __name__ == "__main__":
     parser = script_parser(__doc__)
+    parser.add_argument("--no-bytecode", action="store_true", help="compile modules in every run")
     parser.add_argument("--venv", type=Path, help="environment with a plain install")
     options = parser.parse_args()
     programs = [name for name in PROGRAMS if not (options.quick and "18" in name)]
     if importlib.util.find_spec("lingua") is None:
         programs.remove("trigrams, lingua")
-    measure(1 if options.quick else TURNS, programs)
+    measure(1 if options.quick else TURNS, programs, not options.no_bytecode)
     if options.venv:
         measure_install(options.venv)
     save(parser, options)

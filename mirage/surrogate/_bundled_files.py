@@ -1,0 +1,71 @@
+"""Read the arrays and texts of a bundled joblib file without joblib, whose import takes longer.
+
+The files are joblib's (:func:`mirage.surrogate.artifacts.write_joblib`): a pickle, compressed by
+LZMA, in which the bytes of an array follow the object that describes it. Only arrays of numbers,
+texts and mappings can be read; a file cannot run code.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import pickle
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage.errors import ArtifactError
+
+_NUMPY = {("numpy", "dtype"): np.dtype, ("numpy", "ndarray"): np.ndarray}
+_WRAPPER = ("joblib.numpy_pickle", "NumpyArrayWrapper")
+
+
+def read_bundled(content: bytes) -> dict[str, Any]:
+    """Return the mapping that a file holds.
+
+    Raises:
+        ArtifactError: The file holds anything else than arrays and texts.
+        lzma.LZMAError: The file is damaged.
+    """
+    file = io.BytesIO(lzma.decompress(content))
+    payload = _Unpickler(file).load()
+    if not isinstance(payload, dict):
+        raise ArtifactError("not a mapping")
+    return {
+        name: value.array if isinstance(value, _Array) else value for name, value in payload.items()
+    }
+
+
+class _Array:
+    """An array whose bytes follow in the file."""
+
+    file: io.BytesIO
+    array: NDArray[Any]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        dtype, shape = state["dtype"], state["shape"]
+        if dtype.hasobject:
+            raise ArtifactError("an array of objects")
+        # Before the array, there are a byte with the number of padding bytes, and these.
+        self.file.read(self.file.read(1)[0])
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        flat = np.frombuffer(self.file.read(size), dtype=dtype).copy()
+        self.array = flat.reshape(shape, order=state["order"])
+
+
+class _Unpickler(pickle.Unpickler):
+    """An unpickler of arrays and texts; it reads no byte ahead, so that arrays can be read."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self._array = type("_FileArray", (_Array,), {"file": file})
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the class with a name, if it is one that a bundled file needs."""
+        if (module, name) == _WRAPPER:
+            return self._array
+        try:
+            return _NUMPY[module, name]
+        except KeyError:
+            raise ArtifactError(f"{module}.{name} is not allowed") from None
