@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import cache, cached_property, lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage.languages import Language
-from mirage.text import split_sentences, tokenize
+from mirage.text import tokenize
+from mirage.text._forms import text_form
+from mirage.text._grams import code_points, pack
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stems
 from mirage.text.numbers import without_numbers
@@ -19,9 +23,9 @@ __all__ = [
     "content_words",
     "function_words",
     "grams",
+    "index_words",
     "match_table",
-    "packed_grams",
-    "shared_grams",
+    "text_words",
     "words",
 ]
 
@@ -52,10 +56,9 @@ def function_words(code: str) -> frozenset[str]:
 @lru_cache(maxsize=16384)
 def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float, ...]:
     """Return for each word how well a passage matches it: the maxima of :func:`match_table`."""
-    return tuple(match_table(words, passage, code).max(axis=1, initial=0.0).tolist())
+    return tuple(index_words((passage,), code).text_matches(words)[:, 0].tolist())
 
 
-@lru_cache(maxsize=4096)
 def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
     """Return how well each sentence of a passage contains each word, from 0 to 1.
 
@@ -69,20 +72,208 @@ def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.f
     Returns:
         One row for each word, and one column for each sentence.
     """
-    index = _index_passage(passage, code)
-    # The last column is for sentences without a word.
-    matches = np.zeros((len(words), len(index.numbers) + 1))
-    if Language.of(code).tokens == "word" and len(index.grams.values):
-        table = _gram_table(words, Language.of(code).gram_length)
-        matches[:, :-1] = _similarities(table, len(words), index.grams, len(index.numbers))
-    for row, word in enumerate(words):
-        if word in index.numbers:
-            matches[row] = 0.0
-            matches[row, index.numbers[word]] = 1.0
-    if not len(index.starts):
-        return np.zeros((len(words), 0))
-    result: NDArray[np.float64] = np.maximum.reduceat(matches[:, index.order], index.starts, axis=1)
-    return result
+    return index_words((passage,), code).sentence_matches(words)[:, 1:]
+
+
+@lru_cache(maxsize=1024)
+def index_words(texts: tuple[str, ...], code: str) -> WordIndex:
+    """Return the index of the words of these texts."""
+    return WordIndex(texts, Language.of(code))
+
+
+class WordIndex:
+    """An index of the words in several texts, which finds words in all texts at once.
+
+    The results for each word are kept, because the answers of several systems to a query have many
+    words in common.
+
+    Args:
+        texts: The texts.
+        entry: The language of the texts.
+
+    Attributes:
+        numbers: The number of each text.
+        columns: For each text, the first of its columns in :meth:`sentence_matches`. The number of
+            columns follows.
+
+    Example:
+        >>> index = WordIndex(("It is dark. It was day.", "Light."), Language.of("en"))
+        >>> index.sentence_matches(("dark",)).tolist(), index.columns
+        ([[0.0, 1.0, 0.0, 0.0, 0.0]], [0, 3, 5])
+        >>> index.text_matches(("dark", "light")).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def __init__(self, texts: Sequence[str], entry: Language) -> None:
+        self.numbers = {text: number for number, text in enumerate(texts)}
+        self._texts = texts
+        self._entry = entry
+        self._words: list[dict[str, int]] = []  # for each text, the number of each word
+        self._words_until: list[int] = []  # for each text, the number of words up to its end
+        # The numbers of the words of each sentence. Before them stands the number -1. The first
+        # segment of each text has no words, so that no text is without a segment.
+        order: list[int] = []
+        starts: list[int] = []
+        self.columns: list[int] = []
+        count = 0
+        for text in texts:
+            self.columns.append(len(starts))
+            starts.append(len(order))
+            order.append(-1)
+            numbers: dict[str, int] = {}
+            for sentence in _sentence_words(text, entry.code):
+                starts.append(len(order))
+                order.append(-1)
+                for word in sentence:
+                    number = numbers.get(word)
+                    if number is None:
+                        number = numbers[word] = count
+                        count += 1
+                    order.append(number)
+            self._words.append(numbers)
+            self._words_until.append(count)
+        self.columns.append(len(starts))
+        self._order, self._starts = np.array(order, int), np.array(starts, int)
+        self._first_columns = np.array(self.columns[:-1], int)
+        self._count = count
+        self._matches: dict[str, NDArray[np.float64]] = {}
+        self._held: dict[float, dict[str, NDArray[np.bool_]]] = {}  # by share
+
+    @cached_property
+    def _grams(self) -> _Grams:
+        """The n-grams of the words; none in languages written without spaces."""
+        is_spaced = self._entry.tokens == "word"
+        words = tuple([word for numbers in self._words for word in numbers]) if is_spaced else ()
+        return _gram_table(words, self._entry.gram_length)
+
+    @cached_property
+    def _text_of_word(self) -> NDArray[np.int64]:
+        """The number of the text of each word."""
+        return np.repeat(
+            np.arange(len(self._texts)), np.diff(np.array([0, *self._words_until], np.int64))
+        )
+
+    @cached_property
+    def _pairs(self) -> list[frozenset[str]]:
+        """The pairs of characters of each text."""
+        return [frozenset(text_words(text, self._entry.code)) for text in self._texts]
+
+    def sentence_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
+        """Return how well each sentence contains each word, as in :func:`match_table`.
+
+        Returns:
+            One row for each word. The columns are those of the first text, then those of the second
+            text, and so on: a column of zeros, and one for each sentence.
+        """
+        self._find(words)
+        if not words:
+            return np.zeros((0, len(self._starts)))
+        return np.array([self._matches[word] for word in words])
+
+    def text_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
+        """Return how well each text contains each word: the maximum over its sentences."""
+        result: NDArray[np.float64] = np.maximum.reduceat(
+            self.sentence_matches(words), self._first_columns, axis=1
+        )
+        return result
+
+    def held(self, words: Sequence[str], share: float) -> NDArray[np.bool_]:
+        """Return whether each text has each word in some form.
+
+        A text of a language with spaces has a word if its words have this share of the n-grams of
+        the word. If the word is not longer than an n-gram, it must be a part of one of them. In
+        other languages, the pairs of characters of the text must have the word, or this share of
+        its n-grams.
+
+        Returns:
+            One row for each word, and one column for each text.
+        """
+        held = self._held.setdefault(share, {})
+        missing = [word for word in dict.fromkeys(words) if word not in held]
+        if missing:
+            _make_room(held)
+            held |= zip(missing, self._search(missing, share), strict=True)
+        if not words:
+            return np.zeros((0, len(self._texts)), dtype=bool)
+        return np.array([held[word] for word in words])
+
+    @cached_property
+    def _joined(self) -> list[str]:
+        """The words of each text, joined."""
+        return [" ".join(text_form(text, self._entry).stems) for text in self._texts]
+
+    @cached_property
+    def _odd(self) -> list[int]:
+        """The numbers of texts whose words are not those of their sentences."""
+        forms = [text_form(text, self._entry) for text in self._texts]
+        return [
+            number
+            for number, form in enumerate(forms)
+            if [*chain.from_iterable(form.sentence_stems)] != form.stems
+        ]
+
+    def _search(self, terms: Sequence[str], share: float) -> NDArray[np.bool_]:
+        length, count = self._entry.gram_length, len(self._texts)
+        held = np.zeros((len(terms), count), dtype=bool)
+        if self._entry.tokens == "character":
+            for row, term in enumerate(terms):
+                parts = grams(term, length)
+                held[row] = [
+                    term in pairs or len(parts & pairs) >= share * len(parts)
+                    for pairs in self._pairs
+                ]
+            return held
+        rows = [row for row, term in enumerate(terms) if len(term) > length]
+        table = _gram_table(tuple([terms[row] for row in rows]), length)
+        totals = np.bincount(table.words, minlength=len(rows))
+        shared = _count_shared(table, len(rows), self._grams, self._text_of_word, count)
+        for number in self._odd:
+            others = _gram_table(text_words(self._texts[number], self._entry.code), length)
+            column = _count_shared(table, len(rows), others, np.zeros_like(others.words), 1)
+            shared[:, number] = column[:, 0]
+        held[rows] = shared >= (share * totals)[:, None]
+        for row, term in enumerate(terms):
+            if len(term) <= length:
+                held[row] = [term in joined for joined in self._joined]
+        return held
+
+    def _find(self, words: Sequence[str]) -> None:
+        """Compute the matches of words that are not known yet."""
+        missing = [word for word in dict.fromkeys(words) if word not in self._matches]
+        if missing:
+            _make_room(self._matches)
+            self._matches |= zip(missing, self._match(missing), strict=True)
+
+    def _match(self, words: Sequence[str]) -> NDArray[np.float64]:
+        # The last column is for segments without a word.
+        counts = np.zeros((len(words), self._count + 1), np.int64)
+        totals = np.ones(len(words), np.int64)
+        if len(self._grams.values):
+            table = _gram_table(tuple(words), self._entry.gram_length)
+            number, other = _shared_pairs(table, self._grams)
+            cells = table.words[number] * (self._count + 1) + other
+            counts = np.bincount(cells, minlength=counts.size).reshape(counts.shape)
+            totals = np.maximum(np.bincount(table.words, minlength=len(words)), 1)
+        start = 0
+        for numbers, end in zip(self._words, self._words_until, strict=True):
+            for row, word in enumerate(words):
+                if word in numbers:
+                    counts[row, start:end] = 0
+                    counts[row, numbers[word]] = totals[row]
+            start = end
+        # The similarity grows with the count, so the largest count is that of the best word.
+        best = np.maximum.reduceat(counts[:, self._order], self._starts, axis=1)
+        share = best / totals[:, None]
+        return np.clip((share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE), 0.0, 1.0)
+
+
+MOST_WORDS = 1 << 12
+"""Number of words from which on an index forgets its results, to bound the memory."""
+
+
+def _make_room(results: dict[str, NDArray[Any]]) -> None:
+    if len(results) >= MOST_WORDS:
+        results.clear()
 
 
 class _Grams(NamedTuple):
@@ -97,44 +288,49 @@ class _Grams(NamedTuple):
     words: NDArray[np.int64]
 
 
-class _Index(NamedTuple):
-    """An index of the words of a passage.
+def _count_shared(
+    grams: _Grams,
+    count: int,
+    others: _Grams,
+    text_of_word: NDArray[np.int64],
+    texts: int,
+) -> NDArray[np.int64]:
+    """Return how many distinct n-grams of each word the words of each text have together.
 
-    Attributes:
-        numbers: The number of each word, in order of first occurrence.
-        grams: The n-grams of the words; none in languages written without spaces.
-        order: The numbers of the words of each sentence, one sentence after the other. Before the
-            words of each sentence stands the number -1.
-        starts: The position in ``order`` at which each sentence starts.
+    Args:
+        grams: The n-grams of the words.
+        count: The number of words.
+        others: The n-grams of the words of the texts.
+        text_of_word: The number of the text of each of these words.
+        texts: The number of texts.
     """
+    number, other = _shared_pairs(grams, others)
+    has = np.zeros((len(grams.values), texts), dtype=bool)
+    has[number, text_of_word[other]] = True
+    number, text = has.nonzero()
+    cells = grams.words[number] * texts + text
+    return np.bincount(cells, minlength=count * texts).reshape(count, texts)
 
-    numbers: dict[str, int]
-    grams: _Grams
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
 
+def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return each pair of an n-gram of the first list with a word of the second that has it.
 
-@lru_cache(maxsize=4096)
-def _index_passage(passage: str, code: str) -> _Index:
-    numbers: dict[str, int] = {}
-    order: list[int] = []
-    starts = []
-    for sentence in split_sentences(passage, code):
-        starts.append(len(order))
-        order.append(-1)
-        order += [numbers.setdefault(word, len(numbers)) for word in words(sentence, code)]
-    entry = Language.of(code)
-    spaced = () if entry.tokens == "character" else tuple(numbers)
-    return _Index(
-        numbers, _gram_table(spaced, entry.gram_length), np.array(order, int), np.array(starts, int)
-    )
+    Returns:
+        The positions of the n-grams in the first list, and the numbers of the words in the second.
+    """
+    first = others.values.searchsorted(grams.values)
+    sizes = others.values.searchsorted(grams.values, side="right") - first
+    until = sizes.cumsum()
+    number = np.arange(len(sizes)).repeat(sizes)
+    position = np.arange(len(number)) + (first - until + sizes).repeat(sizes)
+    return number, others.words[position]
 
 
 _CODE_POINT_BITS = 21
 _SPACE = ord(" ")
+_NARROW_BITS, _WORD_BITS = 16, 15  # of each character and of the number of its word
 
 
-@lru_cache(maxsize=8192)
 def _gram_table(words: tuple[str, ...], length: int) -> _Grams:
     """Return the n-grams of words, with the space before each word, as by :func:`grams`.
 
@@ -142,81 +338,40 @@ def _gram_table(words: tuple[str, ...], length: int) -> _Grams:
     """
     if not words:
         return _Grams(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    text = "".join(f" {word}" for word in words)
-    codes = _code_points(text)
-    is_space = codes == _SPACE
-    numbers = np.cumsum(is_space) - 1  # the number of the word at each position
+    text = f" {' '.join(words)}"
+    codes = code_points(f"{text}{' ' * (length - 1)}")
+    padded = codes == _SPACE
+    is_space = padded[: len(text)]
+    numbers = is_space.cumsum() - 1  # the number of the word at each position
     # An n-gram is within a word if only its first character is a space. A word of a single letter
     # is shorter than an n-gram of three characters; its n-gram ends with a space.
-    padded = np.append(is_space, np.ones(length - 1, bool))
     is_inside = ~padded[1 : len(text) + 1]
     if length > 2:
         is_inside &= ~padded[2:] | is_space
-    values = packed_grams(text + " " * (length - 1), length)[is_inside]
     numbers = numbers[is_inside]
-    order = np.argsort(values, kind="stable")  # the numbers ascend already
-    values, numbers = values[order], numbers[order]
-    is_first = np.ones(len(values), dtype=bool)
-    is_first[1:] = (values[1:] != values[:-1]) | (numbers[1:] != numbers[:-1])
-    return _Grams(values[is_first], numbers[is_first])
+    if len(words) >> _WORD_BITS or int(codes.max()) >> _NARROW_BITS:
+        values = pack(codes, length, _CODE_POINT_BITS)[is_inside]
+        order = np.argsort(values, kind="stable")  # the numbers ascend already
+        values, numbers = values[order], numbers[order]
+        is_first = np.ones(len(values), dtype=bool)
+        is_first[1:] = (values[1:] != values[:-1]) | (numbers[1:] != numbers[:-1])
+        return _Grams(values[is_first], numbers[is_first])
+    # Sorting plain integers is several times as fast, so the number becomes a part of the value.
+    keys = pack(codes, length, _NARROW_BITS)[is_inside] << _WORD_BITS | numbers
+    keys.sort()
+    is_first = np.ones(len(keys), dtype=bool)
+    is_first[1:] = keys[1:] != keys[:-1]
+    keys = keys[is_first]
+    return _Grams(_widen(keys >> _WORD_BITS, length), keys & ((1 << _WORD_BITS) - 1))
 
 
-def packed_grams(text: str, length: int) -> NDArray[np.int64]:
-    """Return the n-grams of a text in order, as integers with 21 bits for each character.
-
-    Args:
-        text: Text of any length.
-        length: Number of characters of an n-gram, 2 or 3.
-    """
-    codes = _code_points(text)
-    values = codes[: len(codes) - length + 1]
-    for offset in range(1, length):
-        values = values << _CODE_POINT_BITS | codes[offset : offset + len(values)]
-    return values
-
-
-def _code_points(text: str) -> NDArray[np.int64]:
-    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
-
-
-def shared_grams(
-    words: tuple[str, ...], others: tuple[str, ...], length: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each word how many of its n-grams the other words contain, and how many it has.
-
-    Args:
-        words: The words.
-        others: The other words, which are taken together.
-        length: The number of characters of the n-grams, 2 or 3.
-    """
-    table, values = _gram_table(words, length), _gram_table(others, length).values
-    positions = np.searchsorted(values, table.values)
-    is_shared = np.append(values, -1)[positions] == table.values
-    totals = np.bincount(table.words, minlength=len(words))
-    return np.bincount(table.words[is_shared], minlength=len(words)), totals
-
-
-def _similarities(
-    grams: _Grams, count: int, other_grams: _Grams, other_count: int
-) -> NDArray[np.float64]:
-    """Return the similarity of each word of a first list to each word of a second list.
-
-    Args:
-        grams: The n-grams of the first list.
-        count: The number of words in the first list.
-        other_grams: The n-grams of the second list.
-        other_count: The number of words in the second list.
-    """
-    first = np.searchsorted(other_grams.values, grams.values, side="left")
-    sizes = np.searchsorted(other_grams.values, grams.values, side="right") - first
-    # Each pair of a word's n-gram with the same n-gram of another word adds one to their count.
-    before = np.cumsum(sizes) - sizes
-    matches = np.arange(sizes.sum()) + np.repeat(first - before, sizes)
-    pairs = np.repeat(grams.words, sizes) * other_count + other_grams.words[matches]
-    shared = np.bincount(pairs, minlength=count * other_count).reshape(count, other_count)
-    totals = np.maximum(np.bincount(grams.words, minlength=count), 1)[:, None]
-    share = shared / totals
-    return np.clip((share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE), 0.0, 1.0)
+def _widen(values: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Return n-grams with :data:`_NARROW_BITS` for each character in the form of the others."""
+    mask = (1 << _NARROW_BITS) - 1
+    wide = values & mask
+    for place in range(1, length):
+        wide |= (values >> place * _NARROW_BITS & mask) << place * _CODE_POINT_BITS
+    return wide
 
 
 @lru_cache(maxsize=16384)
@@ -227,11 +382,28 @@ def words(text: str, code: str) -> tuple[str, ...]:
     are removed.
     """
     entry = Language.of(code)
-    tokens = stems(tokenize(without_numbers(text), entry), entry)
+    return _distinct(stems(tokenize(without_numbers(text), entry), entry), entry)
+
+
+def text_words(text: str, code: str) -> tuple[str, ...]:
+    """Return the result of :func:`words` for a text whose sentences are needed as well."""
+    entry = Language.of(code)
+    return _distinct(text_form(text, entry).stems, entry)
+
+
+@lru_cache(maxsize=4096)
+def _sentence_words(text: str, code: str) -> tuple[tuple[str, ...], ...]:
+    """Return the distinct words of each sentence of a text."""
+    entry = Language.of(code)
+    return tuple([_distinct(part, entry) for part in text_form(text, entry).sentence_stems])
+
+
+def _distinct(tokens: Sequence[str], entry: Language) -> tuple[str, ...]:
+    """Return the distinct stems, or their pairs of characters in a language without spaces."""
     if entry.tokens == "character":
         joined = "".join(tokens)
         tokens = [joined[i : i + 2] for i in range(max(1, len(joined) - 1))]
-    return tuple(dict.fromkeys(token for token in tokens if token))
+    return tuple(filter(None, dict.fromkeys(tokens)))
 
 
 @lru_cache(maxsize=65536)
