@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from mirage.features.base import Answered, NotComputed, passage_texts
 from mirage.languages import Language
 from mirage.text import mention
+from mirage.text._forms import text_form
 from mirage.text.mentions import MENTIONED_AT, folded
 from mirage.text.quantities import days_in, values_in
 
@@ -56,7 +57,7 @@ class TextIndex:
     @cached_property
     def folded(self) -> str:
         """The words of all texts in lower case, without numbers and accents."""
-        return "\n".join(folded(text, self.language) for text in self.texts)
+        return "\n".join([_folded_text(text, self.language) for text in self.texts])
 
     @cached_property
     def numbers(self) -> frozenset[float]:
@@ -101,6 +102,9 @@ class TextIndex:
     def _has_longer_word(self, beginning: str) -> bool:
         """Return whether a word of the texts begins with these letters and has more letters."""
         if not SHORTEST_STEM <= len(beginning) < LONGEST_STEM:
+            return False
+        # Sorting the words takes long, and most beginnings occur in no word.
+        if beginning not in self.folded:
             return False
         position = bisect_right(self._ordered_words, beginning)
         following = self._ordered_words[position : position + 1]
@@ -215,7 +219,13 @@ def grams_of(pattern: str, entry: Language) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def _grams_of_text(text: str, entry: Language) -> frozenset[str]:
-    return grams_of(folded(text, entry), entry)
+    return grams_of(_folded_text(text, entry), entry)
+
+
+def _folded_text(text: str, entry: Language) -> str:
+    """Return the result of :func:`mirage.text.mentions.folded` for a text of several sentences."""
+    gap = "" if entry.tokens == "character" else " "
+    return "".join([gap + stem for stem in text_form(text, entry).stems])
 
 
 @lru_cache(maxsize=512)

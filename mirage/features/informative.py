@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from itertools import chain, compress
 
 import numpy as np
 
@@ -88,7 +86,7 @@ def fact_recall(item: Answered) -> float | NotComputed:
         return weights
     answer, language = item.parsed.answer_text, item.query.language
     if _weights_by_passages(item):
-        (held,) = _held_terms((answer,), tuple(weights), language)
+        held = _held_terms((answer,), weights, language)
         return _share(weights, held.__contains__)
     return _matched_share(weights, answer, language)
 
@@ -152,10 +150,14 @@ def fact_precision(item: Answered) -> float | NotComputed:
     if not relevant:
         return _NO_RELEVANT
     reference = reference_answer(item)
-    other_texts = () if isinstance(reference, NotComputed) else (reference,)
-    query, passages = item.query, _passages(item.query)
-    weights = _source_weights(item.parsed.answer_text, query, passages, other_texts)
-    held = _held_by_any(query, relevant, other_texts, tuple(weights))
+    query, code = item.query, item.query.language
+    sources = _passages(query)
+    other_text = "" if isinstance(reference, NotComputed) else reference
+    weights = _source_weights(item.parsed.answer_text, query, sources, other_text)
+    numbers_of_relevant = [sources.index(text) for text in relevant]
+    held = _held_terms((*sources, query.text), weights, code, numbers_of_relevant)
+    if other_text:
+        held |= _held_terms((other_text,), weights, code)
     return _share(weights, held.__contains__)
 
 
@@ -257,8 +259,8 @@ def _matches(terms: tuple[str, ...], texts: tuple[str, ...], language: str) -> l
     """
     text = texts[-1]
     words_of_text = [t for t in terms if not (t.isdecimal() or _HAN.fullmatch(t))]
-    values = index_words(texts, language).text_matches(words_of_text)[:, -1].tolist()
-    matches = dict(zip(words_of_text, values, strict=True))
+    rows = index_words(texts, language).text_matches(words_of_text)
+    matches = {word: row[-1] for word, row in zip(words_of_text, rows, strict=True)}
     return [
         matches[term]
         if term in matches
@@ -332,8 +334,7 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
     if isinstance(weights, NotComputed):
         return False
     answer, language = item.parsed.answer_text, item.query.language
-    (held,) = _held_terms((answer,), tuple(weights), language)
-    lacking = weights.keys() - held
+    lacking = weights.keys() - _held_terms((answer,), weights, language)
     replaced: set[str] = set()
     for before, instead in replacements(reference, answer, language):
         missing = lacking.intersection(before)
@@ -360,16 +361,15 @@ def _are_same_type(
     entry, answer = Language.of(item.query.language), item.parsed.answer_text
     numerals = [term for term in instead if values_in(term, entry.code)]
     if any(values_in(term, entry.code) for term in missing) and numerals:
-        (held,) = _held_terms((reference,), tuple(numerals), entry.code)
-        return not held
+        return not _held_terms((reference,), numerals, entry.code)
     if entry.capitals != "none":
         strange = _capitalised_words(answer, entry).difference(words(item.query.text, entry.code))
         return not (
             _capitalised_words(reference, entry).isdisjoint(missing) or strange.isdisjoint(instead)
         )
     ordinary = lexicon(entry.code).function_words
-    names = tuple(term for term in instead if term not in ordinary and term not in numerals)
-    return any(_held_terms(_passages(item.query), names, entry.code))
+    names = [term for term in instead if term not in ordinary and term not in numerals]
+    return bool(_held_terms(_passages(item.query), names, entry.code))
 
 
 @lru_cache(maxsize=4096)
@@ -386,7 +386,7 @@ def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
 
 
 def _source_weights(
-    text: str, query: Query, sources: tuple[str, ...], other_texts: tuple[str, ...] = ()
+    text: str, query: Query, sources: tuple[str, ...], other_text: str = ""
 ) -> dict[str, float]:
     """Return the weights of a text's numbers, and of its content words that occur in a source.
 
@@ -396,73 +396,50 @@ def _source_weights(
         text: The text.
         query: The query.
         sources: Texts of passages of the query.
-        other_texts: Further sources.
+        other_text: One more source.
     """
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
-    candidates = tuple([word for word in text_words(text, language) if word not in ordinary])
-    *held, in_question = _held_terms((*passages, query.text), candidates, language)
-    in_sources = _held_by_any(query, sources, other_texts, candidates)
-    holders = Counter(chain(*held))
-    for word in candidates:
-        if word in in_sources and word not in in_question:
+    words_of_text = [word for word in text_words(text, language) if word not in ordinary]
+    rows = index_words((*passages, query.text), language).held(words_of_text, WORD_MATCH_SHARE)
+    source_numbers = [passages.index(source) for source in sources]
+    in_other_text = _held_terms((other_text,), words_of_text, language) if other_text else ()
+    for word, (*held, in_question) in zip(words_of_text, rows, strict=True):
+        in_source = word in in_other_text or any(held[number] for number in source_numbers)
+        if in_source and not in_question:
             # A word is informative if few passages have it.
-            weights[word] = math.log((len(passages) + 1) / (holders[word] + 0.5)) ** 2
+            weights[word] = math.log((len(passages) + 1) / (sum(held) + 0.5)) ** 2
     return weights
-
-
-def _held_by_any(
-    query: Query, sources: tuple[str, ...], other_texts: tuple[str, ...], terms: tuple[str, ...]
-) -> set[str]:
-    """Return those of some terms that occur in passages of the query or in other texts.
-
-    Args:
-        query: The query.
-        sources: Texts of passages of the query.
-        other_texts: The other texts.
-        terms: Words and numbers.
-    """
-    language, passages = query.language, _passages(query)
-    held = set[str]()
-    for text, terms_of_text in zip(
-        passages,
-        _held_terms((*passages, query.text), terms, language, frozenset(sources)),
-        strict=False,
-    ):
-        if text in sources:
-            held |= terms_of_text
-    for text in other_texts:
-        held |= _held_terms((text,), terms, language)[0]
-    return held
 
 
 def _held_terms(
     texts: tuple[str, ...],
-    terms: tuple[str, ...],
+    terms: Collection[str],
     language: str,
-    with_numbers: Container[str] | None = None,
-) -> list[set[str]]:
-    """Return for each text those of some terms that occur in it.
+    searched: Sequence[int] | None = None,
+) -> set[str]:
+    """Return those of some terms that occur in a text.
 
     A number may be written in digits or in words, and a word may have another inflected form. Of a
     word of one n-gram or less, any part of a word of the text is such a form.
 
     Args:
-        texts: The texts.
+        texts: The texts of an index.
         terms: Words and numbers.
         language: ISO 639-1 code of the language.
-        with_numbers: The texts in which numbers are searched, which is slow; by default all.
+        searched: The numbers of the texts that are searched; by default all.
     """
+    places = range(len(texts)) if searched is None else searched
     plain = [term for term in terms if not term.isdecimal()]
-    columns = index_words(texts, language).held(plain, WORD_MATCH_SHARE).T.tolist()
-    held = [set(compress(plain, column)) for column in columns]
-    for term in terms if len(plain) < len(terms) else ():
-        if term.isdecimal():
-            for text, terms_of_text in zip(texts, held, strict=True):
-                is_searched = with_numbers is None or text in with_numbers
-                if is_searched and _states_number(text, term, language):
-                    terms_of_text.add(term)
+    rows = index_words(texts, language).held(plain, WORD_MATCH_SHARE)
+    held = {term for term, row in zip(plain, rows, strict=True) if any(row[n] for n in places)}
+    if len(plain) < len(terms):
+        held |= {
+            term
+            for term in terms
+            if term.isdecimal() and any(_states_number(texts[n], term, language) for n in places)
+        }
     return held
 
 

@@ -135,15 +135,10 @@ def _count_new_words(text: str, texts: tuple[str, ...], question: str, code: str
     """Return how many content words and numbers of a sentence do not occur in the question."""
     ordinary = function_words(code)
     words = tuple([word for word in content_words(text, code) if word not in ordinary])
-    new = int((_question_matches(words, texts, question, code) != 1).sum())
+    # The question shares its index with the texts.
+    matches = index_words((*texts, question), code).text_matches(words)
+    new = sum(row[-1] != 1 for row in matches)
     return new + len(_stated_numbers(text) - numbers(question))
-
-
-def _question_matches(
-    words: tuple[str, ...], texts: tuple[str, ...], question: str, code: str
-) -> NDArray[np.float64]:
-    """Return how well the question contains each word; the texts share its index."""
-    return index_words((*texts, question), code).text_matches(words)[:, -1]
 
 
 def sentence_support(
@@ -262,12 +257,17 @@ def _content_score(
     if not words:
         return matched_numbers / len(new_numbers) if new_numbers else 1.0
     index = index_words((*texts, question), code)
-    in_question = index.text_matches(words)[:, -1] == 1
-    letters = np.array([*map(len, words)]) * np.where(in_question, QUESTION_WORD_FACTOR, 1.0)
+    matches = index.text_matches(words)
+    letters = np.array(
+        [
+            len(word) * (QUESTION_WORD_FACTOR if row[-1] == 1 else 1.0)
+            for word, row in zip(words, matches, strict=True)
+        ]
+    )
     shares = _passage_matches(words, letters, cited, index)
-    elsewhere = (index.text_matches(words)[:, others] >= ELSEWHERE_MATCH).any(axis=1).tolist()
-    for length, share, is_elsewhere in zip(letters.tolist(), shares, elsewhere, strict=True):
-        weight = ELSEWHERE_WEIGHT if is_elsewhere and share < 1 else PHRASING_WEIGHT
+    for length, share, row in zip(letters.tolist(), shares, matches, strict=True):
+        is_elsewhere = share < 1 and any(row[number] >= ELSEWHERE_MATCH for number in others)
+        weight = ELSEWHERE_WEIGHT if is_elsewhere else PHRASING_WEIGHT
         matched += length * share
         total += length * (share + (1 - share) * weight)
     return matched / total if total else 1.0

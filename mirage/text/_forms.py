@@ -14,7 +14,7 @@ from mirage.languages import Language
 from mirage.text._unicode import nfc
 from mirage.text.mentions import stems
 from mirage.text.numbers import without_numbers
-from mirage.text.sentences import sentence_spans
+from mirage.text.sentences import all_sentence_spans
 from mirage.text.tokens import SENTENCE_MARK, fold_sentences, is_blank, split_tokens, tokenize
 
 __all__ = ["TextForm", "text_form"]
@@ -46,7 +46,7 @@ def text_form(text: str, entry: Language) -> TextForm:
         [['dr', 'livingstone', 'came'], ['he', 'saw', 'km', 'of', 'rapids']]
     """
     normal = nfc(text)
-    spans = sentence_spans(normal, entry)
+    spans = all_sentence_spans(normal, entry)
     sentences = tuple([normal[start:end] for start, end in spans])
     if normal == text and _are_separate(text, spans):
         folded = fold_sentences(sentences)

@@ -56,7 +56,7 @@ def function_words(code: str) -> frozenset[str]:
 @lru_cache(maxsize=16384)
 def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float, ...]:
     """Return for each word how well a passage matches it: the maxima of :func:`match_table`."""
-    return tuple(index_words((passage,), code).text_matches(words)[:, 0].tolist())
+    return tuple([row[0] for row in index_words((passage,), code).text_matches(words)])
 
 
 def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
@@ -100,7 +100,7 @@ class WordIndex:
         >>> index = WordIndex(("It is dark. It was day.", "Light."), Language.of("en"))
         >>> index.sentence_matches(("dark",)).tolist(), index.columns
         ([[0.0, 1.0, 0.0, 0.0, 0.0]], [0, 3, 5])
-        >>> index.text_matches(("dark", "light")).tolist()
+        >>> index.text_matches(("dark", "light"))
         [[1.0, 0.0], [0.0, 1.0]]
     """
 
@@ -136,8 +136,8 @@ class WordIndex:
         self._order, self._starts = np.array(order, int), np.array(starts, int)
         self._first_columns = np.array(self.columns[:-1], int)
         self._count = count
-        self._matches: dict[str, NDArray[np.float64]] = {}
-        self._held: dict[float, dict[str, NDArray[np.bool_]]] = {}  # by share
+        self._matches: dict[str, tuple[NDArray[np.float64], list[float]]] = {}
+        self._held: dict[float, dict[str, list[bool]]] = {}  # by share
 
     @cached_property
     def _grams(self) -> _Grams:
@@ -149,9 +149,7 @@ class WordIndex:
     @cached_property
     def _text_of_word(self) -> NDArray[np.int64]:
         """The number of the text of each word."""
-        return np.repeat(
-            np.arange(len(self._texts)), np.diff(np.array([0, *self._words_until], np.int64))
-        )
+        return np.arange(len(self._texts)).repeat([*map(len, self._words)])
 
     @cached_property
     def _pairs(self) -> list[frozenset[str]]:
@@ -165,19 +163,21 @@ class WordIndex:
             One row for each word. The columns are those of the first text, then those of the second
             text, and so on: a column of zeros, and one for each sentence.
         """
-        self._find(words)
+        matches = self._find(words)
         if not words:
             return np.zeros((0, len(self._starts)))
-        return np.array([self._matches[word] for word in words])
+        return np.array([matches[word][0] for word in words])
 
-    def text_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
-        """Return how well each text contains each word: the maximum over its sentences."""
-        result: NDArray[np.float64] = np.maximum.reduceat(
-            self.sentence_matches(words), self._first_columns, axis=1
-        )
-        return result
+    def text_matches(self, words: Sequence[str]) -> list[list[float]]:
+        """Return how well each text contains each word: the maximum over its sentences.
 
-    def held(self, words: Sequence[str], share: float) -> NDArray[np.bool_]:
+        Returns:
+            One row for each word, and one value in it for each text.
+        """
+        matches = self._find(words)
+        return [matches[word][1] for word in words]
+
+    def held(self, words: Sequence[str], share: float) -> list[list[bool]]:
         """Return whether each text has each word in some form.
 
         A text of a language with spaces has a word if its words have this share of the n-grams of
@@ -186,16 +186,14 @@ class WordIndex:
         its n-grams.
 
         Returns:
-            One row for each word, and one column for each text.
+            One row for each word, and one value in it for each text.
         """
         held = self._held.setdefault(share, {})
         missing = [word for word in dict.fromkeys(words) if word not in held]
         if missing:
             _make_room(held)
-            held |= zip(missing, self._search(missing, share), strict=True)
-        if not words:
-            return np.zeros((0, len(self._texts)), dtype=bool)
-        return np.array([held[word] for word in words])
+            held |= zip(missing, self._search(missing, share).tolist(), strict=True)
+        return [held[word] for word in words]
 
     @cached_property
     def _joined(self) -> list[str]:
@@ -237,12 +235,15 @@ class WordIndex:
                 held[row] = [term in joined for joined in self._joined]
         return held
 
-    def _find(self, words: Sequence[str]) -> None:
+    def _find(self, words: Sequence[str]) -> dict[str, tuple[NDArray[np.float64], list[float]]]:
         """Compute the matches of words that are not known yet."""
         missing = [word for word in dict.fromkeys(words) if word not in self._matches]
         if missing:
             _make_room(self._matches)
-            self._matches |= zip(missing, self._match(missing), strict=True)
+            table = self._match(missing)
+            maxima = np.maximum.reduceat(table, self._first_columns, axis=1).tolist()
+            self._matches |= zip(missing, zip(table, maxima, strict=True), strict=True)
+        return self._matches
 
     def _match(self, words: Sequence[str]) -> NDArray[np.float64]:
         # The last column is for segments without a word.
@@ -271,7 +272,7 @@ MOST_WORDS = 1 << 12
 """Number of words from which on an index forgets its results, to bound the memory."""
 
 
-def _make_room(results: dict[str, NDArray[Any]]) -> None:
+def _make_room(results: dict[str, Any]) -> None:
     if len(results) >= MOST_WORDS:
         results.clear()
 

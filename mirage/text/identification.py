@@ -8,6 +8,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from string import ascii_lowercase
 from typing import NamedTuple
 
@@ -410,11 +411,10 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
     extra = _extra_language(code)
     words: dict[str, str] = {}
     names: set[str] = set()
-    phrases = {
-        match[0].casefold() for text in context for match in _NAME_WITH_A_PARTICLE.finditer(text)
-    }
+    phrases = {name.casefold() for text in context for name in _NAME_WITH_A_PARTICLE.findall(text)}
+    find_words = _script_pattern(script).findall
     for texts, language in ((context[1:], ""), (context[:1], code)):
-        script_words = {match[0] for text in texts for match in re.finditer(_SCRIPTS[script], text)}
+        script_words = set(chain.from_iterable(map(find_words, texts)))
         ordinary = {word for word in script_words if not word[0].isupper()}
         names |= {word.casefold() for word in script_words - ordinary}
         sample_language = language or _language_of(ordinary, script, extra) or code
@@ -426,11 +426,18 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
     )
 
 
+@cache
+def _script_pattern(script: str) -> re.Pattern[str]:
+    """Return a pattern that matches the words of a script."""
+    return re.compile(_SCRIPTS[script])
+
+
 def _language_of(words: Iterable[str], script: str, extra: str) -> str:
     """Return the language for which words give the most evidence; empty if there is none."""
     logs: defaultdict[str, float] = defaultdict(float)
     table = _evidence_table(script, extra)
-    for word in sorted(words):
+    # The order in which floats are added must not depend on the order of a set.
+    for word in sorted(filter(table.__getitem__, words)):
         for language, weight in table[word].items():
             logs[language] += weight
     return max(logs, key=logs.__getitem__) if logs else ""
