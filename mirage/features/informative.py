@@ -463,7 +463,7 @@ class _LongGrams:
     def __init__(self, texts: Sequence[str], entry: Language) -> None:
         self._entry = entry
         self._length = entry.gram_length + 2
-        joined = [" ".join(text_form(text, entry).tokens) for text in texts]
+        joined = [text_form(text, entry).tokens for text in texts]
         # The character U+0000 has the number 0, so that n-grams across a border can be left out.
         codes = code_points("\0".join(joined))
         self._alphabet = Alphabet(codes)
@@ -483,7 +483,7 @@ class _LongGrams:
 
     def recall(self, text: str) -> float:
         """Return the share of the n-grams that another text has; 0 if there are none."""
-        joined = " ".join(text_form(text, self._entry).tokens)
+        joined = text_form(text, self._entry).tokens
         if self._strings is not None:
             return len(self._strings & self._cut(joined)) / max(1, len(self._strings))
         if not len(self._values):

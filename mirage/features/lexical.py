@@ -378,7 +378,7 @@ def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.f
 def _index_runs(texts: tuple[str, ...], code: str) -> _RunIndex:
     """Return the index of the runs of characters in texts, after folding."""
     entry = Language.of(code)
-    return _RunIndex([_join(text_form(text, entry).tokens, entry) for text in texts])
+    return _RunIndex([_join(text_form(text, entry).tokens.split(), entry) for text in texts])
 
 
 class _RunIndex:

@@ -23,51 +23,66 @@ __all__ = ["TextForm", "text_form"]
 class TextForm(NamedTuple):
     """The sentences, tokens and stems of a text.
 
+    Tokens and stems are joined by spaces. One string takes less memory than a list of strings, and
+    the garbage collector does not have to visit it.
+
     Attributes:
-        sentences: The sentences, as by :func:`mirage.text.split_sentences`.
         tokens: The tokens, as by :func:`mirage.text.tokenize`.
-        sentence_stems: The stems of the tokens of each sentence, without numbers.
         stems: The stems of the tokens of the text, without numbers.
+        sentence_stems: The stems of the tokens of each sentence, without numbers, as the function
+            :meth:`by_sentence` returns them.
+        is_split: Whether the stems of the text are those of its sentences.
     """
 
-    sentences: tuple[str, ...]
-    tokens: Sequence[str]
-    sentence_stems: Sequence[Sequence[str]]
-    stems: Sequence[str]
+    tokens: str
+    stems: str
+    sentence_stems: str
+    is_split: bool
+
+    def by_sentence(self) -> list[list[str]]:
+        """Return the stems of each sentence."""
+        if not self.sentence_stems:
+            return []
+        return [part.split() for part in self.sentence_stems[1:].split(SENTENCE_MARK)]
 
 
 @lru_cache(maxsize=4096)
 def text_form(text: str, entry: Language) -> TextForm:
-    """Return the sentences, tokens and stems of a text.
+    """Return the tokens and stems of a text.
 
     Example:
         >>> form = text_form("Dr. Livingstone came. He saw 2 km of rapids.", Language.of("en"))
-        >>> form.sentence_stems
+        >>> form.tokens
+        'dr livingstone came he saw 2 km of rapids'
+        >>> form.by_sentence()
         [['dr', 'livingstone', 'came'], ['he', 'saw', 'km', 'of', 'rapids']]
     """
     normal = nfc(text)
     spans = all_sentence_spans(normal, entry)
-    sentences = tuple([normal[start:end] for start, end in spans])
+    sentences = [normal[start:end] for start, end in spans]
     if normal == text and _are_separate(text, spans):
         folded = fold_sentences(sentences)
         if _MARKED_DIGIT.search(folded) is None:
-            tokens = split_tokens(folded, entry)
             plain = _DIGITS.sub(" ", folded)
-            sentence_stems = [
-                stems(split_tokens(part, entry), entry) for part in plain.split(SENTENCE_MARK)
+            parts = [
+                " ".join(stems(split_tokens(part, entry), entry))
+                for part in plain.split(SENTENCE_MARK)
             ]
-            return TextForm(
-                sentences,
-                tokens,
-                sentence_stems,
-                [stem for part in sentence_stems for stem in part],
-            )
+            tokens = " ".join(split_tokens(folded, entry))
+            return TextForm(tokens, " ".join(filter(None, parts)), _mark(parts), is_split=True)
+    parts = [_join_stems(part, entry) for part in sentences]
     return TextForm(
-        sentences,
-        tokenize(text, entry),
-        [stems(tokenize(without_numbers(part), entry), entry) for part in sentences],
-        stems(tokenize(without_numbers(text), entry), entry),
+        " ".join(tokenize(text, entry)), _join_stems(text, entry), _mark(parts), is_split=False
     )
+
+
+def _join_stems(text: str, entry: Language) -> str:
+    return " ".join(stems(tokenize(without_numbers(text), entry), entry))
+
+
+def _mark(parts: Sequence[str]) -> str:
+    """Return the parts with a mark before each, so that no part and an empty part differ."""
+    return "".join([f"{SENTENCE_MARK}{part}" for part in parts])
 
 
 _DIGITS = re.compile("[0-9]+")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
-from itertools import chain
-from typing import Any, NamedTuple
+from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,35 +115,37 @@ class WordIndex:
         order: list[int] = []
         starts: list[int] = []
         self.columns: list[int] = []
-        count = 0
+        words_until, is_spaced = 0, entry.tokens == "word"
         for text in texts:
             self.columns.append(len(starts))
             starts.append(len(order))
             order.append(-1)
             numbers: dict[str, int] = {}
-            for sentence in _sentence_words(text, entry.code):
+            for sentence in text_form(text, entry).by_sentence():
                 starts.append(len(order))
                 order.append(-1)
-                for word in sentence:
+                for word in sentence if is_spaced else _distinct(sentence, entry):
                     number = numbers.get(word)
                     if number is None:
-                        number = numbers[word] = count
-                        count += 1
+                        number = numbers[word] = words_until
+                        words_until += 1
                     order.append(number)
             self._words.append(numbers)
-            self._words_until.append(count)
+            self._words_until.append(words_until)
         self.columns.append(len(starts))
         self._order, self._starts = np.array(order, int), np.array(starts, int)
         self._first_columns = np.array(self.columns[:-1], int)
-        self._count = count
-        self._matches: dict[str, tuple[NDArray[np.float64], list[float]]] = {}
-        self._held: dict[float, dict[str, list[bool]]] = {}  # by share
+        self._count = words_until
+        # The rows of the words in the tables. Arrays, unlike a list for each word, do not slow down
+        # the garbage collector.
+        self._rows: dict[str, int] = {}
+        self._tables = self._compute(())
 
     @cached_property
     def _grams(self) -> _Grams:
         """The n-grams of the words; none in languages written without spaces."""
         is_spaced = self._entry.tokens == "word"
-        words = tuple([word for numbers in self._words for word in numbers]) if is_spaced else ()
+        words = [word for numbers in self._words for word in numbers] if is_spaced else []
         return _gram_table(words, self._entry.gram_length)
 
     @cached_property
@@ -163,10 +165,8 @@ class WordIndex:
             One row for each word. The columns are those of the first text, then those of the second
             text, and so on: a column of zeros, and one for each sentence.
         """
-        matches = self._find(words)
-        if not words:
-            return np.zeros((0, len(self._starts)))
-        return np.array([matches[word][0] for word in words])
+        rows = self._find(words)
+        return self._tables.sentences[rows]
 
     def text_matches(self, words: Sequence[str]) -> list[list[float]]:
         """Return how well each text contains each word: the maximum over its sentences.
@@ -174,8 +174,9 @@ class WordIndex:
         Returns:
             One row for each word, and one value in it for each text.
         """
-        matches = self._find(words)
-        return [matches[word][1] for word in words]
+        rows = self._find(words)
+        matches: list[list[float]] = self._tables.texts[rows].tolist()
+        return matches
 
     def held(self, words: Sequence[str], share: float) -> list[list[bool]]:
         """Return whether each text has each word in some form.
@@ -188,73 +189,69 @@ class WordIndex:
         Returns:
             One row for each word, and one value in it for each text.
         """
-        held = self._held.setdefault(share, {})
-        missing = [word for word in dict.fromkeys(words) if word not in held]
-        if missing:
-            _make_room(held)
-            held |= zip(missing, self._search(missing, share).tolist(), strict=True)
-        return [held[word] for word in words]
+        length = self._entry.gram_length
+        if self._entry.tokens == "character":
+            parts = [grams(word, length) for word in words]
+            return [
+                [word in pairs or len(own & pairs) >= share * len(own) for pairs in self._pairs]
+                for word, own in zip(words, parts, strict=True)
+            ]
+        rows = self._find(words)
+        shared, totals = self._tables.shared[rows], self._tables.totals[rows]
+        held: list[list[bool]] = (shared >= (share * totals)[:, None]).tolist()
+        for row, word in enumerate(words):
+            if len(word) <= length:
+                held[row] = [word in joined for joined in self._joined]
+        return held
 
     @cached_property
     def _joined(self) -> list[str]:
         """The words of each text, joined."""
-        return [" ".join(text_form(text, self._entry).stems) for text in self._texts]
+        return [text_form(text, self._entry).stems for text in self._texts]
 
     @cached_property
     def _odd(self) -> list[int]:
         """The numbers of texts whose words are not those of their sentences."""
         forms = [text_form(text, self._entry) for text in self._texts]
-        return [
-            number
-            for number, form in enumerate(forms)
-            if [*chain.from_iterable(form.sentence_stems)] != form.stems
-        ]
+        return [number for number, form in enumerate(forms) if not form.is_split]
 
-    def _search(self, terms: Sequence[str], share: float) -> NDArray[np.bool_]:
-        length, count = self._entry.gram_length, len(self._texts)
-        held = np.zeros((len(terms), count), dtype=bool)
-        if self._entry.tokens == "character":
-            for row, term in enumerate(terms):
-                parts = grams(term, length)
-                held[row] = [
-                    term in pairs or len(parts & pairs) >= share * len(parts)
-                    for pairs in self._pairs
-                ]
-            return held
-        rows = [row for row, term in enumerate(terms) if len(term) > length]
-        table = _gram_table(tuple([terms[row] for row in rows]), length)
-        totals = np.bincount(table.words, minlength=len(rows))
-        shared = _count_shared(table, len(rows), self._grams, self._text_of_word, count)
-        for number in self._odd:
-            others = _gram_table(text_words(self._texts[number], self._entry.code), length)
-            column = _count_shared(table, len(rows), others, np.zeros_like(others.words), 1)
-            shared[:, number] = column[:, 0]
-        held[rows] = shared >= (share * totals)[:, None]
-        for row, term in enumerate(terms):
-            if len(term) <= length:
-                held[row] = [term in joined for joined in self._joined]
-        return held
-
-    def _find(self, words: Sequence[str]) -> dict[str, tuple[NDArray[np.float64], list[float]]]:
-        """Compute the matches of words that are not known yet."""
-        missing = [word for word in dict.fromkeys(words) if word not in self._matches]
+    def _find(self, words: Sequence[str]) -> list[int]:
+        """Return the rows of words; rows that are not known yet are computed together."""
+        missing = [word for word in dict.fromkeys(words) if word not in self._rows]
         if missing:
-            _make_room(self._matches)
-            table = self._match(missing)
-            maxima = np.maximum.reduceat(table, self._first_columns, axis=1).tolist()
-            self._matches |= zip(missing, zip(table, maxima, strict=True), strict=True)
-        return self._matches
+            if len(self._rows) >= MOST_WORDS:
+                self._rows.clear()
+                self._tables = self._compute(())
+                missing = list(dict.fromkeys(words))
+            old, new = self._tables, self._compute(missing)
+            self._tables = _Tables(
+                np.concatenate((old.sentences, new.sentences)),
+                np.concatenate((old.texts, new.texts)),
+                np.concatenate((old.shared, new.shared)),
+                np.concatenate((old.totals, new.totals)),
+            )
+            self._rows |= zip(missing, count(len(self._rows)), strict=False)
+        return [self._rows[word] for word in words]
 
-    def _match(self, words: Sequence[str]) -> NDArray[np.float64]:
+    def _compute(self, words: Sequence[str]) -> _Tables:
         # The last column is for segments without a word.
         counts = np.zeros((len(words), self._count + 1), np.int64)
         totals = np.ones(len(words), np.int64)
-        if len(self._grams.values):
-            table = _gram_table(tuple(words), self._entry.gram_length)
+        shared = np.zeros((len(words), len(self._texts)), np.int64)
+        if words and self._entry.tokens == "word":
+            table = _gram_table(words, self._entry.gram_length)
             number, other = _shared_pairs(table, self._grams)
             cells = table.words[number] * (self._count + 1) + other
             counts = np.bincount(cells, minlength=counts.size).reshape(counts.shape)
             totals = np.maximum(np.bincount(table.words, minlength=len(words)), 1)
+            shared = _count_by_text(table, number, self._text_of_word[other], shared.shape)
+            for text in self._odd:
+                words_of_text = text_words(self._texts[text], self._entry.code)
+                number, other = _shared_pairs(
+                    table, _gram_table(words_of_text, self._entry.gram_length)
+                )
+                column = _count_by_text(table, number, np.zeros_like(other), (len(words), 1))
+                shared[:, text] = column[:, 0]
         start = 0
         for numbers, end in zip(self._words, self._words_until, strict=True):
             for row, word in enumerate(words):
@@ -265,16 +262,29 @@ class WordIndex:
         # The similarity grows with the count, so the largest count is that of the best word.
         best = np.maximum.reduceat(counts[:, self._order], self._starts, axis=1)
         share = best / totals[:, None]
-        return np.clip((share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE), 0.0, 1.0)
+        sentences = np.clip((share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE), 0, 1)
+        texts = np.maximum.reduceat(sentences, self._first_columns, axis=1)
+        return _Tables(sentences, texts, shared, totals)
+
+
+class _Tables(NamedTuple):
+    """What an index has of words, one row for each word.
+
+    Attributes:
+        sentences: How well each sentence contains the word.
+        texts: How well each text contains the word.
+        shared: How many of the n-grams of the word the words of each text have together.
+        totals: The number of distinct n-grams of the word.
+    """
+
+    sentences: NDArray[np.float64]
+    texts: NDArray[np.float64]
+    shared: NDArray[np.int64]
+    totals: NDArray[np.int64]
 
 
 MOST_WORDS = 1 << 12
 """Number of words from which on an index forgets its results, to bound the memory."""
-
-
-def _make_room(results: dict[str, Any]) -> None:
-    if len(results) >= MOST_WORDS:
-        results.clear()
 
 
 class _Grams(NamedTuple):
@@ -289,28 +299,25 @@ class _Grams(NamedTuple):
     words: NDArray[np.int64]
 
 
-def _count_shared(
-    grams: _Grams,
-    count: int,
-    others: _Grams,
-    text_of_word: NDArray[np.int64],
-    texts: int,
+def _count_by_text(
+    table: _Grams,
+    number: NDArray[np.int64],
+    text: NDArray[np.int64],
+    shape: tuple[int, int],
 ) -> NDArray[np.int64]:
     """Return how many distinct n-grams of each word the words of each text have together.
 
     Args:
-        grams: The n-grams of the words.
-        count: The number of words.
-        others: The n-grams of the words of the texts.
-        text_of_word: The number of the text of each of these words.
-        texts: The number of texts.
+        table: The n-grams of the words.
+        number: The positions of n-grams in the table.
+        text: For each of these positions, the number of a text that has the n-gram.
+        shape: The number of words and the number of texts.
     """
-    number, other = _shared_pairs(grams, others)
-    has = np.zeros((len(grams.values), texts), dtype=bool)
-    has[number, text_of_word[other]] = True
+    has = np.zeros((len(table.values), shape[1]), dtype=bool)
+    has[number, text] = True
     number, text = has.nonzero()
-    cells = grams.words[number] * texts + text
-    return np.bincount(cells, minlength=count * texts).reshape(count, texts)
+    cells = table.words[number] * shape[1] + text
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -332,7 +339,7 @@ _SPACE = ord(" ")
 _NARROW_BITS, _WORD_BITS = 16, 15  # of each character and of the number of its word
 
 
-def _gram_table(words: tuple[str, ...], length: int) -> _Grams:
+def _gram_table(words: Sequence[str], length: int) -> _Grams:
     """Return the n-grams of words, with the space before each word, as by :func:`grams`.
 
     A word too short for an n-gram is one itself, with a space in place of the missing character.
@@ -389,14 +396,7 @@ def words(text: str, code: str) -> tuple[str, ...]:
 def text_words(text: str, code: str) -> tuple[str, ...]:
     """Return the result of :func:`words` for a text whose sentences are needed as well."""
     entry = Language.of(code)
-    return _distinct(text_form(text, entry).stems, entry)
-
-
-@lru_cache(maxsize=4096)
-def _sentence_words(text: str, code: str) -> tuple[tuple[str, ...], ...]:
-    """Return the distinct words of each sentence of a text."""
-    entry = Language.of(code)
-    return tuple([_distinct(part, entry) for part in text_form(text, entry).sentence_stems])
+    return _distinct(text_form(text, entry).stems.split(), entry)
 
 
 def _distinct(tokens: Sequence[str], entry: Language) -> tuple[str, ...]:
