@@ -15,7 +15,14 @@ from mirage.text._unicode import nfc
 from mirage.text.mentions import stems
 from mirage.text.numbers import without_numbers
 from mirage.text.sentences import all_sentence_spans
-from mirage.text.tokens import SENTENCE_MARK, fold_sentences, is_blank, split_tokens, tokenize
+from mirage.text.tokens import (
+    SENTENCE_MARK,
+    fold,
+    fold_sentences,
+    is_blank,
+    split_tokens,
+    tokenize,
+)
 
 __all__ = ["TextForm", "text_form"]
 
@@ -64,20 +71,18 @@ def text_form(text: str, entry: Language) -> TextForm:
         folded = fold_sentences(sentences)
         if _MARKED_DIGIT.search(folded) is None:
             plain = _DIGITS.sub(" ", folded)
-            parts = [
-                " ".join(stems(split_tokens(part, entry), entry))
-                for part in plain.split(SENTENCE_MARK)
-            ]
+            parts = [_join_stems(part, entry) for part in plain.split(SENTENCE_MARK)]
             tokens = " ".join(split_tokens(folded, entry))
             return TextForm(tokens, " ".join(filter(None, parts)), _mark(parts), is_split=True)
-    parts = [_join_stems(part, entry) for part in sentences]
-    return TextForm(
-        " ".join(tokenize(text, entry)), _join_stems(text, entry), _mark(parts), is_split=False
-    )
+    plain, *parts = [fold(without_numbers(part)) for part in (text, *sentences)]
+    parts = [_join_stems(part, entry) for part in parts]
+    tokens = " ".join(tokenize(text, entry))
+    return TextForm(tokens, _join_stems(plain, entry), _mark(parts), is_split=False)
 
 
-def _join_stems(text: str, entry: Language) -> str:
-    return " ".join(stems(tokenize(without_numbers(text), entry), entry))
+def _join_stems(folded: str, entry: Language) -> str:
+    """Return the stems of the tokens of a folded text, joined by spaces."""
+    return " ".join(stems(split_tokens(folded, entry), entry))
 
 
 def _mark(parts: Sequence[str]) -> str:

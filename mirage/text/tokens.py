@@ -13,6 +13,7 @@ from mirage.text._unicode import nfc
 __all__ = [
     "SENTENCE_MARK",
     "UNSPACED",
+    "fold",
     "fold_sentences",
     "is_blank",
     "split_tokens",
@@ -49,7 +50,7 @@ def tokenize(text: str, language: str | Language | None) -> list[str]:
         >>> tokenize("ナイル川", "ja")
         ['ナ', 'イ', 'ル', '川']
     """
-    folded = _fold(text)
+    folded = fold(text)
     if language is None:
         return _BY_SCRIPT.findall(folded)
     return split_tokens(folded, Language.of(language))
@@ -69,11 +70,11 @@ def token_runs(text: str, language: str | Language | None) -> list[list[str]]:
     """
     by_script = language is None or Language.of(language).tokens == "character"
     find = (_BY_SCRIPT if language is None else _CHARACTERS).findall
-    return [find(run) if by_script else [run] for run in _fold(text).split()]
+    return [find(run) if by_script else [run] for run in fold(text).split()]
 
 
 @lru_cache(maxsize=8192)
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
     """Return a text in the form that tokens have, with blanks in place of punctuation."""
     return _fold_by(_FOLD, nfc(text))
 
