@@ -92,7 +92,6 @@ class WordIndex:
         entry: The language of the texts.
 
     Attributes:
-        numbers: The number of each text.
         columns: For each text, the first of its columns in :meth:`sentence_matches`. The number of
             columns follows.
 
@@ -105,7 +104,6 @@ class WordIndex:
     """
 
     def __init__(self, texts: Sequence[str], entry: Language) -> None:
-        self.numbers = {text: number for number, text in enumerate(texts)}
         self._texts = texts
         self._entry = entry
         self._words: list[dict[str, int]] = []  # for each text, the number of each word
@@ -115,6 +113,8 @@ class WordIndex:
         order: list[int] = []
         starts: list[int] = []
         self.columns: list[int] = []
+        # In a language without spaces, for each pair of characters the columns that have it.
+        self._columns_of_pair: dict[str, list[int]] = {}
         words_until, is_spaced = 0, entry.tokens == "word"
         for text in texts:
             self.columns.append(len(starts))
@@ -124,7 +124,11 @@ class WordIndex:
             for sentence in text_form(text, entry).by_sentence():
                 starts.append(len(order))
                 order.append(-1)
-                for word in sentence if is_spaced else _distinct(sentence, entry):
+                if not is_spaced:
+                    for pair in _distinct(sentence, entry):
+                        self._columns_of_pair.setdefault(pair, []).append(len(starts) - 1)
+                    continue
+                for word in sentence:
                     number = numbers.get(word)
                     if number is None:
                         number = numbers[word] = words_until
@@ -139,7 +143,7 @@ class WordIndex:
         # The rows of the words in the tables. Arrays, unlike a list for each word, do not slow down
         # the garbage collector.
         self._rows: dict[str, int] = {}
-        self._tables = self._compute(())
+        self._tables = self._empty_tables()
 
     @cached_property
     def _grams(self) -> _Grams:
@@ -193,8 +197,10 @@ class WordIndex:
         if self._entry.tokens == "character":
             parts = [grams(word, length) for word in words]
             return [
-                [word in pairs or len(own & pairs) >= share * len(own) for pairs in self._pairs]
-                for word, own in zip(words, parts, strict=True)
+                [word in pairs or len(own & pairs) >= least for pairs in self._pairs]
+                for word, own, least in zip(
+                    words, parts, [share * len(own) for own in parts], strict=True
+                )
             ]
         rows = self._find(words)
         shared, totals = self._tables.shared[rows], self._tables.totals[rows]
@@ -221,7 +227,7 @@ class WordIndex:
         if missing:
             if len(self._rows) >= MOST_WORDS:
                 self._rows.clear()
-                self._tables = self._compute(())
+                self._tables = self._empty_tables()
                 missing = list(dict.fromkeys(words))
             old, new = self._tables, self._compute(missing)
             self._tables = _Tables(
@@ -233,25 +239,44 @@ class WordIndex:
             self._rows |= zip(missing, count(len(self._rows)), strict=False)
         return [self._rows[word] for word in words]
 
+    def _empty_tables(self, count: int = 0) -> _Tables:
+        return _Tables(
+            np.zeros((count, len(self._starts))),
+            np.zeros((count, len(self._texts))),
+            np.zeros((count, len(self._texts)), np.int64),
+            np.ones(count, np.int64),
+        )
+
     def _compute(self, words: Sequence[str]) -> _Tables:
+        return (
+            self._compute_words(words)
+            if self._entry.tokens == "word"
+            else self._compute_pairs(words)
+        )
+
+    def _compute_pairs(self, pairs: Sequence[str]) -> _Tables:
+        tables = self._empty_tables(len(pairs))
+        for row, pair in enumerate(pairs):
+            tables.sentences[row, self._columns_of_pair.get(pair, [])] = 1.0
+        np.maximum.reduceat(tables.sentences, self._first_columns, axis=1, out=tables.texts)
+        return tables
+
+    def _compute_words(self, words: Sequence[str]) -> _Tables:
+        length = self._entry.gram_length
+        table = _gram_table(words, length)
+        number, other = _shared_pairs(table, self._grams)
         # The last column is for segments without a word.
-        counts = np.zeros((len(words), self._count + 1), np.int64)
-        totals = np.ones(len(words), np.int64)
-        shared = np.zeros((len(words), len(self._texts)), np.int64)
-        if words and self._entry.tokens == "word":
-            table = _gram_table(words, self._entry.gram_length)
-            number, other = _shared_pairs(table, self._grams)
-            cells = table.words[number] * (self._count + 1) + other
-            counts = np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-            totals = np.maximum(np.bincount(table.words, minlength=len(words)), 1)
-            shared = _count_by_text(table, number, self._text_of_word[other], shared.shape)
-            for text in self._odd:
-                words_of_text = text_words(self._texts[text], self._entry.code)
-                number, other = _shared_pairs(
-                    table, _gram_table(words_of_text, self._entry.gram_length)
-                )
-                column = _count_by_text(table, number, np.zeros_like(other), (len(words), 1))
-                shared[:, text] = column[:, 0]
+        shape = len(words), self._count + 1
+        cells = table.words[number] * shape[1] + other
+        counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        totals = np.maximum(np.bincount(table.words, minlength=len(words)), 1)
+        text = self._text_of_word[other]
+        shared = _count_by_text(table, number, text, (len(words), len(self._texts)))
+        for odd in self._odd:
+            others = _gram_table(text_words(self._texts[odd], self._entry.code), length)
+            number, other = _shared_pairs(table, others)
+            column = _count_by_text(table, number, np.zeros_like(other), (len(words), 1))
+            shared[:, odd] = column[:, 0]
         start = 0
         for numbers, end in zip(self._words, self._words_until, strict=True):
             for row, word in enumerate(words):
