@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from mirage.features.base import Answered, NotComputed, passage_texts
 from mirage.languages import Language
 from mirage.text import mention
-from mirage.text._forms import text_form
+from mirage.text.forms import text_form
 from mirage.text.mentions import MENTIONED_AT, folded
 from mirage.text.quantities import days_in, values_in
 

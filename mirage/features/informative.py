@@ -27,12 +27,12 @@ from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.models import Query
 from mirage.text import split_sentences
-from mirage.text._forms import text_form
-from mirage.text._grams import Alphabet, code_points, distinct, pack
 from mirage.text.alignment import replacements
 from mirage.text.content import function_words, index_words, text_words, words
+from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.negations import negates, negation_faults
+from mirage.text.ngrams import Alphabet, code_points, distinct, pack
 from mirage.text.numbers import numbers
 from mirage.text.quantities import values_in
 from mirage.text.words import WORD

@@ -26,10 +26,10 @@ from mirage.features.base import (
 )
 from mirage.languages import Language
 from mirage.text import tokenize
-from mirage.text._forms import text_form
-from mirage.text._grams import Alphabet, code_points, pack
 from mirage.text.content import WordIndex, content_words, function_words, index_words
+from mirage.text.forms import text_form
 from mirage.text.mentions import bare
+from mirage.text.ngrams import Alphabet, code_points, pack
 from mirage.text.numbers import numbers
 
 HALF_STRENGTH_BITS = 50.0

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from mirage.languages import Language
 from mirage.text import tokenize
-from mirage.text._forms import text_form
-from mirage.text._grams import code_points, pack
+from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stems
+from mirage.text.ngrams import code_points, pack
 from mirage.text.numbers import without_numbers
 
 __all__ = [

@@ -10,8 +10,8 @@ from mirage.features._shown import _has_digits
 from mirage.features.informative import WORD_MATCH_SHARE, _LongGrams
 from mirage.languages import Language
 from mirage.text import split_sentences, tokenize
-from mirage.text._forms import text_form
 from mirage.text.content import best_matches, grams, index_words, match_table, text_words, words
+from mirage.text.forms import text_form
 from mirage.text.mentions import stems
 from mirage.text.numbers import without_numbers
 from mirage.text.quantities import values_in
