@@ -10,6 +10,7 @@ from mirage.features.base import Answered, NotComputed, passage_texts
 from mirage.features.overlap import answer_of_reference
 from mirage.languages import Language
 from mirage.text import mention
+from mirage.text.forms import text_form
 from mirage.text.mentions import MENTIONED_AT, folded
 from mirage.text.quantities import days_in, values_in
 
@@ -57,23 +58,12 @@ class TextIndex:
     @cached_property
     def folded(self) -> str:
         """The words of all texts in lower case, without numbers and accents."""
-        return "\n".join(folded(text, self.language) for text in self.texts)
+        return "\n".join([_folded_text(text, self.language) for text in self.texts])
 
     @cached_property
     def numbers(self) -> frozenset[float]:
         """The values of all numbers."""
         return frozenset[float]().union(*(values_in(text, self.language) for text in self.texts))
-
-    @cached_property
-    def days(self) -> frozenset[tuple[int, int]]:
-        """The dates, as pairs of day and month."""
-        days = (days_in(text, self.language)[0] for text in self.texts)
-        return frozenset[tuple[int, int]]().union(*days)
-
-    @cached_property
-    def months(self) -> frozenset[int]:
-        """The months."""
-        return frozenset[int]().union(*(days_in(text, self.language)[1] for text in self.texts))
 
     @cached_property
     def grams(self) -> frozenset[str]:
@@ -103,6 +93,9 @@ class TextIndex:
         """Return whether a word of the texts begins with these letters and has more letters."""
         if not SHORTEST_STEM <= len(beginning) < LONGEST_STEM:
             return False
+        # Sorting the words takes long, and most beginnings occur in no word.
+        if beginning not in self.folded:
+            return False
         position = bisect_right(self._ordered_words, beginning)
         following = self._ordered_words[position : position + 1]
         return bool(following) and following[0].startswith(beginning)
@@ -114,7 +107,20 @@ class TextIndex:
             values: Possible values of one number in an answer. For example, a value may be a
                 rounded number of the texts.
         """
-        return not self.numbers.isdisjoint(values) or any(map(self._is_derivable, values))
+        # Reading all numbers of all texts is slow, so they are first searched for the digits.
+        return (
+            any(_has_digits(text, value) for value in values for text in self.texts)
+            or not self.numbers.isdisjoint(values)
+            or any(map(self._is_derivable, values))
+        )
+
+    def day(self, day: int, month: int) -> bool:
+        """Return whether the texts may state a date with this day and month."""
+        return any((day, month) in days_in(text, self.language)[0] for text in self.texts)
+
+    def month(self, month: int) -> bool:
+        """Return whether the texts state a month."""
+        return any(month in days_in(text, self.language)[1] for text in self.texts)
 
     def _is_derivable(self, value: float) -> bool:
         """Return whether a value can be derived from the numbers in the texts.
@@ -189,6 +195,23 @@ class TextIndex:
         return len(grams - self.grams) / len(grams) if grams else 0.0
 
 
+def _has_digits(text: str, value: float) -> bool:
+    """Return whether a text has exactly these digits in a row.
+
+    If so, :func:`mirage.text.quantities.values_in` has the value too.
+    """
+    if not 0 <= value < 10**15 or value % 1:
+        return False
+    digits = str(int(value))
+    start = text.find(digits)
+    while start >= 0:
+        end = start + len(digits)
+        if not (text[max(0, start - 1) : start].isdecimal() or text[end : end + 1].isdecimal()):
+            return True
+        start = text.find(digits, end)
+    return False
+
+
 @lru_cache(maxsize=512)
 def _initials(words: str) -> str:
     return "".join(word[0] for word in words.split())
@@ -216,7 +239,15 @@ def grams_of(pattern: str, entry: Language) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def _grams_of_text(text: str, entry: Language) -> frozenset[str]:
-    return grams_of(folded(text, entry), entry)
+    return grams_of(_folded_text(text, entry), entry)
+
+
+def _folded_text(text: str, entry: Language) -> str:
+    """Return the result of :func:`mirage.text.mentions.folded` for a text of several sentences."""
+    stems = text_form(text, entry).stems
+    if entry.tokens == "character":
+        return stems.replace(" ", "")
+    return f" {stems}" if stems else ""
 
 
 @lru_cache(maxsize=512)

@@ -364,8 +364,8 @@ def _is_date_in_evidence(date: Date, index: TextIndex) -> bool:
     if date.year is not None and not index.number(frozenset((float(date.year),))):
         return False
     if date.day is not None:
-        return (date.day, date.month) in index.days
-    return date.month in index.months
+        return index.day(date.day, date.month)
+    return index.month(date.month)
 
 
 # Right and wrong answers --------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from itertools import chain, compress
+
+import numpy as np
 
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import (
@@ -26,11 +26,13 @@ from mirage.features.base import (
 from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.models import Query
-from mirage.text import split_sentences, tokenize
+from mirage.text import split_sentences
 from mirage.text.alignment import replacements
-from mirage.text.content import best_matches, function_words, grams, shared_grams, words
+from mirage.text.content import function_words, index_words, text_words, words
+from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.negations import negates, negation_faults
+from mirage.text.ngrams import Alphabet, code_points, distinct, pack
 from mirage.text.numbers import numbers
 from mirage.text.quantities import values_in
 from mirage.text.words import WORD
@@ -84,7 +86,8 @@ def fact_recall(item: Answered) -> float | NotComputed:
         return weights
     answer, language = item.parsed.answer_text, item.query.language
     if _weights_by_passages(item):
-        return _share(weights, _held_terms(answer, tuple(weights), language).__contains__)
+        held = _held_terms((answer,), weights, language)
+        return _share(weights, held.__contains__)
     return _matched_share(weights, answer, language)
 
 
@@ -143,18 +146,18 @@ def fact_precision(item: Answered) -> float | NotComputed:
     do not count, but numbers always count. If the answer has no content that counts, the value is
     1. Not computed without the text of a relevant passage.
     """
-    sources = _relevant(item.query)
-    if not sources:
+    relevant = _relevant(item.query)
+    if not relevant:
         return _NO_RELEVANT
     reference = reference_answer(item)
-    if not isinstance(reference, NotComputed):
-        sources = (*sources, reference)
-    weights = _source_weights(
-        item.parsed.answer_text, item.query, (*_passages(item.query), *sources)
-    )
-    language = item.query.language
-    terms = tuple(weights)
-    held = set[str]().union(*(_held_terms(source, terms, language) for source in sources))
+    query, code = item.query, item.query.language
+    sources = _passages(query)
+    other_text = "" if isinstance(reference, NotComputed) else reference
+    weights = _source_weights(item.parsed.answer_text, query, sources, other_text)
+    numbers_of_relevant = [sources.index(text) for text in relevant]
+    held = _held_terms((*sources, query.text), weights, code, numbers_of_relevant)
+    if other_text:
+        held |= _held_terms((other_text,), weights, code)
     return _share(weights, held.__contains__)
 
 
@@ -170,10 +173,7 @@ def passage_coverage(item: Answered) -> float | NotComputed:
         return passages
     if not passages:
         return _NO_PASSAGES
-    shown_grams = _union_of_long_grams(passages, language)
-    return len(shown_grams & _long_grams(item.parsed.answer_text, language)) / max(
-        1, len(shown_grams)
-    )
+    return _index_long_grams(passages, language).recall(item.parsed.answer_text)
 
 
 def _passages(query: Query) -> tuple[str, ...]:
@@ -224,11 +224,13 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
     ordinary = function_words(language)
     # A single Chinese character counts even if it is a function word, since some negate.
     content = tuple(
-        word
-        for word in (*words(text, language), *_han_characters(text))
-        if word not in ordinary or len(word) == 1
+        [
+            word
+            for word in (*text_words(text, language), *_han_characters(text))
+            if word not in ordinary or len(word) == 1
+        ]
     )
-    in_question = _matches(content, query.text, language)
+    in_question = _matches(content, (*_passages(query), query.text), language)
     for word, match in zip(content, in_question, strict=True):
         if match != 1:
             weights[word] = 1.0 if is_unspaced else float(len(word))
@@ -246,14 +248,19 @@ def _matched_share(weights: dict[str, float], text: str, language: str) -> float
     Another inflected form of a word counts in part.
     """
     total = sum(weights.values())
-    matches = _matches(tuple(weights), text, language)
+    matches = _matches(tuple(weights), (text,), language)
     return sum(w * match for w, match in zip(weights.values(), matches, strict=True)) / total
 
 
-def _matches(terms: tuple[str, ...], text: str, language: str) -> list[float]:
-    """Return how well a text matches each term: a number, a Chinese character or a word."""
-    words_of_text = tuple(t for t in terms if not (t.isdecimal() or _HAN.fullmatch(t)))
-    matches = dict(zip(words_of_text, best_matches(words_of_text, text, language), strict=True))
+def _matches(terms: tuple[str, ...], texts: tuple[str, ...], language: str) -> list[float]:
+    """Return how well the last text matches each term: a number, a Chinese character or a word.
+
+    The other texts only share its index.
+    """
+    text = texts[-1]
+    words_of_text = [t for t in terms if not (t.isdecimal() or _HAN.fullmatch(t))]
+    rows = index_words(texts, language).text_matches(words_of_text)
+    matches = {word: row[-1] for word, row in zip(words_of_text, rows, strict=True)}
     return [
         matches[term]
         if term in matches
@@ -327,7 +334,7 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
     if isinstance(weights, NotComputed):
         return False
     answer, language = item.parsed.answer_text, item.query.language
-    lacking = weights.keys() - _held_terms(answer, tuple(weights), language)
+    lacking = weights.keys() - _held_terms((answer,), weights, language)
     replaced: set[str] = set()
     for before, instead in replacements(reference, answer, language):
         missing = lacking.intersection(before)
@@ -354,15 +361,15 @@ def _are_same_type(
     entry, answer = Language.of(item.query.language), item.parsed.answer_text
     numerals = [term for term in instead if values_in(term, entry.code)]
     if any(values_in(term, entry.code) for term in missing) and numerals:
-        return not _held_terms(reference, tuple(numerals), entry.code)
+        return not _held_terms((reference,), numerals, entry.code)
     if entry.capitals != "none":
         strange = _capitalised_words(answer, entry).difference(words(item.query.text, entry.code))
         return not (
             _capitalised_words(reference, entry).isdisjoint(missing) or strange.isdisjoint(instead)
         )
     ordinary = lexicon(entry.code).function_words
-    names = tuple(term for term in instead if term not in ordinary and term not in numerals)
-    return any(_held_terms(passage, names, entry.code) for passage in _passages(item.query))
+    names = [term for term in instead if term not in ordinary and term not in numerals]
+    return bool(_held_terms(_passages(item.query), names, entry.code))
 
 
 @lru_cache(maxsize=4096)
@@ -378,67 +385,115 @@ def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
     return sum(weight for term, weight in weights.items() if holds(term)) / total if total else 1
 
 
-def _source_weights(text: str, query: Query, sources: tuple[str, ...]) -> dict[str, float]:
+def _source_weights(
+    text: str, query: Query, sources: tuple[str, ...], other_text: str = ""
+) -> dict[str, float]:
     """Return the weights of a text's numbers, and of its content words that occur in a source.
 
     Numbers and words that occur in the question are left out.
+
+    Args:
+        text: The text.
+        query: The query.
+        sources: Texts of passages of the query.
+        other_text: One more source.
     """
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
-    candidates = tuple(word for word in words(text, language) if word not in ordinary)
-    in_question = _held_terms(query.text, candidates, language)
-    in_sources = set[str]().union(*(_held_terms(each, candidates, language) for each in sources))
-    holders = Counter(chain(*(_held_terms(each, candidates, language) for each in passages)))
-    for word in candidates:
-        if word in in_sources and word not in in_question:
+    words_of_text = [word for word in text_words(text, language) if word not in ordinary]
+    rows = index_words((*passages, query.text), language).held(words_of_text, WORD_MATCH_SHARE)
+    source_numbers = [passages.index(source) for source in sources]
+    in_other_text = _held_terms((other_text,), words_of_text, language) if other_text else ()
+    for word, (*held, in_question) in zip(words_of_text, rows, strict=True):
+        in_source = word in in_other_text or any(held[number] for number in source_numbers)
+        if in_source and not in_question:
             # A word is informative if few passages have it.
-            weights[word] = math.log((len(passages) + 1) / (holders[word] + 0.5)) ** 2
+            weights[word] = math.log((len(passages) + 1) / (sum(held) + 0.5)) ** 2
     return weights
 
 
-@lru_cache(maxsize=16384)
-def _held_terms(text: str, terms: tuple[str, ...], language: str) -> frozenset[str]:
+def _held_terms(
+    texts: tuple[str, ...],
+    terms: Collection[str],
+    language: str,
+    searched: Sequence[int] | None = None,
+) -> set[str]:
     """Return those of some terms that occur in a text.
 
     A number may be written in digits or in words, and a word may have another inflected form. Of a
     word of one n-gram or less, any part of a word of the text is such a form.
+
+    Args:
+        texts: The texts of an index.
+        terms: Words and numbers.
+        language: ISO 639-1 code of the language.
+        searched: The numbers of the texts that are searched; by default all.
     """
-    entry, text_words = Language.of(language), words(text, language)
-    held = {term for term in terms if term.isdecimal() and _states_number(text, term, language)}
-    text_terms = [term for term in terms if not term.isdecimal()]
-    if entry.tokens == "character":
-        pairs = frozenset(text_words)
-        held |= {term for term in text_terms if _has_characters(term, pairs, entry)}
-        return frozenset(held)
-    joined = " ".join(text_words)
-    held |= {term for term in text_terms if len(term) <= entry.gram_length and term in joined}
-    long = tuple(term for term in text_terms if len(term) > entry.gram_length)
-    shared, totals = shared_grams(long, text_words, entry.gram_length)
-    are_held = (shared >= WORD_MATCH_SHARE * totals).tolist()
-    return frozenset(held.union(compress(long, are_held)))
+    places = range(len(texts)) if searched is None else searched
+    plain = [term for term in terms if not term.isdecimal()]
+    rows = index_words(texts, language).held(plain, WORD_MATCH_SHARE)
+    held = {term for term, row in zip(plain, rows, strict=True) if any(row[n] for n in places)}
+    if len(plain) < len(terms):
+        held |= {
+            term
+            for term in terms
+            if term.isdecimal() and any(_states_number(texts[n], term, language) for n in places)
+        }
+    return held
 
 
 def _states_number(text: str, number: str, language: str) -> bool:
     return number in numbers(text) or float(number[:LONGEST_NUMBER]) in values_in(text, language)
 
 
-def _has_characters(term: str, pairs: frozenset[str], entry: Language) -> bool:
-    """Return whether a text of these pairs of characters has a term, or most of its n-grams."""
-    parts = grams(term, entry.gram_length)
-    return term in pairs or len(parts & pairs) >= WORD_MATCH_SHARE * len(parts)
+@lru_cache(maxsize=1024)
+def _index_long_grams(texts: tuple[str, ...], language: str) -> _LongGrams:
+    return _LongGrams(texts, Language.of(language))
 
 
-@lru_cache(maxsize=4096)
-def _long_grams(text: str, language: str) -> frozenset[str]:
-    entry = Language.of(language)
-    joined, length = " ".join(tokenize(text, entry)), entry.gram_length + 2
-    return frozenset([joined[i : i + length] for i in range(len(joined) - length + 1)])
+class _LongGrams:
+    """The distinct character n-grams of some texts, two characters longer than usual.
 
+    Args:
+        texts: The texts, which are taken together.
+        entry: The language of the texts.
+    """
 
-@lru_cache(maxsize=4096)
-def _union_of_long_grams(texts: tuple[str, ...], language: str) -> frozenset[str]:
-    return frozenset().union(*(_long_grams(text, language) for text in texts))
+    def __init__(self, texts: Sequence[str], entry: Language) -> None:
+        self._entry = entry
+        self._length = entry.gram_length + 2
+        joined = [text_form(text, entry).tokens for text in texts]
+        # The character U+0000 has the number 0, so that n-grams across a border can be left out.
+        codes = code_points("\0".join(joined))
+        self._alphabet = Alphabet(codes)
+        self._strings: set[str] | None = None
+        if self._length * self._alphabet.bits >= 63:  # too many characters for an integer
+            self._strings = set[str]().union(*map(self._cut, joined))
+            return
+        numbers = self._alphabet.numbers(codes)
+        is_inside = np.ones(max(0, len(numbers) - self._length + 1), dtype=bool)
+        for border in np.flatnonzero(numbers == 0).tolist():
+            is_inside[max(0, border - self._length + 1) : border + 1] = False
+        self._values = distinct(pack(numbers, self._length, self._alphabet.bits)[is_inside])
+
+    def _cut(self, joined: str) -> set[str]:
+        starts = range(len(joined) - self._length + 1)
+        return {joined[start : start + self._length] for start in starts}
+
+    def recall(self, text: str) -> float:
+        """Return the share of the n-grams that another text has; 0 if there are none."""
+        joined = text_form(text, self._entry).tokens
+        if self._strings is not None:
+            return len(self._strings & self._cut(joined)) / max(1, len(self._strings))
+        if not len(self._values):
+            return 0.0
+        # An n-gram with an unknown character has a 0, so it equals none.
+        numbers = self._alphabet.numbers(code_points(joined))
+        grams = distinct(pack(numbers, self._length, self._alphabet.bits))
+        positions = self._values.searchsorted(grams)
+        positions[positions == len(self._values)] = 0
+        return int(np.count_nonzero(self._values[positions] == grams)) / len(self._values)
 
 
 _RECALL = Facts("higher", 0, 1, ("reference",))

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +26,10 @@ from mirage.features.base import (
 )
 from mirage.languages import Language
 from mirage.text import tokenize
-from mirage.text.content import (
-    best_matches,
-    content_words,
-    function_words,
-    match_table,
-    packed_grams,
-)
+from mirage.text.content import WordIndex, content_words, function_words, index_words
+from mirage.text.forms import text_form
 from mirage.text.mentions import bare
+from mirage.text.ngrams import Alphabet, code_points, pack
 from mirage.text.numbers import numbers
 
 HALF_STRENGTH_BITS = 50.0
@@ -78,8 +75,6 @@ human labels of MEMERAG, averaged over English, German and Spanish.
 GRAM_LENGTHS = (2, 3, 4, 5)
 """Lengths of the character n-grams that compare a query with a passage."""
 
-_RUN_GRAM = 3
-
 
 # Support ------------------------------------------------------------------------------------------
 
@@ -117,31 +112,32 @@ def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
     if isinstance(texts, NotComputed):
         return texts
     texts_by_id = dict(zip(item.shown, texts, strict=True))
+    texts, numbers_by_id = (
+        tuple(texts_by_id.values()),
+        dict(zip(texts_by_id, count(), strict=False)),
+    )
     code, question = item.query.language, item.query.text
     weights, values = [], []
     for sentence in item.parsed.sentences:
         ids = sentence.citations or item.parsed.citations if cited else item.shown
         value = _support(
-            sentence.text,
-            tuple(texts_by_id[id_] for id_ in ids),
-            code,
-            question,
-            tuple(text for id_, text in texts_by_id.items() if id_ not in ids),
+            sentence.text, texts, tuple([numbers_by_id[id_] for id_ in ids]), code, question
         )
         bare_of_citations = cited and not sentence.citations
         values.append(value * (UNCITED_FACTOR if bare_of_citations else 1.0))
-        weights.append(_count_new_words(sentence.text, question, code))
+        weights.append(_count_new_words(sentence.text, texts, question, code))
     if not values:
         return 0.0
     return float(np.average(values, weights=weights if any(weights) else None))
 
 
-@lru_cache(maxsize=16384)
-def _count_new_words(text: str, question: str, code: str) -> int:
+def _count_new_words(text: str, texts: tuple[str, ...], question: str, code: str) -> int:
     """Return how many content words and numbers of a sentence do not occur in the question."""
     ordinary = function_words(code)
-    words = tuple(word for word in content_words(text, code) if word not in ordinary)
-    new = sum(match != 1 for match in best_matches(words, question, code))
+    words = tuple([word for word in content_words(text, code) if word not in ordinary])
+    # The question shares its index with the texts.
+    matches = index_words((*texts, question), code).text_matches(words)
+    new = sum(row[-1] != 1 for row in matches)
     return new + len(_stated_numbers(text) - numbers(question))
 
 
@@ -198,22 +194,36 @@ def sentence_support(
         >>> [round(float(sentence_support(sentence, passages, "en")), 2) for sentence in sentences]
         [0.82, 0.05]
     """
+    texts = (*passages, *others)
     return _support(
-        sentence_text, tuple(passages), Language.of(language).code, question, tuple(others)
+        sentence_text, texts, tuple(range(len(passages))), Language.of(language).code, question
     )
 
 
 def _support(
-    text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
+    text: str, texts: tuple[str, ...], cited: tuple[int, ...], code: str, question: str
 ) -> float:
-    """Return the value of :func:`sentence_support`; all arguments are hashable, for the cache."""
-    passages = tuple(passage for passage in passages if _join_tokens(passage, code))
-    if not _join_tokens(text, code) or not passages:
+    """Return the value of :func:`sentence_support`.
+
+    Args:
+        text: The sentence.
+        texts: The passages, including those that are not cited.
+        cited: The numbers of the cited passages.
+        code: ISO 639-1 code of the language.
+        question: The question.
+    """
+    if not _join_tokens(text, code):
         return 0.0
+    runs = _index_runs(texts, code)
+    passages = tuple([number for number in cited if runs.texts[number]])
+    if not passages:
+        return 0.0
+    others = [number for number in range(len(texts)) if number not in cited]
     content = min(
-        1.0, _content_score(text, passages, code, question, other_passages) / FULL_CONTENT_SHARE
+        1.0, _content_score(text, texts, passages, others, code, question) / FULL_CONTENT_SHARE
     )
-    return CONTENT_WEIGHT * content + (1 - CONTENT_WEIGHT) * _wording(text, passages, code)
+    wording = _wording_by_index(text, texts, passages, code)
+    return CONTENT_WEIGHT * content + (1 - CONTENT_WEIGHT) * wording
 
 
 _LIST_NUMBER = re.compile(r"\W*\d{1,2}[.)]\s")
@@ -226,14 +236,19 @@ def _stated_numbers(text: str) -> frozenset[str]:
 
 
 def _content_score(
-    text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
+    text: str,
+    texts: tuple[str, ...],
+    cited: Sequence[int],
+    others: Sequence[int],
+    code: str,
+    question: str,
 ) -> float:
     """Return the content score of a sentence, as defined in :func:`sentence_support`.
 
-    It is the weighted share of the sentence's words and numbers that occur in the passages.
+    It is the weighted share of the sentence's words and numbers that occur in the cited texts.
     """
     new_numbers = _stated_numbers(text) - numbers(question)
-    matched_numbers = len(new_numbers & frozenset().union(*map(numbers, passages)))
+    matched_numbers = len(new_numbers & frozenset().union(*(numbers(texts[n]) for n in cited)))
     matched, total = (
         float(NUMBER_LETTERS * matched_numbers),
         float(NUMBER_LETTERS * len(new_numbers)),
@@ -241,51 +256,64 @@ def _content_score(
     words = content_words(text, code)
     if not words:
         return matched_numbers / len(new_numbers) if new_numbers else 1.0
-    in_question = np.array(best_matches(words, question, code)) == 1
-    letters = np.array([*map(len, words)]) * np.where(in_question, QUESTION_WORD_FACTOR, 1.0)
-    shares = _passage_matches(words, letters, passages, code)
-    # Looking through the other passages is slow, so only words that are not matched fully are.
-    others = tuple(word for word, share in zip(words, shares, strict=True) if share < 1)
-    elsewhere = set[str]()
-    for passage in other_passages if others else ():
-        matches = best_matches(others, passage, code)
-        elsewhere |= {
-            w for w, match in zip(others, matches, strict=True) if match >= ELSEWHERE_MATCH
-        }
-    for word, length, share in zip(words, letters.tolist(), shares, strict=True):
-        weight = ELSEWHERE_WEIGHT if word in elsewhere else PHRASING_WEIGHT
+    index = index_words((*texts, question), code)
+    matches = index.text_matches(words)
+    letters = np.array(
+        [
+            len(word) * (QUESTION_WORD_FACTOR if row[-1] == 1 else 1.0)
+            for word, row in zip(words, matches, strict=True)
+        ]
+    )
+    shares = _passage_matches(words, letters, cited, index)
+    for length, share, row in zip(letters.tolist(), shares, matches, strict=True):
+        is_elsewhere = share < 1 and any(row[number] >= ELSEWHERE_MATCH for number in others)
+        weight = ELSEWHERE_WEIGHT if is_elsewhere else PHRASING_WEIGHT
         matched += length * share
         total += length * (share + (1 - share) * weight)
     return matched / total if total else 1.0
 
 
 def _passage_matches(
-    words: tuple[str, ...], letters: NDArray[np.float64], passages: tuple[str, ...], code: str
+    words: tuple[str, ...], letters: NDArray[np.float64], cited: Sequence[int], index: WordIndex
 ) -> list[float]:
     """Return for each word how well the passages match it: ``h`` in :func:`sentence_support`."""
-    anywhere, windows = np.zeros(len(words)), []
-    for passage in passages:
-        by_sentence = match_table(words, passage, code)
-        anywhere = np.maximum(anywhere, by_sentence.max(axis=1, initial=0.0))
-        last = max(0, by_sentence.shape[1] - WINDOW)
-        windows += [by_sentence[:, i : i + WINDOW].max(axis=1) for i in range(last + 1)]
+    table, windows = index.sentence_matches(words), []
+    for number in cited:
+        first, last = index.columns[number] + 1, index.columns[number + 1]
+        # Each row has to be contiguous, since the order in which BLAS adds depends on it.
+        by_sentence = np.ascontiguousarray(table[:, first:last].T)
+        if len(by_sentence) < WINDOW:
+            windows.append(by_sentence.max(axis=0))
+        else:
+            count = len(by_sentence) - WINDOW + 1
+            parts = [by_sentence[start : start + count] for start in range(WINDOW)]
+            windows.extend(np.maximum.reduce(parts))
+    anywhere = np.maximum.reduce(windows)
     best = max(windows, key=lambda window: float(window @ letters))
-    return [float(share) for share in (anywhere + best) / 2]
+    shares: list[float] = ((anywhere + best) / 2).tolist()
+    return shares
 
 
 def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
     """Return the wording score of a sentence against passages, from 0 to 1."""
-    folded = _join_tokens(text, code)
-    sources = [_join_tokens(passage, code) for passage in passages]
-    bits = _information(folded, sources)
-    runs = np.stack([_run_bits(folded, source, bits) for source in sources])
+    return _wording_by_index(text, passages, tuple(range(len(passages))), code)
+
+
+def _wording_by_index(
+    text: str, texts: tuple[str, ...], cited: tuple[int, ...], code: str
+) -> float:
+    """Return the wording score of a sentence against the cited texts, from 0 to 1."""
+    folded, index = _join_tokens(text, code), _index_runs(texts, code)
+    ranks = index.ranks(folded)
+    bits = _information(ranks, index, cited)
+    runs = np.stack([_run_bits(ends, bits) for ends in index.run_ends(folded, ranks, cited)])
     support = runs / (runs + HALF_STRENGTH_BITS)
     weights = bits * _content_characters(text, code)
     # Averaging with the best single passage favours sentences that one passage supports as a whole.
     best = (support * weights).sum(axis=1).max()
     together = (support.max(axis=0) * weights).sum()
     score = float(best + together) / (2 * float(weights.sum()))
-    unknown = _stated_numbers(text).difference(*map(numbers, passages))
+    unknown = _stated_numbers(text).difference(*(numbers(texts[number]) for number in cited))
     return score * (UNKNOWN_NUMBER_FACTOR if unknown else 1.0)
 
 
@@ -310,84 +338,159 @@ def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
     return counts if counts.any() else ~counts
 
 
-def _information(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
+def _information(
+    ranks: NDArray[np.int64], index: _RunIndex, cited: tuple[int, ...]
+) -> NDArray[np.float64]:
     """Return the information content of each character of a text in bits.
 
-    It is ``-log2 p``, where ``p`` is the relative frequency of the character in the sources, with
-    one added to each count.
+    It is ``-log2 p``, where ``p`` is the relative frequency of the character in the cited texts,
+    with one added to each count.
     """
-    total = sum(map(len, sources)) + len(set().union(*sources)) + 1
-    bits = {
-        char: math.log2(total / (sum(source.count(char) for source in sources) + 1))
-        for char in set(text)
-    }
-    return np.array([bits[char] for char in text])
+    counts = index.counts[list(cited)].sum(axis=0)
+    total = int(counts.sum()) + int(np.count_nonzero(counts)) + 1
+    bits = np.zeros(len(counts))
+    for rank in np.bincount(ranks).nonzero()[0].tolist():
+        bits[rank] = math.log2(total / (int(counts[rank]) + 1))
+    return bits[ranks]
 
 
-def _run_bits(text: str, source: str, bits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return for each character the bits of the best shared run that includes the character.
 
-    A shared run is a sequence of adjacent characters of the text that also occurs in the source.
+    Args:
+        end: For each position of the text, the end of the longest shared run that starts there.
+        bits: The bits of each character.
     """
     until = np.concatenate(([0.0], np.cumsum(bits)))
-    start = np.arange(len(text))
-    end = _run_ends(text, source)
+    start = np.arange(len(bits))
     run_bits = np.append(until[end] - until[start], 0.0)
     # Ends ascend, so the runs around a character are those from the first that ends after it to
     # the one that starts at it.
-    first = np.searchsorted(end, start, side="right")
+    first = end.searchsorted(start, side="right")
     best = np.maximum.reduceat(run_bits, np.stack((first, start + 1), axis=1).ravel())[::2]
     return np.where(first <= start, best, 0.0)
 
 
-def _run_ends(text: str, source: str) -> NDArray[np.int64]:
-    """Return for each position of the text the end of the longest shared run that starts there.
+# Shared runs --------------------------------------------------------------------------------------
 
-    A shared run is a sequence of adjacent characters of the text that also occurs in the source.
+
+@lru_cache(maxsize=1024)
+def _index_runs(texts: tuple[str, ...], code: str) -> _RunIndex:
+    """Return the index of the runs of characters in texts, after folding."""
+    entry = Language.of(code)
+    return _RunIndex([_join(text_form(text, entry).tokens.split(), entry) for text in texts])
+
+
+class _RunIndex:
+    """An index of the n-grams of several texts, which finds the runs that another text shares.
+
+    A shared run is a sequence of adjacent characters of a text that also occurs in an indexed text.
+
+    Args:
+        texts: Texts without the character U+0000.
+
+    Attributes:
+        texts: The texts.
+        counts: For each text, the number of occurrences of each character, by rank. The rank of a
+            character that occurs in no text is 0, and no such character is counted.
     """
-    # Runs that start where no n-gram is shared are shorter than an n-gram.
-    ends = np.arange(len(text)) + _short_runs(text, source)
-    is_shared = np.zeros(len(text) + 1, dtype=bool)
-    if len(text) >= _RUN_GRAM:
-        is_shared[: len(text) - _RUN_GRAM + 1] = _are_shared(text, source, _RUN_GRAM)
-    in_source = is_shared.tolist()
-    end = 0
-    for start in np.flatnonzero(is_shared).tolist():
-        # The longest run from the next position ends no earlier, so ``end`` never moves back.
-        end = max(end, start + _RUN_GRAM)
-        # Searching the source is slow, and needless if it lacks the last n-gram of the longer run.
-        while (
-            end < len(text) and in_source[end - _RUN_GRAM + 1] and text[start : end + 1] in source
-        ):
-            end += 1
-        ends[start] = end
-    result: NDArray[np.int64] = np.maximum.accumulate(ends)
-    return result
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        # The gaps between texts are as long as an n-gram, so that none extends across a border.
+        codes = code_points("".join([f"{text}{_GAP}" for text in texts]))
+        number = np.arange(len(texts)).repeat([len(text) + len(_GAP) for text in texts])
+        self._alphabet = Alphabet(codes)
+        ranks, kinds = self._alphabet.numbers(codes), self._alphabet.size + 1
+        counts = np.bincount(number * kinds + ranks, minlength=len(texts) * kinds)
+        self.counts = counts.reshape(len(texts), kinds)
+        self.counts[:, 0] = 0
+        self._length = min(max(GRAM_LENGTHS), (62 - len(texts).bit_length()) // self._alphabet.bits)
+        # An n-gram is an integer, together with the number of its text.
+        self._keys = np.sort(number << self._length * self._alphabet.bits | self._pack(ranks))
+
+    def _pack(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the n-gram that starts at each position; zeros follow the last character."""
+        padded = np.append(ranks, np.zeros(self._length - 1, np.int64))
+        return pack(padded, self._length, self._alphabet.bits)
+
+    def ranks(self, text: str) -> NDArray[np.int64]:
+        """Return the rank of each character of a text."""
+        return self._alphabet.numbers(code_points(text))
+
+    def run_lengths(self, ranks: NDArray[np.int64], numbers: Sequence[int]) -> NDArray[np.int64]:
+        """Return the length of the longest shared run at each position of a text, up to a limit.
+
+        The limit is the length of the n-grams, which is 5 unless the texts have very many different
+        characters.
+
+        Args:
+            ranks: The ranks of the characters of the text.
+            numbers: The numbers of indexed texts.
+
+        Returns:
+            One row for each of these indexed texts.
+        """
+        bits = self._alphabet.bits
+        width = self._length * bits
+        keys = np.array(numbers)[:, None] << width | self._pack(ranks)
+        after = self._keys.searchsorted(keys)
+        # The longest common beginning is that with one of the two neighbours in the sorted list.
+        # The first character that differs determines the magnitude of the exclusive or.
+        before = self._keys[np.maximum(after - 1, 0)] ^ keys
+        after = self._keys[np.minimum(after, len(self._keys) - 1)] ^ keys
+        difference = np.minimum(before, after)
+        lengths = np.zeros(keys.shape, np.int64)
+        for length in range(1, self._length + 1):
+            lengths += difference < 1 << width - length * bits
+        # The gaps between the texts have rank 0, as have unknown characters, but do not match them.
+        position = np.arange(len(ranks))
+        unknown = np.where(ranks == 0, position, len(ranks))
+        known = np.minimum.accumulate(unknown[::-1])[::-1] - position
+        return np.minimum(lengths, known)
+
+    def run_ends(
+        self, text: str, ranks: NDArray[np.int64], numbers: Sequence[int]
+    ) -> NDArray[np.int64]:
+        """Return for each position of a text the end of the longest shared run that starts there.
+
+        Args:
+            text: The text.
+            ranks: The ranks of its characters.
+            numbers: The numbers of indexed texts.
+
+        Returns:
+            One row for each of these indexed texts.
+        """
+        lengths = self.run_lengths(ranks, numbers)
+        ends = lengths + np.arange(len(ranks))
+        # Runs of the length of an n-gram may be longer.
+        for row, is_long, number in zip(ends, lengths == self._length, numbers, strict=True):
+            self._lengthen(text, self.texts[number], row, is_long)
+        result: NDArray[np.int64] = np.maximum.accumulate(ends, axis=1)
+        return result
+
+    def _lengthen(
+        self, text: str, source: str, ends: NDArray[np.int64], is_long: NDArray[np.bool_]
+    ) -> None:
+        """Set the ends of the runs that have at least the length of an n-gram."""
+        borders = np.flatnonzero(np.diff(is_long, prepend=False, append=False)).tolist()
+        for first, last in zip(borders[::2], borders[1::2], strict=True):
+            # A run has only n-grams that the source has, so it does not go beyond the last of them.
+            limit = last - 1 + self._length
+            if text[first:limit] in source:
+                ends[first:last] = limit
+                continue
+            end = first + self._length
+            for start in range(first, last):
+                # The longest run from the next position ends no earlier.
+                end = max(end, start + self._length)
+                while end < limit and text[start : end + 1] in source:
+                    end += 1
+                ends[start] = end
 
 
-def _short_runs(text: str, source: str) -> NDArray[np.int64]:
-    """Return for each position the length of the shared run of up to two characters there."""
-    source_characters = frozenset(source)
-    lengths = np.array([char in source_characters for char in text], dtype=np.int64)
-    if len(text) > 1:
-        lengths[:-1] += lengths[:-1] & _are_shared(text, source, 2)
-    return lengths
-
-
-def _are_shared(text: str, source: str, length: int) -> NDArray[np.bool_]:
-    """Return for each position at which an n-gram of the text starts whether the source has it."""
-    values, source_values = packed_grams(text, length), _distinct_grams(source, length)
-    if not len(source_values):
-        return np.zeros(len(values), dtype=bool)
-    positions = np.searchsorted(source_values, values)
-    positions[positions == len(source_values)] = 0
-    result: NDArray[np.bool_] = source_values[positions] == values
-    return result
-
-
-@lru_cache(maxsize=4096)
-def _distinct_grams(text: str, length: int) -> NDArray[np.int64]:
-    return np.unique(packed_grams(text, length))
+_GAP = "\0" * max(GRAM_LENGTHS)
 
 
 # Relevance ----------------------------------------------------------------------------------------
@@ -420,9 +523,8 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
 @lru_cache(maxsize=4096)
 def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tuple[float, ...]:
     """Return the relevance of each passage to the query, relative to the best passage."""
-    text = _join_tokens(query, code)
-    runs = [_run_ends(text, _join_tokens(passage, code)) for passage in passages]
-    shared = np.stack(runs) - np.arange(len(text))
+    text, index = _join_tokens(query, code), _index_runs(passages, code)
+    shared = index.run_ends(text, index.ranks(text), range(len(passages))) - np.arange(len(text))
     # Each distinct n-gram counts once, at the last position where it occurs.
     positions = {text[i : i + n]: (i, n) for n in GRAM_LENGTHS for i in range(len(text) - n + 1)}
     start, length = np.array([*positions.values()], dtype=np.int64).reshape(-1, 2).T
@@ -439,7 +541,10 @@ def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tup
 def _join_tokens(text: str, code: str) -> str:
     """Return the tokens of a text as one string, with spaces if the script has them."""
     entry = Language.of(code)
-    tokens = tokenize(text, entry)
+    return _join(tokenize(text, entry), entry)
+
+
+def _join(tokens: Sequence[str], entry: Language) -> str:
     if not tokens:
         return ""
     return "".join(tokens) if entry.tokens == "character" else f" {' '.join(tokens)} "

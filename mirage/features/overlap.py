@@ -5,6 +5,7 @@ MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Answer overlap".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -27,8 +28,8 @@ def answer_bleu(item: Answered) -> float | NotComputed:
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
         return reference
-    bleu = _bleu(Language.of(item.query.language).bleu_tokenizer)
-    return float(bleu.sentence_score(item.parsed.answer_text, [reference]).score) / 100
+    tokenizer = Language.of(item.query.language).bleu_tokenizer
+    return _sentence_bleu(item.parsed.answer_text, reference, tokenizer) / 100
 
 
 def answer_rouge_l(item: Answered) -> float | NotComputed:
@@ -116,6 +117,52 @@ def _parse_reference(reference: str, code: str, passage_ids: tuple[str, ...]) ->
 @lru_cache(maxsize=4096)
 def _reference_tokens(answer: str, code: str) -> tuple[str, ...]:
     return tuple(tokenize(answer, code))
+
+
+_LONGEST_NGRAM = 4
+
+
+def _sentence_bleu(answer: str, reference: str, tokenizer: str) -> float:
+    """Return sacrebleu's sentence BLEU with effective order, from 0 to 100.
+
+    The n-grams are counted here, because sacrebleu counts those of a reference again each time.
+    """
+    bleu = _bleu(tokenizer)
+    tokens = bleu.tokenizer(answer.rstrip()).split()
+    reference_tokens, counts_by_length = _reference_ngrams(reference, tokenizer)
+    correct, total = [0] * _LONGEST_NGRAM, [0] * _LONGEST_NGRAM
+    for place, reference_counts in enumerate(counts_by_length):
+        total[place] = max(0, len(tokens) - place)
+        if place and not correct[place - 1]:
+            continue  # without a shared n-gram, no longer one is shared
+        counts = _count_ngrams(tokens, place + 1)
+        shared = counts.keys() & reference_counts.keys()
+        correct[place] = sum(min(counts[ngram], reference_counts[ngram]) for ngram in shared)
+    return float(
+        bleu.compute_bleu(
+            correct,
+            total,
+            len(tokens),
+            reference_tokens,
+            smooth_method=bleu.smooth_method,
+            smooth_value=bleu.smooth_value,
+            effective_order=True,
+        ).score
+    )
+
+
+def _count_ngrams(tokens: Sequence[str], length: int) -> dict[str, int]:
+    # Strings, unlike tuples, do not slow down the garbage collector.
+    ngrams = zip(*(tokens[start:] for start in range(length)), strict=False)
+    return dict(Counter(map(" ".join, ngrams)))
+
+
+@lru_cache(maxsize=1024)
+def _reference_ngrams(reference: str, tokenizer: str) -> tuple[int, tuple[dict[str, int], ...]]:
+    """Return the number of tokens of a reference, and the counts of its n-grams by length."""
+    tokens = _bleu(tokenizer).tokenizer(reference.rstrip()).split()
+    counts = (_count_ngrams(tokens, length) for length in range(1, _LONGEST_NGRAM + 1))
+    return len(tokens), tuple(counts)
 
 
 @lru_cache(maxsize=8)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import cache, cached_property, lru_cache
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage.languages import Language
-from mirage.text import split_sentences, tokenize
+from mirage.text import tokenize
+from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stems
+from mirage.text.ngrams import code_points, pack
 from mirage.text.numbers import without_numbers
 
 __all__ = [
@@ -19,9 +23,9 @@ __all__ = [
     "content_words",
     "function_words",
     "grams",
+    "index_words",
     "match_table",
-    "packed_grams",
-    "shared_grams",
+    "text_words",
     "words",
 ]
 
@@ -52,10 +56,9 @@ def function_words(code: str) -> frozenset[str]:
 @lru_cache(maxsize=16384)
 def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float, ...]:
     """Return for each word how well a passage matches it: the maxima of :func:`match_table`."""
-    return tuple(match_table(words, passage, code).max(axis=1, initial=0.0).tolist())
+    return tuple([row[0] for row in index_words((passage,), code).text_matches(words)])
 
 
-@lru_cache(maxsize=4096)
 def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
     """Return how well each sentence of a passage contains each word, from 0 to 1.
 
@@ -69,20 +72,244 @@ def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.f
     Returns:
         One row for each word, and one column for each sentence.
     """
-    index = _index_passage(passage, code)
-    # The last column is for sentences without a word.
-    matches = np.zeros((len(words), len(index.numbers) + 1))
-    if Language.of(code).tokens == "word" and len(index.grams.values):
-        table = _gram_table(words, Language.of(code).gram_length)
-        matches[:, :-1] = _similarities(table, len(words), index.grams, len(index.numbers))
-    for row, word in enumerate(words):
-        if word in index.numbers:
-            matches[row] = 0.0
-            matches[row, index.numbers[word]] = 1.0
-    if not len(index.starts):
-        return np.zeros((len(words), 0))
-    result: NDArray[np.float64] = np.maximum.reduceat(matches[:, index.order], index.starts, axis=1)
-    return result
+    return index_words((passage,), code).sentence_matches(words)[:, 1:]
+
+
+@lru_cache(maxsize=1024)
+def index_words(texts: tuple[str, ...], code: str) -> WordIndex:
+    """Return the index of the words of these texts."""
+    return WordIndex(texts, Language.of(code))
+
+
+class WordIndex:
+    """An index of the words in several texts, which finds words in all texts at once.
+
+    The results for each word are kept, because the answers of several systems to a query have many
+    words in common.
+
+    Args:
+        texts: The texts.
+        entry: The language of the texts.
+
+    Attributes:
+        columns: For each text, the first of its columns in :meth:`sentence_matches`. The number of
+            columns follows.
+
+    Example:
+        >>> index = WordIndex(("It is dark. It was day.", "Light."), Language.of("en"))
+        >>> index.sentence_matches(("dark",)).tolist(), index.columns
+        ([[0.0, 1.0, 0.0, 0.0, 0.0]], [0, 3, 5])
+        >>> index.text_matches(("dark", "light"))
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def __init__(self, texts: Sequence[str], entry: Language) -> None:
+        self._texts = texts
+        self._entry = entry
+        self._words: list[dict[str, int]] = []  # for each text, the number of each word
+        self._words_until: list[int] = []  # for each text, the number of words up to its end
+        # The numbers of the words of each sentence. Before them stands the number -1. The first
+        # segment of each text has no words, so that no text is without a segment.
+        order: list[int] = []
+        starts: list[int] = []
+        self.columns: list[int] = []
+        # In a language without spaces, for each pair of characters the columns that have it.
+        self._columns_of_pair: dict[str, list[int]] = {}
+        words_until, is_spaced = 0, entry.tokens == "word"
+        for text in texts:
+            self.columns.append(len(starts))
+            starts.append(len(order))
+            order.append(-1)
+            numbers: dict[str, int] = {}
+            for sentence in text_form(text, entry).by_sentence():
+                starts.append(len(order))
+                order.append(-1)
+                if not is_spaced:
+                    for pair in _distinct(sentence, entry):
+                        self._columns_of_pair.setdefault(pair, []).append(len(starts) - 1)
+                    continue
+                for word in sentence:
+                    number = numbers.get(word)
+                    if number is None:
+                        number = numbers[word] = words_until
+                        words_until += 1
+                    order.append(number)
+            self._words.append(numbers)
+            self._words_until.append(words_until)
+        self.columns.append(len(starts))
+        self._order, self._starts = np.array(order, int), np.array(starts, int)
+        self._first_columns = np.array(self.columns[:-1], int)
+        self._count = words_until
+        # The rows of the words in the tables. Arrays, unlike a list for each word, do not slow down
+        # the garbage collector.
+        self._rows: dict[str, int] = {}
+        self._tables = self._empty_tables()
+
+    @cached_property
+    def _grams(self) -> _Grams:
+        """The n-grams of the words; none in languages written without spaces."""
+        is_spaced = self._entry.tokens == "word"
+        words = [word for numbers in self._words for word in numbers] if is_spaced else []
+        return _gram_table(words, self._entry.gram_length)
+
+    @cached_property
+    def _text_of_word(self) -> NDArray[np.int64]:
+        """The number of the text of each word."""
+        return np.arange(len(self._texts)).repeat([*map(len, self._words)])
+
+    @cached_property
+    def _pairs(self) -> list[frozenset[str]]:
+        """The pairs of characters of each text."""
+        return [frozenset(text_words(text, self._entry.code)) for text in self._texts]
+
+    def sentence_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
+        """Return how well each sentence contains each word, as in :func:`match_table`.
+
+        Returns:
+            One row for each word. The columns are those of the first text, then those of the second
+            text, and so on: a column of zeros, and one for each sentence.
+        """
+        rows = self._find(words)
+        return self._tables.sentences[rows]
+
+    def text_matches(self, words: Sequence[str]) -> list[list[float]]:
+        """Return how well each text contains each word: the maximum over its sentences.
+
+        Returns:
+            One row for each word, and one value in it for each text.
+        """
+        rows = self._find(words)
+        matches: list[list[float]] = self._tables.texts[rows].tolist()
+        return matches
+
+    def held(self, words: Sequence[str], share: float) -> list[list[bool]]:
+        """Return whether each text has each word in some form.
+
+        A text of a language with spaces has a word if its words have this share of the n-grams of
+        the word. If the word is not longer than an n-gram, it must be a part of one of them. In
+        other languages, the pairs of characters of the text must have the word, or this share of
+        its n-grams.
+
+        Returns:
+            One row for each word, and one value in it for each text.
+        """
+        length = self._entry.gram_length
+        if self._entry.tokens == "character":
+            parts = [grams(word, length) for word in words]
+            return [
+                [word in pairs or len(own & pairs) >= least for pairs in self._pairs]
+                for word, own, least in zip(
+                    words, parts, [share * len(own) for own in parts], strict=True
+                )
+            ]
+        rows = self._find(words)
+        shared, totals = self._tables.shared[rows], self._tables.totals[rows]
+        held: list[list[bool]] = (shared >= (share * totals)[:, None]).tolist()
+        for row, word in enumerate(words):
+            if len(word) <= length:
+                held[row] = [word in joined for joined in self._joined]
+        return held
+
+    @cached_property
+    def _joined(self) -> list[str]:
+        """The words of each text, joined."""
+        return [text_form(text, self._entry).stems for text in self._texts]
+
+    @cached_property
+    def _odd(self) -> list[int]:
+        """The numbers of texts whose words are not those of their sentences."""
+        forms = [text_form(text, self._entry) for text in self._texts]
+        return [number for number, form in enumerate(forms) if not form.is_split]
+
+    def _find(self, words: Sequence[str]) -> list[int]:
+        """Return the rows of words; rows that are not known yet are computed together."""
+        missing = [word for word in dict.fromkeys(words) if word not in self._rows]
+        if missing:
+            if len(self._rows) >= MOST_WORDS:
+                self._rows.clear()
+                self._tables = self._empty_tables()
+                missing = list(dict.fromkeys(words))
+            old, new = self._tables, self._compute(missing)
+            self._tables = _Tables(
+                np.concatenate((old.sentences, new.sentences)),
+                np.concatenate((old.texts, new.texts)),
+                np.concatenate((old.shared, new.shared)),
+                np.concatenate((old.totals, new.totals)),
+            )
+            self._rows |= zip(missing, count(len(self._rows)), strict=False)
+        return [self._rows[word] for word in words]
+
+    def _empty_tables(self, count: int = 0) -> _Tables:
+        return _Tables(
+            np.zeros((count, len(self._starts))),
+            np.zeros((count, len(self._texts))),
+            np.zeros((count, len(self._texts)), np.int64),
+            np.ones(count, np.int64),
+        )
+
+    def _compute(self, words: Sequence[str]) -> _Tables:
+        return (
+            self._compute_words(words)
+            if self._entry.tokens == "word"
+            else self._compute_pairs(words)
+        )
+
+    def _compute_pairs(self, pairs: Sequence[str]) -> _Tables:
+        tables = self._empty_tables(len(pairs))
+        for row, pair in enumerate(pairs):
+            tables.sentences[row, self._columns_of_pair.get(pair, [])] = 1.0
+        np.maximum.reduceat(tables.sentences, self._first_columns, axis=1, out=tables.texts)
+        return tables
+
+    def _compute_words(self, words: Sequence[str]) -> _Tables:
+        length = self._entry.gram_length
+        table = _gram_table(words, length)
+        number, other = _shared_pairs(table, self._grams)
+        # The last column is for segments without a word.
+        shape = len(words), self._count + 1
+        cells = table.words[number] * shape[1] + other
+        counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        totals = np.maximum(np.bincount(table.words, minlength=len(words)), 1)
+        text = self._text_of_word[other]
+        shared = _count_by_text(table, number, text, (len(words), len(self._texts)))
+        for odd in self._odd:
+            others = _gram_table(text_words(self._texts[odd], self._entry.code), length)
+            number, other = _shared_pairs(table, others)
+            column = _count_by_text(table, number, np.zeros_like(other), (len(words), 1))
+            shared[:, odd] = column[:, 0]
+        start = 0
+        for numbers, end in zip(self._words, self._words_until, strict=True):
+            for row, word in enumerate(words):
+                if word in numbers:
+                    counts[row, start:end] = 0
+                    counts[row, numbers[word]] = totals[row]
+            start = end
+        # The similarity grows with the count, so the largest count is that of the best word.
+        best = np.maximum.reduceat(counts[:, self._order], self._starts, axis=1)
+        share = best / totals[:, None]
+        sentences = np.clip((share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE), 0, 1)
+        texts = np.maximum.reduceat(sentences, self._first_columns, axis=1)
+        return _Tables(sentences, texts, shared, totals)
+
+
+class _Tables(NamedTuple):
+    """What an index has of words, one row for each word.
+
+    Attributes:
+        sentences: How well each sentence contains the word.
+        texts: How well each text contains the word.
+        shared: How many of the n-grams of the word the words of each text have together.
+        totals: The number of distinct n-grams of the word.
+    """
+
+    sentences: NDArray[np.float64]
+    texts: NDArray[np.float64]
+    shared: NDArray[np.int64]
+    totals: NDArray[np.int64]
+
+
+MOST_WORDS = 1 << 12
+"""Number of words from which on an index forgets its results, to bound the memory."""
 
 
 class _Grams(NamedTuple):
@@ -97,126 +324,87 @@ class _Grams(NamedTuple):
     words: NDArray[np.int64]
 
 
-class _Index(NamedTuple):
-    """An index of the words of a passage.
+def _count_by_text(
+    table: _Grams,
+    number: NDArray[np.int64],
+    text: NDArray[np.int64],
+    shape: tuple[int, int],
+) -> NDArray[np.int64]:
+    """Return how many distinct n-grams of each word the words of each text have together.
 
-    Attributes:
-        numbers: The number of each word, in order of first occurrence.
-        grams: The n-grams of the words; none in languages written without spaces.
-        order: The numbers of the words of each sentence, one sentence after the other. Before the
-            words of each sentence stands the number -1.
-        starts: The position in ``order`` at which each sentence starts.
+    Args:
+        table: The n-grams of the words.
+        number: The positions of n-grams in the table.
+        text: For each of these positions, the number of a text that has the n-gram.
+        shape: The number of words and the number of texts.
     """
+    has = np.zeros((len(table.values), shape[1]), dtype=bool)
+    has[number, text] = True
+    number, text = has.nonzero()
+    cells = table.words[number] * shape[1] + text
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
-    numbers: dict[str, int]
-    grams: _Grams
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
 
+def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return each pair of an n-gram of the first list with a word of the second that has it.
 
-@lru_cache(maxsize=4096)
-def _index_passage(passage: str, code: str) -> _Index:
-    numbers: dict[str, int] = {}
-    order: list[int] = []
-    starts = []
-    for sentence in split_sentences(passage, code):
-        starts.append(len(order))
-        order.append(-1)
-        order += [numbers.setdefault(word, len(numbers)) for word in words(sentence, code)]
-    entry = Language.of(code)
-    spaced = () if entry.tokens == "character" else tuple(numbers)
-    return _Index(
-        numbers, _gram_table(spaced, entry.gram_length), np.array(order, int), np.array(starts, int)
-    )
+    Returns:
+        The positions of the n-grams in the first list, and the numbers of the words in the second.
+    """
+    first = others.values.searchsorted(grams.values)
+    sizes = others.values.searchsorted(grams.values, side="right") - first
+    until = sizes.cumsum()
+    number = np.arange(len(sizes)).repeat(sizes)
+    position = np.arange(len(number)) + (first - until + sizes).repeat(sizes)
+    return number, others.words[position]
 
 
 _CODE_POINT_BITS = 21
 _SPACE = ord(" ")
+_NARROW_BITS, _WORD_BITS = 16, 15  # of each character and of the number of its word
 
 
-@lru_cache(maxsize=8192)
-def _gram_table(words: tuple[str, ...], length: int) -> _Grams:
+def _gram_table(words: Sequence[str], length: int) -> _Grams:
     """Return the n-grams of words, with the space before each word, as by :func:`grams`.
 
     A word too short for an n-gram is one itself, with a space in place of the missing character.
     """
     if not words:
         return _Grams(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    text = "".join(f" {word}" for word in words)
-    codes = _code_points(text)
-    is_space = codes == _SPACE
-    numbers = np.cumsum(is_space) - 1  # the number of the word at each position
+    text = f" {' '.join(words)}"
+    codes = code_points(f"{text}{' ' * (length - 1)}")
+    padded = codes == _SPACE
+    is_space = padded[: len(text)]
+    numbers = is_space.cumsum() - 1  # the number of the word at each position
     # An n-gram is within a word if only its first character is a space. A word of a single letter
     # is shorter than an n-gram of three characters; its n-gram ends with a space.
-    padded = np.append(is_space, np.ones(length - 1, bool))
     is_inside = ~padded[1 : len(text) + 1]
     if length > 2:
         is_inside &= ~padded[2:] | is_space
-    values = packed_grams(text + " " * (length - 1), length)[is_inside]
     numbers = numbers[is_inside]
-    order = np.argsort(values, kind="stable")  # the numbers ascend already
-    values, numbers = values[order], numbers[order]
-    is_first = np.ones(len(values), dtype=bool)
-    is_first[1:] = (values[1:] != values[:-1]) | (numbers[1:] != numbers[:-1])
-    return _Grams(values[is_first], numbers[is_first])
+    if len(words) >> _WORD_BITS or int(codes.max()) >> _NARROW_BITS:
+        values = pack(codes, length, _CODE_POINT_BITS)[is_inside]
+        order = np.argsort(values, kind="stable")  # the numbers ascend already
+        values, numbers = values[order], numbers[order]
+        is_first = np.ones(len(values), dtype=bool)
+        is_first[1:] = (values[1:] != values[:-1]) | (numbers[1:] != numbers[:-1])
+        return _Grams(values[is_first], numbers[is_first])
+    # Sorting plain integers is several times as fast, so the number becomes a part of the value.
+    keys = pack(codes, length, _NARROW_BITS)[is_inside] << _WORD_BITS | numbers
+    keys.sort()
+    is_first = np.ones(len(keys), dtype=bool)
+    is_first[1:] = keys[1:] != keys[:-1]
+    keys = keys[is_first]
+    return _Grams(_widen(keys >> _WORD_BITS, length), keys & ((1 << _WORD_BITS) - 1))
 
 
-def packed_grams(text: str, length: int) -> NDArray[np.int64]:
-    """Return the n-grams of a text in order, as integers with 21 bits for each character.
-
-    Args:
-        text: Text of any length.
-        length: Number of characters of an n-gram, 2 or 3.
-    """
-    codes = _code_points(text)
-    values = codes[: len(codes) - length + 1]
-    for offset in range(1, length):
-        values = values << _CODE_POINT_BITS | codes[offset : offset + len(values)]
-    return values
-
-
-def _code_points(text: str) -> NDArray[np.int64]:
-    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
-
-
-def shared_grams(
-    words: tuple[str, ...], others: tuple[str, ...], length: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each word how many of its n-grams the other words contain, and how many it has.
-
-    Args:
-        words: The words.
-        others: The other words, which are taken together.
-        length: The number of characters of the n-grams, 2 or 3.
-    """
-    table, values = _gram_table(words, length), _gram_table(others, length).values
-    positions = np.searchsorted(values, table.values)
-    is_shared = np.append(values, -1)[positions] == table.values
-    totals = np.bincount(table.words, minlength=len(words))
-    return np.bincount(table.words[is_shared], minlength=len(words)), totals
-
-
-def _similarities(
-    grams: _Grams, count: int, other_grams: _Grams, other_count: int
-) -> NDArray[np.float64]:
-    """Return the similarity of each word of a first list to each word of a second list.
-
-    Args:
-        grams: The n-grams of the first list.
-        count: The number of words in the first list.
-        other_grams: The n-grams of the second list.
-        other_count: The number of words in the second list.
-    """
-    first = np.searchsorted(other_grams.values, grams.values, side="left")
-    sizes = np.searchsorted(other_grams.values, grams.values, side="right") - first
-    # Each pair of a word's n-gram with the same n-gram of another word adds one to their count.
-    before = np.cumsum(sizes) - sizes
-    matches = np.arange(sizes.sum()) + np.repeat(first - before, sizes)
-    pairs = np.repeat(grams.words, sizes) * other_count + other_grams.words[matches]
-    shared = np.bincount(pairs, minlength=count * other_count).reshape(count, other_count)
-    totals = np.maximum(np.bincount(grams.words, minlength=count), 1)[:, None]
-    share = shared / totals
-    return np.clip((share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE), 0.0, 1.0)
+def _widen(values: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Return n-grams with :data:`_NARROW_BITS` for each character in the form of the others."""
+    mask = (1 << _NARROW_BITS) - 1
+    wide = values & mask
+    for place in range(1, length):
+        wide |= (values >> place * _NARROW_BITS & mask) << place * _CODE_POINT_BITS
+    return wide
 
 
 @lru_cache(maxsize=16384)
@@ -227,11 +415,21 @@ def words(text: str, code: str) -> tuple[str, ...]:
     are removed.
     """
     entry = Language.of(code)
-    tokens = stems(tokenize(without_numbers(text), entry), entry)
+    return _distinct(stems(tokenize(without_numbers(text), entry), entry), entry)
+
+
+def text_words(text: str, code: str) -> tuple[str, ...]:
+    """Return the result of :func:`words` for a text whose sentences are needed as well."""
+    entry = Language.of(code)
+    return _distinct(text_form(text, entry).stems.split(), entry)
+
+
+def _distinct(tokens: Sequence[str], entry: Language) -> tuple[str, ...]:
+    """Return the distinct stems, or their pairs of characters in a language without spaces."""
     if entry.tokens == "character":
         joined = "".join(tokens)
         tokens = [joined[i : i + 2] for i in range(max(1, len(joined) - 1))]
-    return tuple(dict.fromkeys(token for token in tokens if token))
+    return tuple(filter(None, dict.fromkeys(tokens)))
 
 
 @lru_cache(maxsize=65536)

@@ -6,8 +6,9 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, lru_cache
+from itertools import chain
 from string import ascii_lowercase
 from typing import NamedTuple
 
@@ -77,7 +78,7 @@ def _is_doubtful(probability: float, unprompted: float) -> bool:
 _LATIN = r"A-Za-zªº\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
 _KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
 _SCRIPTS = {
-    "Latin": rf"[{_LATIN}](?:[{_LATIN}\u0300-\u036f]|['’ʼ](?=[{_LATIN}]))*",
+    "Latin": rf"[{_LATIN}][{_LATIN}\u0300-\u036f]*(?:['’ʼ](?=[{_LATIN}])[{_LATIN}\u0300-\u036f]*)*",
     "Cyrillic": r"[\u0400-\u052f]+",
     "Arabic": r"[\u0620-\u065f\u066e-\u06d3\u06d5-\u06ef\u06fa-\u06ff\u0750-\u077f\ufb50-\ufefc]+",
     "Devanagari": r"[\u0900-\u0963\u0971-\u097f\u200c\u200d]+",
@@ -410,11 +411,10 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
     extra = _extra_language(code)
     words: dict[str, str] = {}
     names: set[str] = set()
-    phrases = {
-        match[0].casefold() for text in context for match in _NAME_WITH_A_PARTICLE.finditer(text)
-    }
+    phrases = {name.casefold() for text in context for name in _NAME_WITH_A_PARTICLE.findall(text)}
+    find_words = _script_pattern(script).findall
     for texts, language in ((context[1:], ""), (context[:1], code)):
-        script_words = {match[0] for text in texts for match in re.finditer(_SCRIPTS[script], text)}
+        script_words = set(chain.from_iterable(map(find_words, texts)))
         ordinary = {word for word in script_words if not word[0].isupper()}
         names |= {word.casefold() for word in script_words - ordinary}
         sample_language = language or _language_of(ordinary, script, extra) or code
@@ -426,11 +426,21 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
     )
 
 
-def _language_of(words: Iterable[str], script: str, extra: str) -> str:
+@cache
+def _script_pattern(script: str) -> re.Pattern[str]:
+    """Return a pattern that matches the words of a script."""
+    return re.compile(_SCRIPTS[script])
+
+
+def _language_of(words: Set[str], script: str, extra: str) -> str:
     """Return the language for which words give the most evidence; empty if there is none."""
     logs: defaultdict[str, float] = defaultdict(float)
     table = _evidence_table(script, extra)
-    for word in sorted(words):
+    # Most words are in no word list, and few of them may get the evidence of another form.
+    listed = words & _word_evidence(script, extra).keys()
+    others = [word for word in words - listed if "'" in word or not word.isascii()]
+    # The order in which floats are added must not depend on the order of a set.
+    for word in sorted([*listed, *others]):
         for language, weight in table[word].items():
             logs[language] += weight
     return max(logs, key=logs.__getitem__) if logs else ""

@@ -198,7 +198,10 @@ def folded(text: str, entry: Language) -> str:
 def stems(tokens: Sequence[str], entry: Language) -> Sequence[str]:
     """Return the results of :func:`stem` for several tokens."""
     table = _stem_table(entry)
-    return [table[token] for token in tokens]
+    if entry.prefixes:
+        return [table[token] for token in tokens]
+    # A word in ASCII has no accents, so it needs no place in the table.
+    return [token if token.isascii() else table[token] for token in tokens]
 
 
 @cache

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+from mirage._base.memo import Memo
 from mirage.languages import Language
 from mirage.text import split_sentences
 from mirage.text.lexicon import lexicon
@@ -164,18 +165,30 @@ def _pattern(code: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _tokens(text: str, code: str) -> tuple[_Token, ...]:
-    whole, stretches = _negation_patterns(code)
+    _, stretches = _negation_patterns(code)
     marked = [match.span() for match in stretches.finditer(text.casefold())] if stretches else []
-    return tuple(
-        _Token(
-            bare(match[0].casefold()),
-            match.start(),
-            match.end(),
-            bool(whole and whole.fullmatch(match[0].casefold()))
-            or any(start < match.end() and match.start() < end for start, end in marked),
+    table = _token_table(code)
+    tokens = []
+    for match in _pattern(code).finditer(text):
+        token_start, token_end = match.span()
+        word, is_negation = table[match[0]]
+        is_marked = is_negation or any(
+            start < token_end and token_start < end for start, end in marked
         )
-        for match in _pattern(code).finditer(text)
-    )
+        tokens.append(_Token(word, token_start, token_end, is_marked))
+    return tuple(tokens)
+
+
+@cache
+def _token_table(code: str) -> Memo[str, tuple[str, bool]]:
+    """Return the text of each token, and whether it is a negation by itself."""
+    whole, _ = _negation_patterns(code)
+
+    def read_token(token: str) -> tuple[str, bool]:
+        folded = token.casefold()
+        return bare(folded), bool(whole and whole.fullmatch(folded))
+
+    return Memo(read_token)
 
 
 @lru_cache(maxsize=64)

@@ -36,6 +36,8 @@ _DIGITS = re.compile(
     rf"|\d(?:\d{{0,2}}(?:[{_MARKS}]\d{{3}})+(?!\d)|\d*)(?:[.,٫]\d+)*"
 )
 _MARK = re.compile(rf"[{_MARKS}]")
+_SEPARATOR = re.compile(rf"[{_MARKS}:：]")
+_RUNS_OF_DIGITS = re.compile(r"\d++(?:[ \u00a0-]\d++)+")
 _IN_A_NAME = re.compile(r"[A-Za-z]-?\Z|\d[A-Za-z]+\Z")
 _JOINTS = " \u00a0-"
 _HAN = "零〇一二三四五六七八九十百千万萬億亿兆两兩"
@@ -131,13 +133,14 @@ def values_in(text: str, language: str | Language) -> Values:
         values |= quantity.values
     for quantity in _iter_word_quantities(text, entry, loose=True):
         values |= quantity.values
-    for run in re.findall(r"(?<!\d)\d++(?:[ \u00a0-]\d++)+", text):
+    for run in _RUNS_OF_DIGITS.findall(text):
         values.add(float("".join(filter(str.isdecimal, run))[:15]))
     return frozenset(values)
 
 
+@lru_cache(maxsize=4096)
 def _digit_values(number: str) -> Values:
-    parts = [part[:15] for part in re.split(rf"[{_MARKS}:：]", number)]
+    parts = [part[:15] for part in _SEPARATOR.split(number)]
     values = set()
     if ":" in number or "：" in number:
         return _times(int(parts[0]), int(parts[1]))
@@ -164,10 +167,11 @@ def _times(hour: int, minute: int) -> Values:
     return frozenset(times | (set(map(float, hours)) if minute == 0 else set()))
 
 
-def _parts(number: str) -> set[float]:
-    parts = [float(part[:15]) for part in re.split(rf"[{_MARKS}:：]", number)]
+@lru_cache(maxsize=4096)
+def _parts(number: str) -> Values:
+    parts = [float(part[:15]) for part in _SEPARATOR.split(number)]
     hours = {parts[0] % 12, parts[0] % 12 + 12} if len(parts) == 2 and parts[0] <= HOURS else set()
-    return {*parts, *hours}
+    return frozenset({*parts, *hours})
 
 
 def _iter_digit_quantities(text: str, entry: Language) -> Iterator[Quantity]:
@@ -313,36 +317,42 @@ def _iter_thai_quantities(text: str, entry: Language, loose: bool) -> Iterator[Q
 
 def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
     conjunctions, table = _conjunctions(entry), _word_table(entry)
-    if not any(map(table.__getitem__, map(str.casefold, WORD.findall(text)))):
+    words = _located_words(text)
+    word_numbers = [table[word] for _, _, word in words]
+    if not any(word_numbers):
         return
     run: list[Sequence[float]] = []
     start = end = 0
     joined = True
-    for match in WORD.finditer(text):
-        word = match[0].casefold()
-        values = table[word]
+    for (word_start, word_end, word), values in zip(words, word_numbers, strict=True):
         if not run:
             if values:
-                start, end = match.span()
+                start, end = word_start, word_end
                 run.append(values)
                 joined = True
             continue
-        gap = text[end : match.start()]
+        gap = text[end:word_start]
         is_close = len(gap) < 3 and not gap.strip(_JOINTS)
         if is_close and joined and word in conjunctions:
-            joined, end_of_conjunction = False, match.end()
-            end, end_before_conjunction = end_of_conjunction, end
+            joined = False
+            end, end_before_conjunction = word_end, end
             continue
         if not (values and is_close):
             yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
             run, joined = [], True
         if values:
-            start = start if run else match.start()
+            start = start if run else word_start
             run.append(values)
             joined = True
-        end = match.end()
+        end = word_end
     if run:
         yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
+
+
+@lru_cache(maxsize=128)
+def _located_words(text: str) -> list[tuple[int, int, str]]:
+    """Return the start, end and lower-case form of each word of a text."""
+    return [(*match.span(), match[0].casefold()) for match in WORD.finditer(text)]
 
 
 @cache
@@ -442,6 +452,7 @@ _IN_MONTH = re.compile(r"\s(?:in|im|en|em|au|в|pada|mnamo|katika|ní|في|در)
 _DAY_BEHIND = re.compile(r"[\s,]{0,3}(?:the\s)?(?<!\d)(\d{1,2})(?![\d.:]\d|\d|[^\W\d]{3})")
 _YEAR_BEHIND = re.compile(r"[^\d;!?\n]{0,12}?(?<!\d)(\d{4})(?!\d)")
 _YEAR_BEFORE = re.compile(r"(?<!\d)(\d{4})[^\d.;!?\n]{0,4}\Z")
+_JOINED_DIGITS = re.compile(r"\d[./-]\d")
 _NUMERIC = re.compile(r"(?<!\d)(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)")
 
 
@@ -526,7 +537,8 @@ def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozen
         months.add(month)
         nearby_numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", text[max(start - 24, 0) : end + 24])
         pairs |= {(int(day), month) for day in nearby_numbers}
-    for match in _NUMERIC.finditer(text):
+    # The search for digits with a mark between them is fast, and most texts have none.
+    for match in _NUMERIC.finditer(text) if _JOINED_DIGITS.search(text) else ():
         a, b, c = int(match[1]), int(match[3]), int(match[4])
         pairs |= {(a, b), (b, a), (c, b), (b, c)}
         months |= {a, b}
@@ -560,14 +572,13 @@ def _month_words(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
     months, openers = lexicon(entry.code).months, _first_month_words(entry)
     table = _month_table(entry)
     previous_word: tuple[int, str] | None = None
-    for match in WORD.finditer(text):
-        word = match[0].casefold()
+    for start, end, word in _located_words(text):
         two_word_month = months.get(f"{previous_word[1]} {word}") if previous_word else None
         if previous_word and two_word_month:
-            yield previous_word[0], match.end(), two_word_month
+            yield previous_word[0], end, two_word_month
         elif month := table[word]:
-            yield match.start(), match.end(), month
-        previous_word = (match.start(), word) if word in openers else None
+            yield start, end, month
+        previous_word = (start, word) if word in openers else None
 
 
 @cache

@@ -46,12 +46,14 @@ def split_sentences(text: str, language: str | Language) -> list[str]:
         >>> split_sentences("Dr. Livingstone came. He saw 1.5 km of rapids.", "en")
         ['Dr. Livingstone came.', 'He saw 1.5 km of rapids.']
     """
-    return list(_split(nfc(text), Language.of(language)))
+    text = nfc(text)
+    return [text[start:end] for start, end in all_sentence_spans(text, Language.of(language))]
 
 
 @lru_cache(maxsize=4096)
-def _split(text: str, entry: Language) -> tuple[str, ...]:
-    return tuple([text[start:end] for start, end in sentence_spans(text, entry)])
+def all_sentence_spans(text: str, entry: Language) -> Sequence[tuple[int, int]]:
+    """Return the start and end of each sentence of a text in NFC."""
+    return sentence_spans(text, entry)
 
 
 def sentence_pieces(text: str, language: str | Language) -> list[str]:
@@ -177,7 +179,8 @@ def _sentencex_cuts(line: str, entry: Language) -> Iterator[int]:
 
 
 _ODD_SPACE = re.compile(r"[^\S ]")
-_DIGIT_AFTER_STOP = re.compile(r"(?<=[。！？｡।॥؟۔])\d|(?<=[^\W\d_]{5}[.!?]\s)\d")
+# A search for a set of characters is fast, so the letters before a stop are checked after it.
+_STOP_AND_DIGIT = re.compile(r"[.!?。！？｡।॥؟۔](?:(?<=[。！？｡।॥؟۔])|(?<=[^\W\d_]{5}[.!?])\s)\d")
 
 
 @lru_cache(maxsize=64)
@@ -189,8 +192,8 @@ def _for_sentencex(line: str, entry: Language) -> str:
     """Replace characters at which sentencex 1.0 fails, without changing the length of the line."""
     # sentencex panics at a capital followed by a non-ASCII space and a full stop.
     line = _ODD_SPACE.sub(" ", line)
-    if entry.inner_stops:
+    if entry.inner_stops and "." in line:
         line = _inner_stop(entry).sub(lambda stop: stop[0].replace(".", ","), line)
     # sentencex never ends a sentence before a digit if there is no space (。1908年), nor in German
     # and Finnish. A letter in place of the digit makes it do so.
-    return _DIGIT_AFTER_STOP.sub("A", line)
+    return _STOP_AND_DIGIT.sub(lambda match: f"{match[0][:-1]}A", line)

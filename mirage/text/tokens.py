@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 from mirage.languages import Language
 from mirage.text._unicode import nfc
 
-__all__ = ["UNSPACED", "token_runs", "tokenize"]
+__all__ = [
+    "SENTENCE_MARK",
+    "UNSPACED",
+    "fold",
+    "fold_sentences",
+    "is_blank",
+    "split_tokens",
+    "token_runs",
+    "tokenize",
+]
 
 UNSPACED = (
     "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46"  # Thai
@@ -40,11 +50,15 @@ def tokenize(text: str, language: str | Language | None) -> list[str]:
         >>> tokenize("ナイル川", "ja")
         ['ナ', 'イ', 'ル', '川']
     """
-    folded = _fold(text)
+    folded = fold(text)
     if language is None:
         return _BY_SCRIPT.findall(folded)
-    characters = Language.of(language).tokens == "character"
-    return _CHARACTERS.findall(folded) if characters else folded.split()
+    return split_tokens(folded, Language.of(language))
+
+
+def split_tokens(folded: str, entry: Language) -> list[str]:
+    """Return the tokens of a folded text."""
+    return _CHARACTERS.findall(folded) if entry.tokens == "character" else folded.split()
 
 
 def token_runs(text: str, language: str | Language | None) -> list[list[str]]:
@@ -56,13 +70,39 @@ def token_runs(text: str, language: str | Language | None) -> list[list[str]]:
     """
     by_script = language is None or Language.of(language).tokens == "character"
     find = (_BY_SCRIPT if language is None else _CHARACTERS).findall
-    return [find(run) if by_script else [run] for run in _fold(text).split()]
+    return [find(run) if by_script else [run] for run in fold(text).split()]
 
 
 @lru_cache(maxsize=8192)
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
     """Return a text in the form that tokens have, with blanks in place of punctuation."""
-    return _LOOSE_MARKS.sub("", nfc(nfc(text).translate(_FOLD).casefold()))
+    return _fold_by(_FOLD, nfc(text))
+
+
+def _fold_by(table: _Fold, text: str) -> str:
+    """Return a text in NFC in the form that tokens have.
+
+    Args:
+        table: The folded form of each character.
+        text: Text in NFC.
+    """
+    folded = text.translate(table).casefold()
+    # ASCII has neither marks nor letters that compose.
+    return folded if folded.isascii() else _LOOSE_MARKS.sub("", nfc(folded))
+
+
+SENTENCE_MARK = "\x1e"
+"""Control character between the sentences of a folded text; it counts as a blank."""
+
+
+def fold_sentences(sentences: Iterable[str]) -> str:
+    """Return sentences in NFC in the form that tokens have, with a mark between two sentences."""
+    return _fold_by(_FOLD_SENTENCES, SENTENCE_MARK.join(sentences))
+
+
+def is_blank(character: str) -> bool:
+    """Return whether the folded form of a character is a blank."""
+    return _FOLD[ord(character)] == " "
 
 
 class _Fold(dict[int, str]):
@@ -86,6 +126,8 @@ class _Fold(dict[int, str]):
 _ZERO_WIDTH_SPACE = "\u200b"  # separates words in Thai
 _INVISIBLE = "\u0640\u20e3\ufe0e\ufe0f"  # Arabic tatweel, keycap, emoji and text presentation
 _FOLD = _Fold()
-_LOOSE_MARKS = re.compile(r"(?<!\S)[^\w\s]+")
+_FOLD_SENTENCES = _Fold({ord(SENTENCE_MARK): SENTENCE_MARK})
+# A search for a set of characters is fast, so the blank before it is checked afterwards.
+_LOOSE_MARKS = re.compile(r"[^\w\s](?<!\S.)[^\w\s]*")
 _CHARACTERS = re.compile(r"(?:[0-9a-z\u00df-\u024f\u1e00-\u1eff][^\w\s]*)+|\w[^\w\s]*")
 _BY_SCRIPT = re.compile(rf"[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+")

@@ -14,7 +14,7 @@ from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
 from mirage.features import NotComputed, answered, feature
-from mirage.features.lexical import SUPPORTED_AT, _run_ends, sentence_support
+from mirage.features.lexical import SUPPORTED_AT, _RunIndex, sentence_support
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
 from mirage.text import split_sentences
@@ -207,14 +207,29 @@ def test_a_paraphrase_is_nearer_to_a_quote_than_to_an_invention(code: str) -> No
     assert sentence_support(reworded_text.replace("70", "38"), passage, code) < paraphrase
 
 
+# With so many characters, an integer has no room for n-grams of five of them.
+MANY_CHARACTERS = "".join(map(chr, range(0x4E00, 0x4E00 + 5000)))
+
+
 @settings(max_examples=100, deadline=None)
-@given(st.text("ab ", max_size=20), st.text("abc ", max_size=30))
-def test_runs_are_the_longest(text: str, source: str) -> None:
+@given(
+    st.text("ab z", max_size=20),
+    st.lists(st.text("abc ", max_size=30), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_runs_are_the_longest(text: str, sources: list[str], many: bool) -> None:
+    index = _RunIndex([*sources, MANY_CHARACTERS] if many else sources)
     longest = [
-        max(end for end in range(i, len(text) + 1) if end == i or text[i:end] in source)
-        for i in range(len(text))
+        [
+            max(end for end in range(i, len(text) + 1) if end == i or text[i:end] in source)
+            for i in range(len(text))
+        ]
+        for source in sources
     ]
-    assert _run_ends(text, source).tolist() == longest
+    rows = index.run_ends(text, index.ranks(text), range(len(sources)))
+    assert rows.tolist() == longest
+    counts = index.counts[: len(sources)].sum(axis=1).tolist()
+    assert counts == [len(source) for source in sources]
 
 
 @settings(max_examples=50, deadline=None)

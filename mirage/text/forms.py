@@ -1,0 +1,118 @@
+"""The sentences, tokens and stems of a text, which several features need.
+
+Folding a text character by character is slow, so all of them are derived from one folded copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from mirage.languages import Language
+from mirage.text._unicode import nfc
+from mirage.text.mentions import stems
+from mirage.text.numbers import without_numbers
+from mirage.text.sentences import all_sentence_spans
+from mirage.text.tokens import (
+    SENTENCE_MARK,
+    fold,
+    fold_sentences,
+    is_blank,
+    split_tokens,
+    tokenize,
+)
+
+__all__ = ["TextForm", "text_form"]
+
+
+class TextForm(NamedTuple):
+    """The sentences, tokens and stems of a text.
+
+    Tokens and stems are joined by spaces. One string takes less memory than a list of strings, and
+    the garbage collector does not have to visit it.
+
+    Attributes:
+        tokens: The tokens, as by :func:`mirage.text.tokenize`.
+        stems: The stems of the tokens of the text, without numbers.
+        sentence_stems: The stems of the tokens of each sentence, without numbers, as the function
+            :meth:`by_sentence` returns them.
+        is_split: Whether the stems of the text are those of its sentences.
+    """
+
+    tokens: str
+    stems: str
+    sentence_stems: str
+    is_split: bool
+
+    def by_sentence(self) -> list[list[str]]:
+        """Return the stems of each sentence."""
+        if not self.sentence_stems:
+            return []
+        return [part.split() for part in self.sentence_stems[1:].split(SENTENCE_MARK)]
+
+
+@lru_cache(maxsize=4096)
+def text_form(text: str, entry: Language) -> TextForm:
+    """Return the tokens and stems of a text.
+
+    Example:
+        >>> form = text_form("Dr. Livingstone came. He saw 2 km of rapids.", Language.of("en"))
+        >>> form.tokens
+        'dr livingstone came he saw 2 km of rapids'
+        >>> form.by_sentence()
+        [['dr', 'livingstone', 'came'], ['he', 'saw', 'km', 'of', 'rapids']]
+    """
+    normal = nfc(text)
+    spans = all_sentence_spans(normal, entry)
+    sentences = [normal[start:end] for start, end in spans]
+    if normal == text and _are_separate(text, spans):
+        folded = fold_sentences(sentences)
+        if _MARKED_DIGIT.search(folded) is None:
+            plain = _DIGITS.sub(" ", folded)
+            parts = [_join_stems(part, entry) for part in plain.split(SENTENCE_MARK)]
+            tokens = " ".join(split_tokens(folded, entry))
+            return TextForm(tokens, " ".join(filter(None, parts)), _mark(parts), is_split=True)
+    plain, *parts = [fold(without_numbers(part)) for part in (text, *sentences)]
+    parts = [_join_stems(part, entry) for part in parts]
+    tokens = " ".join(tokenize(text, entry))
+    return TextForm(tokens, _join_stems(plain, entry), _mark(parts), is_split=False)
+
+
+def _join_stems(folded: str, entry: Language) -> str:
+    """Return the stems of the tokens of a folded text, joined by spaces."""
+    return " ".join(stems(split_tokens(folded, entry), entry))
+
+
+def _mark(parts: Sequence[str]) -> str:
+    """Return the parts with a mark before each, so that no part and an empty part differ."""
+    return "".join([f"{SENTENCE_MARK}{part}" for part in parts])
+
+
+_DIGITS = re.compile("[0-9]+")
+# If a number is replaced by a blank, a mark behind it has no letter left.
+_MARKED_DIGIT = re.compile(r"[0-9][^\w\s]")
+_NUMBER_MARKS = frozenset(".,٫٬'’")
+
+
+def _are_separate(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Return whether no token and no number extends across the border of a sentence.
+
+    It is also false if a part of the text is in no sentence, or if the text has the control
+    character that separates folded sentences.
+    """
+    if not spans or SENTENCE_MARK in text:
+        return False
+    before = 0
+    for start, end in spans:
+        if before:
+            gap, last, first = text[before:start], text[before - 1], text[start]
+            if not (gap.isspace() if gap else is_blank(last)):
+                return False
+            if first.isdecimal() and (last.isdecimal() or last in _NUMBER_MARKS):
+                return False
+        elif text[:start].strip():
+            return False
+        before = end
+    return not text[before:].strip()

@@ -1,0 +1,71 @@
+"""The n-grams of texts as integers, which numpy compares much faster than strings."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Alphabet", "code_points", "distinct", "pack"]
+
+Integers = NDArray[np.int64]
+
+
+def code_points(text: str) -> Integers:
+    """Return the code point of each character of a text."""
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
+
+
+def pack(codes: Integers, length: int, bits: int) -> Integers:
+    """Return the n-grams of characters in order, as integers.
+
+    Args:
+        codes: The numbers of the characters.
+        length: Number of characters of an n-gram.
+        bits: Number of bits of a character.
+
+    Example:
+        >>> pack(np.array([1, 2, 3]), 2, 8).tolist()
+        [258, 515]
+    """
+    values = codes[: max(0, len(codes) - length + 1)]
+    for offset in range(1, length):
+        values = values << bits | codes[offset : offset + len(values)]
+    return values
+
+
+def distinct(values: Integers) -> Integers:
+    """Return the distinct integers in order, like :func:`numpy.unique`, which is slower."""
+    values = np.sort(values)
+    is_first = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=is_first[1:])
+    return values[is_first]
+
+
+class Alphabet:
+    """The characters of a text, numbered from 1, so that an n-gram of them needs few bits.
+
+    Args:
+        codes: The code points of the text. The character U+0000 has the number 0.
+
+    Attributes:
+        size: Number of different characters.
+        bits: Number of bits of a character.
+
+    Example:
+        >>> Alphabet(code_points("abca")).numbers(code_points("cab?")).tolist()
+        [3, 1, 2, 0]
+    """
+
+    def __init__(self, codes: Integers) -> None:
+        is_used = np.zeros(int(codes.max(initial=0)) + 1, bool)
+        is_used[codes] = True
+        is_used[0] = False
+        self._numbers = is_used.cumsum() * is_used
+        self.size = int(np.count_nonzero(is_used))
+        self.bits = max(1, self.size.bit_length())
+
+    def numbers(self, codes: Integers) -> Integers:
+        """Return the number of each character; 0 for a character that the text does not have."""
+        if int(codes.max(initial=0)) >= len(self._numbers):
+            codes = np.where(codes < len(self._numbers), codes, 0)
+        return self._numbers[codes]

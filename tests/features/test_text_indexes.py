@@ -1,0 +1,117 @@
+"""Indexes of texts give what a plain reading of one text after the other gives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mirage.features._shown import _has_digits
+from mirage.features.informative import WORD_MATCH_SHARE, _LongGrams
+from mirage.languages import Language
+from mirage.text import split_sentences, tokenize
+from mirage.text.content import best_matches, grams, index_words, match_table, text_words, words
+from mirage.text.forms import text_form
+from mirage.text.mentions import stems
+from mirage.text.numbers import without_numbers
+from mirage.text.quantities import values_in
+
+CODES = st.sampled_from(["ar", "de", "en", "hi", "ja", "ko", "th", "zh"])
+# Letters with and without marks, digits of several scripts, and all that may stand between them.
+TEXTS = st.text("aA.,'’ 5٣५.。！ \n\u0301\u0308é1\u064bก०\u200d_-*()\x1eZßİ河川नि。26", max_size=30)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, CODES)
+@example("One 1. 000 two\x1e", "en")
+@example("5\u0308a. B", "de")
+@example("河5。300川", "zh")
+def test_a_form_has_the_tokens_and_stems_of_the_text_and_of_its_sentences(
+    text: str, code: str
+) -> None:
+    entry, form = Language.of(code), text_form(text, Language.of(code))
+
+    def plain_stems(part: str) -> list[str]:
+        return list(stems(tokenize(without_numbers(part), entry), entry))
+
+    assert form.tokens.split() == tokenize(text, entry)
+    assert form.stems.split() == plain_stems(text)
+    assert form.by_sentence() == [plain_stems(part) for part in split_sentences(text, entry)]
+
+
+WORDS = st.lists(st.text("abké河川", min_size=1, max_size=6), max_size=4, unique=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORDS, WORDS, st.lists(TEXTS | st.text("abk é河川.", max_size=30), max_size=4), CODES)
+def test_an_index_of_several_texts_has_what_the_index_of_each_has(
+    first: list[str], second: list[str], texts: list[str], code: str
+) -> None:
+    index = index_words((*texts, "ab"), code)
+    # The second call finds some words known, and computes the others.
+    for some in (first, [*second, *first]):
+        every, table = tuple(some), index.sentence_matches(some)
+        for number, text in enumerate(texts):
+            columns = slice(index.columns[number] + 1, index.columns[number + 1])
+            assert table[:, columns].tolist() == match_table(every, text, code).tolist()
+            best = tuple(row[number] for row in index.text_matches(some))
+            assert best == best_matches(every, text, code)
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORDS, st.lists(TEXTS | st.text("abk é河川.", max_size=30), max_size=4), CODES)
+def test_a_text_holds_the_words_whose_ngrams_it_shares(
+    terms: list[str], texts: list[str], code: str
+) -> None:
+    entry = Language.of(code)
+    rows = index_words((*texts, "ab"), code).held(terms, WORD_MATCH_SHARE)
+    for term, row in zip(terms, rows, strict=True):
+        parts = grams(term, entry.gram_length)
+        for text, is_held in zip(texts, row, strict=False):
+            others = words(text, code)
+            assert others == text_words(text, code)
+            if entry.tokens == "character":
+                shared, is_part = parts & set(others), term in others
+            else:
+                shared = parts & set().union(*(grams(o, entry.gram_length) for o in others))
+                is_part = False
+                if len(term) <= entry.gram_length:
+                    assert is_held == any(term in other for other in others)
+                    continue
+            assert is_held == (is_part or len(shared) >= WORD_MATCH_SHARE * len(parts))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.text("ab c", max_size=30), max_size=3), st.text("ab cd", max_size=30), st.booleans()
+)
+def test_the_recall_of_long_ngrams_is_that_of_sets(
+    texts: list[str], answer: str, many: bool
+) -> None:
+    # With so many characters, an integer has no room for n-grams of five of them.
+    every = [*texts, "".join(map(chr, range(0x4E00, 0x4E00 + 5000)))] if many else texts
+
+    def cut(text: str) -> set[str]:
+        joined = " ".join(tokenize(text, "en"))
+        return {joined[i : i + 5] for i in range(len(joined) - 4)}
+
+    shown = set().union(*map(cut, every))
+    expected = len(shown & cut(answer)) / max(1, len(shown))
+    assert _LongGrams(every, Language.of("en")).recall(answer) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("0123456789.,: ٣'-", max_size=20), st.integers(0, 10**16))
+@example("12,34,567", 34)
+@example("12345", 234)
+def test_digits_in_a_row_are_a_value_of_the_text(text: str, value: int) -> None:
+    runs = [int(run) for run in text.replace("٣", " ").split() if run.isdecimal()]
+    for number in (*runs, value):
+        assert not _has_digits(text, float(number)) or float(number) in values_in(text, "en")
+
+
+@pytest.mark.parametrize(("text", "value"), [("in 1932.", 1932.0), ("1,932", 932.0)])
+def test_digits_in_a_row_are_found(text: str, value: float) -> None:
+    assert _has_digits(text, value)
+    assert not _has_digits(text, value + 0.5)
+    assert not _has_digits(f"{text}5 7{text}".replace(" ", ""), 93.0)
