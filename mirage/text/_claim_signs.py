@@ -492,11 +492,9 @@ def _verdicts(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def _rest(scene: _Scene, span: Span) -> frozenset[str]:
     """Return the content words of a span that are no cue, candidate or word of the question."""
-    taken = sorted(
-        (item.start, item.end)
-        for item in (*scene.cues, *scene.mentions)
-        if span[0] <= item.start < span[1]
-    )
+    spans = [(cue.start, cue.end) for cue in scene.cues]
+    spans += [(mention.start, mention.end) for mention in scene.mentions]
+    taken = sorted((start, end) for start, end in spans if span[0] <= start < span[1])
     parts, position = [], span[0]
     for start, end in taken:
         parts.append(scene.folded[position : max(position, start)])
