@@ -152,6 +152,28 @@ def plain_texts(code):
             )  # fmt: skip
 
 
+def framed_texts(code):
+    """Yield bundled answers among openers, closers, disclaimers and signatures of LLMs."""
+    corpus, rng = MirageDataset.bundled(code), random.Random(f"framed {code}")
+    manners = json.loads((PHRASES / f"{code}.json").read_text(encoding="utf-8"))["manners"]
+    for query in corpus:
+        if not query.answerable or not query.answers or not query.wrong_answers:
+            continue
+        texts = bundled_texts(code)[query.id]
+        for true in (True, True, False):
+            answer = rng.choice([*texts.true, texts.terse]) if true else texts.false
+            opener = rng.choice([*manners["openers"], ""])
+            ends = rng.sample([*manners["disclaimers"], *manners["closers"]], 2)
+            framed = " ".join(filter(None, (opener, answer.strip(), *ends[: rng.choice((1, 2))])))
+            text = nfc(parse(framed, code, query.passage_ids).answer_text)
+            groups = candidates(query)[1]
+            yield Text(
+                code, f"framed {'true' if true else 'false'}", query.id, query.text, text,
+                *candidates(query), (), "right" if true else "wrong",
+                frozenset({0}) if true else frozenset(groups) - {0},
+            )  # fmt: skip
+
+
 def hard_references(code):
     """Yield the references of the hard questions, which often mention a wrong answer in passing."""
     for query in MirageDataset.bundled(code, level="hard"):
@@ -235,6 +257,7 @@ def training_texts(code):
     yield from phrased_texts(code)
     yield from stance_texts(code)
     yield from hard_references(code)
+    yield from framed_texts(code)
 
 
 def stance_at(text, place, places):
