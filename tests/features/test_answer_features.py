@@ -34,7 +34,7 @@ def test_each_answer_counts_in_any_of_its_forms() -> None:
 
 
 def test_a_wrong_answer_counts_if_it_is_asserted_and_the_right_one_is_not() -> None:
-    assert value("wrong_answer", "It is the Congo that flows there [1].") == 1
+    assert value("wrong_answer", "The Congo flows there [1].") == 1
     assert value("wrong_answer", "Many say the White Nile; in fact it is the Congo [1].") == 1
     assert value("wrong_answer", "Not the Congo, but the White Nile and the Blue Nile [1].") == 0
     assert value("wrong_answer", "The White Nile [1].") == 0
