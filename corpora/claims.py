@@ -10,10 +10,10 @@ There are four kinds of training texts. `corpora/claims/LANGUAGE.jsonl` has diff
 which each mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R
 attributed, L listed, O in another role). The phrases of `mirage/data/phrases` and of
 `corpora/stances` give more texts. In the true, terse and false answers of `corpora/*.txt` and in
-the references of `corpora/hard`, mentions are asserted if they belong to the side that the answer
-takes. Cross-validation leaves out questions, kinds of text or languages, one part at a time. No
-text of `tests/data/claims` is a training text. Run the script again if texts, lexicons or signs
-change.
+the references of `corpora/hard`, with and without courtesies, mentions are asserted if they belong
+to the side that the answer takes. Cross-validation leaves out questions, kinds of text or
+languages, one part at a time. No text of `tests/data/claims` is a training text. Run the script
+again if texts, lexicons or signs change.
 """
 
 import argparse
@@ -133,56 +133,55 @@ def marked_texts(folder, code):
         )  # fmt: skip
 
 
+def unmarked_text(code, kind, query, text, **labels):
+    """Return a text whose mentions nobody marked, without its citations and layout."""
+    answer = nfc(parse(text, code, query.passage_ids).answer_text)
+    labels = {"commits": "right", "side": frozenset()} | labels
+    return Text(code, kind, query.id, query.text, answer, *candidates(query), (), **labels)
+
+
+def taking_a_side(code, kind, query, text, true):
+    """Return a text that asserts the right answers, or wrong ones in their place."""
+    wrong = frozenset(candidates(query)[1]) - {0}
+    return unmarked_text(
+        code, f"{kind} {'true' if true else 'false'}", query, text,
+        commits="right" if true else "wrong", side=frozenset({0}) if true else wrong,
+    )  # fmt: skip
+
+
+def with_wrong_answers(corpus):
+    """Return the queries with right and wrong answers."""
+    return [q for q in corpus if q.answerable and q.answers and q.wrong_answers]
+
+
 def plain_texts(code):
     """Yield the answers of the bundled corpus that are labelled as true or false."""
     corpus = MirageDataset.bundled(code)
-    for query in corpus:
-        if not query.answerable or not query.answers or not query.wrong_answers:
-            continue
+    for query in with_wrong_answers(corpus):
         texts = bundled_texts(code)[query.id]
         written = ((text, True) for text in (*texts.true, texts.terse))
         for text, true in (*written, (texts.false, False)):
-            answer = nfc(parse(text, code, query.passage_ids).answer_text)
-            groups = candidates(query)[1]
-            side = frozenset({0}) if true else frozenset(groups) - {0}
-            commits = "right" if true else "wrong"
-            yield Text(
-                code, f"bundled {'true' if true else 'false'}", query.id, query.text, answer,
-                *candidates(query), (), commits, side,
-            )  # fmt: skip
+            yield taking_a_side(code, "bundled", query, text, true)
 
 
 def framed_texts(code):
-    """Yield bundled answers among openers, closers, disclaimers and signatures of LLMs."""
+    """Yield bundled answers among openers, closers and disclaimers of LLMs."""
     corpus, rng = MirageDataset.bundled(code), random.Random(f"framed {code}")
     manners = json.loads((PHRASES / f"{code}.json").read_text(encoding="utf-8"))["manners"]
-    for query in corpus:
-        if not query.answerable or not query.answers or not query.wrong_answers:
-            continue
+    for query in with_wrong_answers(corpus):
         texts = bundled_texts(code)[query.id]
         for true in (True, True, False):
             answer = rng.choice([*texts.true, texts.terse]) if true else texts.false
             opener = rng.choice([*manners["openers"], ""])
             ends = rng.sample([*manners["disclaimers"], *manners["closers"]], 2)
             framed = " ".join(filter(None, (opener, answer.strip(), *ends[: rng.choice((1, 2))])))
-            text = nfc(parse(framed, code, query.passage_ids).answer_text)
-            groups = candidates(query)[1]
-            yield Text(
-                code, f"framed {'true' if true else 'false'}", query.id, query.text, text,
-                *candidates(query), (), "right" if true else "wrong",
-                frozenset({0}) if true else frozenset(groups) - {0},
-            )  # fmt: skip
+            yield taking_a_side(code, "framed", query, framed, true)
 
 
 def hard_references(code):
     """Yield the references of the hard questions, which often mention a wrong answer in passing."""
-    for query in MirageDataset.bundled(code, level="hard"):
-        if query.answerable and query.answers and query.wrong_answers:
-            answer = nfc(parse(query.reference, code, query.passage_ids).answer_text)
-            yield Text(
-                code, "hard reference", query.id, query.text, answer, *candidates(query), (),
-                "right", frozenset({0}),
-            )  # fmt: skip
+    for query in with_wrong_answers(MirageDataset.bundled(code, level="hard")):
+        yield unmarked_text(code, "hard reference", query, query.reference, side=frozenset({0}))
 
 
 def phrased_texts(code):
@@ -203,11 +202,9 @@ def phrased_texts(code):
                     wrong=wrongs[0],
                     others=f",{gap}".join(wrongs[:3]),
                 )
-                answer = nfc(parse(text, code, query.passage_ids).answer_text)
-                yield Text(
-                    code, f"phrase {kind}", query.id, query.text, answer, *candidates(query),
-                    (), commits, frozenset(), right, wrong,
-                )  # fmt: skip
+                yield unmarked_text(
+                    code, f"phrase {kind}", query, text, commits=commits, right=right, wrong=wrong
+                )
 
 
 def stance_texts(code):
@@ -221,13 +218,12 @@ def stance_texts(code):
                 texts = bundled_texts(code)[query.id]
                 true = rng.choice([*texts.true, texts.terse]).strip()
                 text = phrase.format(true=true, right=query.answers[0][0])
-                answer = nfc(parse(text, code, query.passage_ids).answer_text)
-                denied = kind == "denied"
-                yield Text(
-                    code, f"stance {kind}", query.id, query.text, answer, *candidates(query), (),
-                    "none" if denied else "right", frozenset() if denied else frozenset({0}),
-                    Stance.DENIED if denied else None,
-                )  # fmt: skip
+                labels = (
+                    {"commits": "none", "right": Stance.DENIED}
+                    if kind == "denied"
+                    else {"side": frozenset({0})}
+                )
+                yield unmarked_text(code, f"stance {kind}", query, text, **labels)
 
 
 def weight(text):

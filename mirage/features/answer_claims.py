@@ -12,13 +12,10 @@ from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
 
 CLEARLY_WRONG = 0.7
-"""Probability from which on a response asserts a wrong answer.
+"""Probability from which on a response asserts a wrong answer, or denies a right one.
 
 It is high because a false accusation is worse than a missed fault.
 """
-
-CLEARLY_DENIED = 0.7
-"""Probability from which on a response denies a right answer."""
 
 OUTWEIGHS_RIGHT = 0.8
 """Probability from which on a wrong answer outweighs a right one that nothing denies."""
@@ -111,7 +108,7 @@ def _read_answer_claims(
     # If all right answers are asserted, a wrong one is a mention in another role.
     wrongs = tuple(index in asserted and not (right and all(rights)) for index in range(len(forms)))
     denied = not any(rights) and any(
-        m.probabilities[_DENIED] >= CLEARLY_DENIED for m in mentions if m.candidate < len(right)
+        m.probabilities[_DENIED] >= CLEARLY_WRONG for m in mentions if m.candidate < len(right)
     )
     return AnswerClaims(rights, wrongs[len(right) :], denied, mentions)
 

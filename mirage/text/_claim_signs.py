@@ -142,10 +142,10 @@ def _build_scene(
         for start, end in sentence_spans(text, entry.code)
     )
     repeated = _topical_cues(question, entry)
+    detached = (_detach(cue, folded_mentions, folded.text) for cue in cues(folded, text, entry))
     free_cues = (
         cue
-        for match in cues(folded, text, entry)
-        for cue in [_detach(match, folded_mentions, folded.text)]
+        for cue in detached
         if not any(cue.start < m.end and m.start < cue.end for m in folded_mentions)
         and (CUES[cue.kind], folded.text[cue.start : cue.end]) not in repeated
     )

@@ -194,7 +194,7 @@ def _announces_falsehood(text: str, mentions: Sequence[Mention], code: str) -> b
 
     The trees often miss this if the quotation has several sentences.
     """
-    first, *others = sentence_spans(text, code) or [(0, 0)]
+    first, *others = sentence_spans(text, code)
     if not others or not _ONE_QUOTATION.fullmatch(text, first[1]):
         return False
     if any(mention.start < first[1] for mention in mentions):
