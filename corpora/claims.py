@@ -63,8 +63,9 @@ WEIGHT_OF_AFFIRMATIONS = 1.5
 FOLDS = 6
 PHRASES = ROOT / "mirage" / "data" / "phrases"
 STANCE_PHRASES = ROOT / "corpora" / "stances"
-EACH, EACH_STANCE = 3, 8
-"""Texts made of each phrase, and of each phrase of `corpora/stances`."""
+EACH, EACH_STANCE, EACH_CHOICE = 3, 8, 2
+"""Texts made of each phrase, of each phrase of `corpora/stances`, and of each choice there, each
+with a right and with a wrong answer."""
 PHRASED = {
     "denial": ("none", Stance.DENIED, None),
     "mention_lie": ("wrong", Stance.ATTRIBUTED, None),
@@ -91,6 +92,7 @@ class Text(NamedTuple):
     stances: tuple[tuple[int, int, Stance], ...]  # marked places; () if nobody marked them
     commits: str  # right, wrong or none
     side: frozenset[int]  # the groups that a text without marks asserts
+    rivals: Stance = Stance.OTHER  # of mentions of other groups than these
     right: Stance | None = None  # of all mentions of right answers, if nobody marked them
     wrong: Stance | None = None
 
@@ -226,9 +228,33 @@ def stance_texts(code):
                 yield unmarked_text(code, f"stance {kind}", query, text, **labels)
 
 
+def choice_texts(code):
+    """Yield phrases that name several candidates and choose one of them, right or wrong."""
+    corpus, rng = MirageDataset.bundled(code), random.Random(f"choices {code}")
+    queries = [
+        q for q in corpus if q.answerable and len(q.answers) == 1 and len(q.wrong_answers) > 1
+    ]
+    phrases = json.loads((STANCE_PHRASES / f"{code}.json").read_text(encoding="utf-8"))
+    for phrase in phrases["chosen"]:
+        for query in rng.sample(queries, EACH_CHOICE):
+            right = query.answers[0][0]
+            wrong, other = (forms[0] for forms in rng.sample(query.wrong_answers, 2))
+            for a, b in ((right, wrong), (wrong, right)):
+                group = next(
+                    number
+                    for forms, number in zip(*candidates(query), strict=True)
+                    if a == forms[0]
+                )
+                yield unmarked_text(
+                    code, "choice", query, phrase.format(a=a, b=b, c=other),
+                    commits="wrong" if group else "right", side=frozenset({group}),
+                    rivals=Stance.CONTRASTED,
+                )  # fmt: skip
+
+
 def weight(text):
     """Return the weight of a training text."""
-    if text.kind.startswith("stance"):
+    if text.kind.startswith(("stance", "choice")):
         return WEIGHT_OF_STANCE_PHRASES
     if text.commits == "right" and text.kind.startswith(AFFIRMATIONS):
         return WEIGHT_OF_AFFIRMATIONS
@@ -252,6 +278,7 @@ def training_texts(code):
     yield from plain_texts(code)
     yield from phrased_texts(code)
     yield from stance_texts(code)
+    yield from choice_texts(code)
     yield from hard_references(code)
     yield from framed_texts(code)
 
@@ -267,7 +294,7 @@ def stance_at(text, place, places):
     if text.right or text.wrong:
         return text.wrong if group else text.right
     if group not in text.side:
-        return Stance.OTHER
+        return text.rivals
     mentioned = {text.groups[index] for _, _, index in places} & text.side
     own = [index for _, _, index in places if text.groups[index] == group]
     return Stance.ASSERTED if len(own) == 1 and len(mentioned) == 1 else None
