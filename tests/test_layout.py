@@ -34,6 +34,7 @@ def parsed(text: str) -> ParsedResponse:
         ("The **Nile**, *really*.", "The Nile, really."),
         ("✅ The Nile 👉🏽 6,600 km 🚀", "The Nile 6,600 km"),
         ("~~Congo~~ The Nile, <del>6,000</del> 6,600 km.", "The Nile, 6,600 km."),
+        ("~~The Congo~~", ""),
         ("The Nile, ~6,600 ~ 6,700 km.", "The Nile, ~6,600 ~ 6,700 km."),
         ("See [the page](https://x.org/a_(b)?c=1) on the Nile.", "See the page on the Nile."),
         ("The Nile, https://x.org/1969.", "The Nile, ."),

@@ -52,12 +52,16 @@ MENTION_SIGNS = (
     # How near a cue is before and after a rival in the rival's clause.
     *(f"rival_{kind}_{side}" for kind in _MARKING for side in ("before", "after")),
     *("before_rival", "after_rival", "compared", "compared_rival"),
-    # Whether the mention is in a quotation, and whether a cue is just before or after it.
-    "in_quotation",
+    # Whether the mention is in a quotation, whether nothing comes before or after the quotation,
+    # and whether a cue is just before or after it.
+    *("in_quotation", "quotation_opens_text", "quotation_ends_text"),
     *(f"{kind}_{where}" for kind in _FRAMING for where in ("opens", "closes")),
     # How much of the question is repeated in the clause, the sentence and other sentences; then
     # two facts about the language: its verbs come last, its tokens are characters.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
+    # How much more of the question is in the clause, or the sentence, than in the best one of a
+    # rival. "1911: launch; 1912: sinking" answers when a ship sank.
+    *("asked_lead_in_clause", "asked_lead_in_sentence"),
     # How near a cue is in the sentence on each side, across the borders of clauses but not across
     # another candidate. "It is untrue that", for example, denies a later clause.
     *(f"{kind}_{side}_in_sentence" for kind in _REACHING for side in ("before", "after")),
@@ -67,8 +71,9 @@ MENTION_SIGNS = (
     # of the question. In "1912? Absolutely not." none are left.
     *("negated_in_clause", "negated_in_sentence", "negated_next", "previous_words", "next_words"),
     *("previous_rest", "sentence_rest", "next_rest"),
-    # Whether the sentence and the next one open with a verdict, such as "Yes," or "No.".
+    # Whether this, the next and the previous sentence open with a verdict, such as "Yes," or "No.".
     *("opens_with_yes", "opens_with_no", "next_opens_with_yes", "next_opens_with_no"),
+    *("previous_opens_with_yes", "previous_opens_with_no"),
     # The same for the first and the last sentence of the text, if they mention no candidate: kinds
     # of cue, words, and content words that are left. "All of this is made up" denies what comes
     # several sentences before.
@@ -106,13 +111,42 @@ class Mentioned(NamedTuple):
     group: int
 
 
+class _Sentence(NamedTuple):
+    """A sentence of a text, with what the features of several mentions need.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        words: Number of words.
+        rest: Number of content words that are no cue, candidate or word of the question.
+        kinds: Kinds of the cues in it.
+        mentions_candidate: Whether it mentions a candidate.
+        opens_with: Whether it opens with a yes, and whether it opens with a no.
+    """
+
+    start: int
+    end: int
+    words: float
+    rest: int
+    kinds: frozenset[str]
+    mentions_candidate: bool
+    opens_with: tuple[float, float]
+
+    @property
+    def span(self) -> Span:
+        return self.start, self.end
+
+
+_NO_SENTENCE = _Sentence(0, 0, 0.0, 0, frozenset(), False, (0.0, 0.0))
+
+
 class _Scene(NamedTuple):
     """A text, prepared for computing the features of its mentions of candidates."""
 
     text: str
     folded: str
     entry: Language
-    sentences: tuple[Span, ...]  # in the folded text
+    sentences: tuple[_Sentence, ...]  # in the folded text
     mentions: tuple[Mentioned, ...]  # in the folded text
     cues: tuple[Cue, ...]  # without those inside a mention
     question_words: frozenset[str]
@@ -137,26 +171,34 @@ def _build_scene(
         Mentioned(folded.folded_index(m.start), folded.folded_index(m.end), m.group)
         for m in mentions
     )
-    sentences = tuple(
-        (folded.folded_index(start), folded.folded_index(end))
-        for start, end in sentence_spans(text, entry.code)
-    )
     repeated = _topical_cues(question, entry)
     detached = (_detach(cue, folded_mentions, folded.text) for cue in cues(folded, text, entry))
-    free_cues = (
+    free_cues = tuple(
         cue
         for cue in detached
         if not any(cue.start < m.end and m.start < cue.end for m in folded_mentions)
         and (CUES[cue.kind], folded.text[cue.start : cue.end]) not in repeated
     )
-    return _Scene(
-        text,
-        folded.text,
-        entry,
-        sentences,
-        folded_mentions,
-        tuple(free_cues),
-        _content_words(question, entry),
+    question_words = _content_words(question, entry)
+    scene = _Scene(text, folded.text, entry, (), folded_mentions, free_cues, question_words)
+    spans = (
+        (folded.folded_index(start), folded.folded_index(end))
+        for start, end in sentence_spans(text, entry.code)
+    )
+    return scene._replace(sentences=tuple(_describe_sentence(scene, span) for span in spans))
+
+
+def _describe_sentence(scene: _Scene, span: Span) -> _Sentence:
+    return _Sentence(
+        *span,
+        words=_words_in(scene, scene.folded[slice(*span)]),
+        rest=len(_rest(scene, span)),
+        kinds=frozenset(CUES[cue.kind] for cue in scene.cues if span[0] <= cue.start < span[1]),
+        mentions_candidate=any(span[0] <= m.start < span[1] for m in scene.mentions),
+        opens_with=(
+            float(_verdicts(scene.entry.code)[0].match(scene.folded, *span) is not None),
+            float(_verdicts(scene.entry.code)[1].match(scene.folded, *span) is not None),
+        ),
     )
 
 
@@ -201,18 +243,23 @@ def _content_words(text: str, entry: Language) -> frozenset[str]:
 
 
 def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
-    index = max(0, bisect_right([start for start, _ in scene.sentences], mention.start) - 1)
-    sentence = scene.sentences[index]
+    index = _sentence_index(scene, mention)
+    sentence = scene.sentences[index].span
     clause = _clause(scene.folded, sentence, mention)
     yield from _cue_signs(scene, mention, index, clause)
     yield from _rival_signs(scene, mention, sentence, clause)
     yield from _position_signs(scene, mention, index, clause)
     yield from _marking_signs(scene, mention, sentence)
     yield from _quotation_signs(scene, mention)
-    yield from _question_signs(scene, sentence, clause)
+    yield from _question_signs(scene, mention, sentence, clause)
     yield from _reach_signs(scene, mention, sentence)
     yield from _rest_signs(scene, index, clause)
     yield from _end_signs(scene, index)
+
+
+def _sentence_index(scene: _Scene, mention: Mentioned) -> int:
+    starts = [sentence.start for sentence in scene.sentences]
+    return max(0, bisect_right(starts, mention.start) - 1)
 
 
 def _clause(folded: str, sentence: Span, mention: Mentioned) -> Span:
@@ -229,7 +276,7 @@ def _clause(folded: str, sentence: Span, mention: Mentioned) -> Span:
 def _cue_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> Iterator[float]:
     # One row for each kind of cue, one column for each entry of _NEAR.
     values = [[0.0] * len(_NEAR) for _ in CUES]
-    sentence = scene.sentences[index]
+    sentence = scene.sentences[index].span
     for cue in scene.cues:
         row = values[cue.kind]
         if sentence[0] <= cue.start < sentence[1]:
@@ -240,10 +287,10 @@ def _cue_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> I
                 row[not before] = max(row[not before], nearness)
             else:
                 row[3 - before] = 1.0
-        elif index and scene.sentences[index - 1][0] <= cue.start < sentence[0]:
+        elif index and scene.sentences[index - 1].start <= cue.start < sentence[0]:
             row[4] = 1.0
         elif index + 1 < len(scene.sentences) and (
-            sentence[1] <= cue.start < scene.sentences[index + 1][1]
+            sentence[1] <= cue.start < scene.sentences[index + 1].end
         ):
             row[5] = 1.0
     yield from chain.from_iterable(values)
@@ -284,7 +331,7 @@ def _are_adjacent(scene: _Scene, first: Mentioned, second: Mentioned) -> bool:
 
 
 def _position_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> Iterator[float]:
-    start, end = scene.sentences[index]
+    start, end = scene.sentences[index].span
     sentence = scene.folded[start:end]
     line_start = scene.folded.rfind("\n", 0, mention.start) + 1
     line_end = scene.folded.find("\n", mention.end)
@@ -301,7 +348,7 @@ def _position_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span)
         _words_in(scene, line) <= _words_in(scene, scene.folded[mention.start : mention.end]) + 1
     )
     yield math.log1p(_words_in(scene, scene.folded[slice(*clause)]))
-    yield math.log1p(_words_in(scene, sentence))
+    yield math.log1p(scene.sentences[index].words)
     yield (mention.start - start) / max(1, end - start)
     yield float(_words_in(scene, scene.folded[start : mention.start]) < 1)
     yield float(_words_in(scene, scene.folded[mention.end : end]) < 1)
@@ -404,6 +451,8 @@ def _quotation_signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     start, end = quotation or (0, 0)
     opening, closing = (start - _FRAME, start), (end, end + _FRAME)
     yield float(quotation is not None)
+    yield float(quotation is not None and not _WORD.search(scene.folded, 0, start))
+    yield float(quotation is not None and not _WORD.search(scene.folded, end))
     for kind in _FRAMING:
         cues_of_kind = [cue for cue in scene.cues if CUES[cue.kind] == kind]
         yield float(quotation is not None and _any_within(cues_of_kind, opening))
@@ -414,15 +463,32 @@ def _any_within(candidates: Sequence[Cue], span: Span) -> bool:
     return any(span[0] <= cue.start < span[1] for cue in candidates)
 
 
-def _question_signs(scene: _Scene, sentence: Span, clause: Span) -> Iterator[float]:
-    question_words = scene.question_words
-    sentence_share = _question_share(scene, sentence)
-    yield _question_share(scene, clause)
-    yield sentence_share
-    other_shares = (_question_share(scene, span) for span in scene.sentences if span != sentence)
-    yield max(other_shares, default=0.0) if question_words else 0.0
+def _question_signs(
+    scene: _Scene, mention: Mentioned, sentence: Span, clause: Span
+) -> Iterator[float]:
+    in_clause, in_sentence = _question_share(scene, clause), _question_share(scene, sentence)
+    yield in_clause
+    yield in_sentence
+    other_shares = (
+        _question_share(scene, other.span) for other in scene.sentences if other.span != sentence
+    )
+    yield max(other_shares, default=0.0) if scene.question_words else 0.0
     yield float(scene.entry.code in _VERB_FINAL)
     yield float(scene.entry.tokens == "character")
+    rival_shares = [
+        _question_shares_of(scene, rival)
+        for rival in scene.mentions
+        if rival.group != mention.group
+    ]
+    yield in_clause - max((share for share, _ in rival_shares), default=in_clause)
+    yield in_sentence - max((share for _, share in rival_shares), default=in_sentence)
+
+
+def _question_shares_of(scene: _Scene, mention: Mentioned) -> tuple[float, float]:
+    """Return how much of the question is in the clause and in the sentence of a mention."""
+    sentence = scene.sentences[_sentence_index(scene, mention)].span
+    clause = _clause(scene.folded, sentence, mention)
+    return _question_share(scene, clause), _question_share(scene, sentence)
 
 
 def _question_share(scene: _Scene, span: Span) -> float:
@@ -447,35 +513,32 @@ def _reach_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterator[
 
 
 def _rest_signs(scene: _Scene, index: int, clause: Span) -> Iterator[float]:
-    nothing = (0, 0)
     sentence = scene.sentences[index]
-    previous = scene.sentences[index - 1] if index else nothing
-    following = scene.sentences[index + 1] if index + 1 < len(scene.sentences) else nothing
-    for span in (clause, sentence, following):
+    previous = scene.sentences[index - 1] if index else _NO_SENTENCE
+    following = scene.sentences[index + 1] if index + 1 < len(scene.sentences) else _NO_SENTENCE
+    for span in (clause, sentence.span, following.span):
         negations = [
             cue
             for cue in scene.cues
             if cue.kind in _NEGATING and span[0] <= cue.start and cue.end <= span[1]
         ]
         yield float(min(len(negations), 4))
-    for span in (previous, following):
-        yield math.log1p(_words_in(scene, scene.folded[slice(*span)]))
-    for span in (previous, sentence, following):
-        yield math.log1p(len(_rest(scene, span)))
-    for span in (sentence, following):
-        for verdict in _verdicts(scene.entry.code):
-            yield float(verdict.match(scene.folded, *span) is not None)
+    yield math.log1p(previous.words)
+    yield math.log1p(following.words)
+    yield from (math.log1p(each.rest) for each in (previous, sentence, following))
+    yield from sentence.opens_with
+    yield from following.opens_with
+    yield from previous.opens_with
 
 
 def _end_signs(scene: _Scene, index: int) -> Iterator[float]:
     lengths: list[float] = []
     for position in (0, len(scene.sentences) - 1):
-        span = scene.sentences[position]
-        frames = position != index and not any(span[0] <= m.start < span[1] for m in scene.mentions)
-        kinds = {CUES[cue.kind] for cue in scene.cues if span[0] <= cue.start < span[1]}
-        yield from (float(frames and kind in kinds) for kind in _FRAMING)
-        lengths.append(math.log1p(_words_in(scene, scene.folded[slice(*span)])) if frames else 0.0)
-        lengths.append(math.log1p(len(_rest(scene, span))) if frames else 0.0)
+        end = scene.sentences[position]
+        frames = position != index and not end.mentions_candidate
+        yield from (float(frames and kind in end.kinds) for kind in _FRAMING)
+        lengths.append(math.log1p(end.words) if frames else 0.0)
+        lengths.append(math.log1p(end.rest) if frames else 0.0)
     yield from lengths
 
 

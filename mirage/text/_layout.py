@@ -272,6 +272,12 @@ def blank_layout(text: str) -> str:
     return text.replace(GAP, " ").replace(CELL, "\n")
 
 
+def is_struck_out(text: str) -> bool:
+    """Return whether all words of a text are struck out."""
+    rest = _STRUCK_OUT.sub("", text)
+    return rest != text and re.search(r"\w", rest) is None
+
+
 def remove_layout(text: str, original: str) -> str:
     """Return a masked text without its layout, and without lines that contained only layout.
 

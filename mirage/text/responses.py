@@ -9,6 +9,7 @@ from functools import lru_cache
 from mirage.languages import Language
 from mirage.text._layout import (
     blank_layout,
+    is_struck_out,
     mask_layout,
     mask_small_talk,
     remove_layout,
@@ -186,7 +187,8 @@ def _mask_answer(
             masked, _masked_sentence_spans(masked, brackets, entry), brackets, context
         )
     # An answer that consists of layout only, such as an emoji, is not an empty answer.
-    return masked if blank_layout(masked).strip() else answer
+    only_layout = not blank_layout(masked).strip() and not is_struck_out(answer)
+    return answer if only_layout else masked
 
 
 def _masked_sentence_spans(
