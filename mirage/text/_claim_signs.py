@@ -59,9 +59,6 @@ MENTION_SIGNS = (
     # How much of the question is repeated in the clause, the sentence and other sentences; then
     # two facts about the language: its verbs come last, its tokens are characters.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
-    # How much more of the question is in the clause, or the sentence, than in the best one of a
-    # rival. "1911: launch; 1912: sinking" answers when a ship sank.
-    *("asked_lead_in_clause", "asked_lead_in_sentence"),
     # How near a cue is in the sentence on each side, across the borders of clauses but not across
     # another candidate. "It is untrue that", for example, denies a later clause.
     *(f"{kind}_{side}_in_sentence" for kind in _REACHING for side in ("before", "after")),
@@ -251,7 +248,7 @@ def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     yield from _position_signs(scene, mention, index, clause)
     yield from _marking_signs(scene, mention, sentence)
     yield from _quotation_signs(scene, mention)
-    yield from _question_signs(scene, mention, sentence, clause)
+    yield from _question_signs(scene, sentence, clause)
     yield from _reach_signs(scene, mention, sentence)
     yield from _rest_signs(scene, index, clause)
     yield from _end_signs(scene, index)
@@ -463,32 +460,15 @@ def _any_within(candidates: Sequence[Cue], span: Span) -> bool:
     return any(span[0] <= cue.start < span[1] for cue in candidates)
 
 
-def _question_signs(
-    scene: _Scene, mention: Mentioned, sentence: Span, clause: Span
-) -> Iterator[float]:
-    in_clause, in_sentence = _question_share(scene, clause), _question_share(scene, sentence)
-    yield in_clause
-    yield in_sentence
+def _question_signs(scene: _Scene, sentence: Span, clause: Span) -> Iterator[float]:
+    yield _question_share(scene, clause)
+    yield _question_share(scene, sentence)
     other_shares = (
         _question_share(scene, other.span) for other in scene.sentences if other.span != sentence
     )
     yield max(other_shares, default=0.0) if scene.question_words else 0.0
     yield float(scene.entry.code in _VERB_FINAL)
     yield float(scene.entry.tokens == "character")
-    rival_shares = [
-        _question_shares_of(scene, rival)
-        for rival in scene.mentions
-        if rival.group != mention.group
-    ]
-    yield in_clause - max((share for share, _ in rival_shares), default=in_clause)
-    yield in_sentence - max((share for _, share in rival_shares), default=in_sentence)
-
-
-def _question_shares_of(scene: _Scene, mention: Mentioned) -> tuple[float, float]:
-    """Return how much of the question is in the clause and in the sentence of a mention."""
-    sentence = scene.sentences[_sentence_index(scene, mention)].span
-    clause = _clause(scene.folded, sentence, mention)
-    return _question_share(scene, clause), _question_share(scene, sentence)
 
 
 def _question_share(scene: _Scene, span: Span) -> float:
