@@ -124,10 +124,11 @@ def table_rows(
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return an iterator over the rows of a file, each with its location.
 
-    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, and its first line
-    then has the names of the columns. Other files are read by :func:`table_rows`.
+    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, perhaps followed by
+    ``.gz``. Its first line then has the names of the columns. Other files are read by
+    :func:`table_rows`.
     """
-    suffix = path.name.lower().rpartition(".")[2]
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if suffix not in ("csv", "tsv"):
         return table_rows(path)
     return _delimited_rows(path, "," if suffix == "csv" else "\t")
