@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "scores"))
+sys.path.append(str(Path(__file__).parents[2] / "validation" / "truth"))
 from formats import CASES, ITEMS, Case, counts, expected
-from metric_agreement import agreement
+from metric_agreement import make_rows, measure_agreement
 from score_writers import SYSTEMS, WRITERS, ragas_result
 
 from mirage.scores.reading import read_scores
@@ -62,26 +63,29 @@ def test_an_evaluation_result_of_ragas_is_compared_in_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "least", "most"),
+    ("tool", "least", "equal"),
     [
         (
             "ragas",
             {
-                "id_based_context_precision": 0.99,
-                "bleu_score": 0.85,
-                "rouge_score": 0.9,
-                "faithfulness": 0.85,
-                "factual_correctness": 0.75,
+                "context_recall": 0.65,
+                "faithfulness": 0.75,
+                "factual_correctness(mode=f1)": 0.7,
+                "answer_correctness": 0.75,
+                "bleu_score": 0.8,
+                "rouge_score(mode=fmeasure)": 0.99,
+                "chrf_score": 0.9,
             },
-            {"id_based_context_recall": 1e-9, "id_based_context_precision": 1e-9},
+            ["id_based_context_recall", "id_based_context_precision"],
         ),
-        ("deepeval", {"FaithfulnessMetric": 0.85}, {}),
+        ("deepeval", {"FaithfulnessMetric": 0.75, "ContextualRecallMetric": 0.65}, []),
     ],
 )
 def test_metrics_agree_with_features_as_the_guide_says(
-    tool: str, least: dict[str, float], most: dict[str, float]
+    tool: str, least: dict[str, float], equal: list[str]
 ) -> None:
     need(tool)
-    measured = agreement(tool)
-    assert {name: measured[name][0] for name in least if measured[name][0] < least[name]} == {}
-    assert {name: measured[name][1] for name in most if measured[name][1] > most[name]} == {}
+    measured = measure_agreement(tool, make_rows())
+    correlations = {name: figures.correlation for name, figures in measured.items()}
+    assert {name for name, bound in least.items() if not correlations[name] >= bound} == set()
+    assert {name for name in equal if measured[name].gap > 1e-9} == set()
