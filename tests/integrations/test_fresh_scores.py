@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "scores"))
 sys.path.append(str(Path(__file__).parents[2] / "validation" / "truth"))
 from formats import CASES, ITEMS, Case, counts, expected
 from metric_agreement import make_rows, measure_agreement
-from score_writers import SYSTEMS, WRITERS, ragas_result
+from score_writers import MODULES, SYSTEMS, WRITERS, langfuse_result, ragas_result
 
 from mirage.scores.reading import read_scores
 from mirage.testing import compare_scores
@@ -36,7 +36,7 @@ def need(tool: str) -> None:
 
 @pytest.mark.parametrize("tool", WRITERS)
 def test_a_fresh_file_is_read(tool: str, tmp_path: Path) -> None:
-    need(tool)
+    need(MODULES[tool])
     files = WRITERS[tool](tmp_path)
     case: Case = next(case for case in CASES if case.format == tool)
     for name, path in files.items():
@@ -60,6 +60,14 @@ def test_an_evaluation_result_of_ragas_is_compared_in_memory() -> None:
     assert float(np.nanmean(after["exact_match"])) == pytest.approx(16 / 22)
     assert change.after == pytest.approx(16 / 24)
     assert change.failed == (0, 2)
+
+
+def test_an_experiment_result_of_langfuse_is_compared_in_memory() -> None:
+    need("langfuse")
+    result = compare_scores(*map(langfuse_result, SYSTEMS))
+    [change] = result.changes
+    assert (change.metric, change.items, change.failed) == ("exact", ITEMS, (0, 2))
+    assert (change.before, change.after) == (20 / 24, 16 / 24)
 
 
 @pytest.mark.parametrize(
