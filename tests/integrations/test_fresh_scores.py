@@ -14,10 +14,20 @@ sys.path.append(str(Path(__file__).parents[1] / "scores"))
 sys.path.append(str(Path(__file__).parents[2] / "validation" / "truth"))
 from formats import CASES, ITEMS, Case, counts, expected
 from metric_agreement import make_rows, measure_agreement
-from score_writers import MODULES, SYSTEMS, WRITERS, langfuse_result, ragas_result
+from score_writers import (
+    MODULES,
+    SYSTEMS,
+    WRITERS,
+    answer,
+    langfuse_result,
+    question,
+    ragas_result,
+    reference,
+)
 
 from mirage.scores.reading import read_scores
 from mirage.testing import compare_scores
+from mirage.testing.score_changes import ScoreComparison
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -60,6 +70,59 @@ def test_an_evaluation_result_of_ragas_is_compared_in_memory() -> None:
     assert float(np.nanmean(after["exact_match"])) == pytest.approx(16 / 22)
     assert change.after == pytest.approx(16 / 24)
     assert change.failed == (0, 2)
+
+
+def test_logs_of_inspect_ai_are_compared_in_memory(tmp_path: Path) -> None:
+    need("inspect_ai")
+    from inspect_ai.log import read_eval_log
+
+    files = WRITERS["inspect_ai"](tmp_path)
+    logs = [read_eval_log(str(files[f"{system}.eval"])) for system in SYSTEMS]
+    check_equal(compare_scores(*logs), [files[f"{system}.eval"] for system in SYSTEMS])
+
+
+def test_reports_of_pydantic_evals_are_compared_in_memory(tmp_path: Path) -> None:
+    need("pydantic_evals")
+    from pydantic_evals.reporting import EvaluationReportAdapter
+
+    files = [WRITERS["pydantic_evals"](tmp_path)[f"{system}.json"] for system in SYSTEMS]
+    reports = [EvaluationReportAdapter.validate_json(file.read_bytes()) for file in files]
+    check_equal(compare_scores(*reports), files)
+
+
+def test_results_of_deepeval_are_compared_in_memory() -> None:
+    need("deepeval")
+    from deepeval import evaluate
+    from deepeval.evaluate import CacheConfig, DisplayConfig
+    from deepeval.metrics import ExactMatchMetric
+    from deepeval.test_case import LLMTestCase
+
+    results = [
+        evaluate(
+            [
+                LLMTestCase(
+                    input=question(number),
+                    actual_output=answer(system, number),
+                    expected_output=reference(number),
+                )
+                for number in range(ITEMS)
+            ],
+            metrics=[ExactMatchMetric()],
+            display_config=DisplayConfig(print_results=False, show_indicator=False),
+            cache_config=CacheConfig(write_cache=False),
+        )
+        for system in SYSTEMS
+    ]
+    [change] = compare_scores(*results).changes
+    assert (change.metric, change.items) == ("Exact Match", ITEMS)
+    assert (change.before, change.after) == (20 / 24, 18 / 24)
+
+
+def check_equal(result: ScoreComparison, files: list[Path]) -> None:
+    """Check that a comparison of objects has the figures of the files."""
+    expected = compare_scores(*files).plain()["metrics"]
+    assert len(expected) > 1
+    assert result.plain()["metrics"] == expected
 
 
 def test_an_experiment_result_of_langfuse_is_compared_in_memory() -> None:
