@@ -147,6 +147,21 @@ def test_a_compressed_table_is_read_as_the_file_in_it(kind: str, tmp_path: Path)
     assert items == ["a", "a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("item,score,score\na,1,0\n", r"line 1: the column 'score' occurs twice"),
+        ("item;score\na;1\n", r"line 1: the columns are separated by ';', expected ','"),
+        ("item\tscore\na\t1\n", r"line 1: the columns are separated by '\\t', expected ','"),
+    ],
+)
+def test_a_header_that_cannot_be_read_is_one_error(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        read_scores(path)
+
+
 def test_an_arrow_table_is_read() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     file = read_scores(pyarrow.Table.from_pylist(ROWS), fields=FIELDS)
