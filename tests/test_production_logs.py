@@ -115,9 +115,7 @@ def test_an_empty_question_is_left_out_with_a_warning(
 ) -> None:
     log = read(tmp_path, line(), line(question=" "), line())
     assert log.dataset.query_ids == ("1", "3")
-    assert (
-        "1 lines were skipped because their question is empty; the first is line 2" in caplog.text
-    )
+    assert "1 line was skipped because the question is empty; the first is line 2" in caplog.text
 
 
 def test_equal_questions_and_one_session_are_one_cluster(tmp_path: Path) -> None:

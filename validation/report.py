@@ -169,6 +169,20 @@ KEYS: dict[str, tuple[Key, ...]] = {
             for data, title in (("halluqa", "HalluQA"), ("mtrag", "MTRAG"))
         ),
     ),
+    "truth/metric_agreement": (
+        (
+            "rank correlation of ragas' faithfulness with `support_lexical_all`",
+            "",
+            ("ragas", "faithfulness", "rank correlation"),
+            ".2f",
+        ),
+        (
+            "of its answer correctness with `fact_agreement`",
+            "",
+            ("ragas", "answer_correctness", "rank correlation"),
+            ".2f",
+        ),
+    ),
     "truth/board_copies": (
         (
             "languages in which copies are refused",
@@ -201,6 +215,129 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("MB", "", ("size, MB",), ".1f"),
     ),
 }
+
+
+def agreement_line(
+    tool: str, metric: str, name: str, feature: str, difference: str, calls: str = ".0f"
+) -> tuple[str, str, tuple[Key, ...]]:
+    """Return the line of the guide for users of another tool that compares a metric with a feature.
+
+    Args:
+        tool: Name of the tool in the guide.
+        metric: Name of the metric in the guide.
+        name: Name of the metric in the file of figures.
+        feature: Name of the feature.
+        difference: Description of what differs.
+        calls: Format of the calls of an LLM.
+    """
+    script, names = "truth/metric_agreement", (tool.casefold(), name)
+    keys: tuple[Key, ...] = (
+        (script, "", (*names, "calls"), calls),
+        (script, "", (*names, "rank correlation"), ".2f"),
+    )
+    line = f"| {tool} {metric} | {{}} | `{feature}` | {{}} | {difference} |"
+    return "guides/from-ragas.md", line, keys
+
+
+METRICS: tuple[tuple[str, ...], ...] = (
+    (
+        *("ragas", "Faithfulness", "faithfulness", "support_lexical_all"),
+        "ragas counts supported statements; the feature weighs words and numbers",
+    ),
+    (
+        *("ragas", "ResponseGroundedness", "nv_response_groundedness", "support_lexical_all"),
+        *("ragas asks twice for a grade of 0, 1 or 2", ".1f"),
+    ),
+    (
+        *("ragas", "FactualCorrectness", "factual_correctness(mode=f1)", "fact_agreement"),
+        "the feature is 0 if one number or name is swapped",
+    ),
+    (
+        *("ragas", "AnswerCorrectness", "answer_correctness", "fact_agreement"),
+        "as above; a quarter of ragas' score is the similarity of embeddings",
+    ),
+    (
+        *("ragas", "AnswerAccuracy", "nv_accuracy", "answer_match"),
+        "ragas grades agreement with the reference; the feature needs short answers",
+    ),
+    (
+        *("ragas", "ResponseRelevancy", "answer_relevancy", "relevance_lexical"),
+        "ragas asks whether the answer fits the question, and needs embeddings; the feature asks "
+        "whether cited passages do. `abstention` says whether an answer was due",
+    ),
+    (
+        *("ragas", "LLMContextRecall", "context_recall", "context_recall"),
+        "the feature needs relevant passages instead of a reference",
+    ),
+    (
+        *("ragas", "ContextEntityRecall", "context_entity_recall", "context_recall"),
+        "ragas compares names; the feature compares passages",
+    ),
+    (
+        *("ragas", "LLMContextPrecisionWithReference", "llm_context_precision_with_reference"),
+        *("context_precision", "ragas weighs ranks, and makes one call for each context", ".1f"),
+    ),
+    (
+        *("ragas", "ContextRelevance", "nv_context_relevance", "context_precision"),
+        "ragas asks whether contexts are on the topic; the feature counts those that answer",
+    ),
+    (
+        *("ragas", "NoiseSensitivity", "noise_sensitivity(mode=relevant)", "incorrect_attempt"),
+        *("ragas counts each statement that the reference lacks; lower is better", ".1f"),
+    ),
+    (
+        *("ragas", "IDBasedContextRecall", "id_based_context_recall", "context_recall"),
+        "none; the values are equal",
+    ),
+    (
+        *("ragas", "IDBasedContextPrecision", "id_based_context_precision", "context_precision"),
+        "none; the values are equal",
+    ),
+    (
+        *("ragas", "BleuScore", "bleu_score", "answer_bleu"),
+        "the feature removes citations and headings, and uses each language's tokenizer",
+    ),
+    ("ragas", "RougeScore", "rouge_score(mode=fmeasure)", "answer_rougeL", "as above"),
+    (
+        *("ragas", "ChrfScore", "chrf_score", "answer_char3"),
+        "the feature is the recall of character 3-grams",
+    ),
+    (
+        *("ragas", "ExactMatch", "exact_match", "qa_exact"),
+        "the feature ignores case and punctuation, and accepts each spelling",
+    ),
+    (
+        *("ragas", "StringPresence", "string_present", "qa_match"),
+        "as above; `answer_match` also reads denials",
+    ),
+    (
+        *("DeepEval", "Faithfulness", "FaithfulnessMetric", "support_lexical_all"),
+        "as for ragas; one call writes a reason",
+    ),
+    (
+        *("DeepEval", "AnswerRelevancy", "AnswerRelevancyMetric", "relevance_lexical"),
+        "as for ragas, without embeddings",
+    ),
+    (
+        *("DeepEval", "ContextualPrecision", "ContextualPrecisionMetric", "context_precision"),
+        "as for ragas, with one call for all contexts",
+    ),
+    (
+        *("DeepEval", "ContextualRecall", "ContextualRecallMetric", "context_recall"),
+        "as for ragas",
+    ),
+    (
+        *("DeepEval", "ContextualRelevancy", "ContextualRelevancyMetric", "context_precision"),
+        *("DeepEval counts statements on the topic; the feature counts passages", ".1f"),
+    ),
+    (
+        *("DeepEval", "Hallucination", "HallucinationMetric", "unknown_facts"),
+        "DeepEval asks which contexts agree; the feature names each unknown fact, and lower is "
+        "better",
+    ),
+)
+"""Metrics of other tools with their counterparts: the arguments of :func:`agreement_line`."""
+
 # Lines of guides whose figures come from the files: the page, the line with a gap for each figure,
 # and the script, choice, names and format of each.
 LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
@@ -245,6 +382,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         "(`validation/papers/short_answers.py`: no difference on {} responses)",
         (("papers/short_answers", "", ("responses",), ",.0f"),),
     ),
+    *(agreement_line(*arguments) for arguments in METRICS),
 )
 
 

@@ -124,10 +124,11 @@ def table_rows(
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return an iterator over the rows of a file, each with its location.
 
-    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, and its first line
-    then has the names of the columns. Other files are read by :func:`table_rows`.
+    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, perhaps followed by
+    ``.gz``. Its first line then has the names of the columns. Other files are read by
+    :func:`table_rows`.
     """
-    suffix = path.name.lower().rpartition(".")[2]
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if suffix not in ("csv", "tsv"):
         return table_rows(path)
     return _delimited_rows(path, "," if suffix == "csv" else "\t")
@@ -136,6 +137,7 @@ def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]]:
     reader = csv.DictReader(StringIO(read_text(path), newline=""), delimiter=delimiter)
     try:
+        _check_header(path, list(reader.fieldnames or ()), delimiter)
         for row in reader:
             where = f"{path}, line {reader.line_num}"
             if None in row or None in row.values():
@@ -144,6 +146,19 @@ def _delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str,
             yield where, row
     except csv.Error as error:
         raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
+
+
+def _check_header(path: Path, names: list[str], delimiter: str) -> None:
+    for name in names:
+        if name and names.count(name) > 1:
+            raise DatasetError(f"{path}, line 1: the column {name!r} occurs twice")
+    if len(names) == 1:
+        for other in {",", ";", "\t"} - {delimiter}:
+            if other in names[0]:
+                raise DatasetError(
+                    f"{path}, line 1: the columns are separated by {other!r}, expected "
+                    f"{delimiter!r}"
+                )
 
 
 def _json_lines(

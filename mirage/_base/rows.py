@@ -78,10 +78,11 @@ def first_duplicate(values: Iterable[str]) -> str | None:
 
 
 def rows_in(frame: Any) -> list[dict[str, Any]]:
-    """Return the rows of a pandas or polars DataFrame, or of a Hugging Face ``datasets.Dataset``.
+    """Return the rows of a DataFrame, of a Hugging Face ``datasets.Dataset`` or of an Arrow table.
 
     Args:
-        frame: The DataFrame or dataset. A pandas index that has a name becomes a column.
+        frame: The pandas or polars DataFrame, dataset or table. A pandas index that has a name
+            becomes a column.
     """
     if isinstance(frame, Mapping):  # datasets.DatasetDict
         raise DatasetError(
@@ -96,6 +97,8 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
             frame.reset_index() if has_named_index else frame
         )  # an index with a name is a column
         return list(frame_with_index.to_dict(orient="records"))
+    if hasattr(frame, "to_pylist") and hasattr(frame, "column_names"):  # pyarrow
+        return list(frame.to_pylist())
     if hasattr(frame, "column_names"):  # datasets
         return list(frame.to_list())
     raise DatasetError(f"expected a pandas or polars DataFrame, got {type(frame).__name__}")

@@ -1,30 +1,37 @@
-"""Export a board to the schema of Every Eval Ever, version 0.2.2.
+"""Export a board to the schema of Every Eval Ever, version 0.3.0.
 
 The schema is ``every_eval_ever/schemas/eval.schema.json`` of github.com/evaleval/every_eval_ever.
-A submission becomes one file. The logit has no bounds, so that ``score_type``, which would need
-them, is left out.
+A submission becomes one file, at the path that its data store requires. Whether a model is open is
+not known to a board.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from datetime import UTC, datetime, time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from mirage._base.files import make_folder
 from mirage.boards.folders import BoardFolder, Entry, write_json
 from mirage.boards.views import Row, Site
 from mirage.languages import Language
 
-SCHEMA = "0.2.2"
+SCHEMA = "0.3.0"
+_RESERVED = re.compile(r"(?:data|unknown|(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?)", re.IGNORECASE)
+"""Names that the data store refuses in a path; some are those of devices of Windows."""
 
 
 def write_exports(site: Site, board: BoardFolder, out: Path) -> None:
-    """Write ``every_eval_ever/ID.json`` for each submission with a rank."""
-    folder = out / "every_eval_ever"
-    make_folder(folder)
+    """Write a file for each submission with a rank.
+
+    It is ``every_eval_ever/data/COLLECTION/DEVELOPER/MODEL/UUID.json``.
+    """
+    collection = out / "every_eval_ever" / "data" / path_part(site.title)
     rows = {
         code: {row.id: row for row in site.views[code]}
         for code in site.versions
@@ -37,7 +44,33 @@ def write_exports(site: Site, board: BoardFolder, out: Path) -> None:
             if entry.id in rows[code]
         ]
         if results:
-            write_json(folder / f"{entry.id}.json", _log(site, entry, results))
+            folder = collection / _model_id(entry)
+            make_folder(folder)
+            write_json(folder / f"{_uuid(site, entry)}.json", _log(site, entry, results))
+
+
+def path_part(text: str) -> str:
+    """Return a text as a part of a path in the data store.
+
+    Example:
+        >>> path_part("my rag (v2)")
+        'my_rag_v2'
+    """
+    part = re.sub(r"[^A-Za-z0-9.-]+", "_", text).strip("._-") or "unnamed"
+    return f"_{part}" if _RESERVED.fullmatch(part) else part
+
+
+def _model_id(entry: Entry) -> str:
+    """Return ``DEVELOPER/MODEL``; the developer is the submitter if the model names none."""
+    developer, slash, model = entry.record.model.partition("/")
+    names = (developer, model) if slash else (entry.record.submitter, entry.record.model)
+    return "/".join(map(path_part, names))
+
+
+def _uuid(site: Site, entry: Entry) -> UUID:
+    """Return an identifier in the form of version 4 that only depends on board and submission."""
+    digest = hashlib.sha256(f"{site.title}\0{entry.id}".encode()).digest()
+    return UUID(bytes=digest[:16], version=4)
 
 
 def _log(site: Site, entry: Entry, results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -45,7 +78,7 @@ def _log(site: Site, entry: Entry, results: list[dict[str, Any]]) -> dict[str, A
     day = datetime.combine(record.date, time(), UTC)
     return {
         "schema_version": SCHEMA,
-        "evaluation_id": f"{site.title}/{record.model}/{entry.id}",
+        "evaluation_id": f"{site.title}/{_model_id(entry)}/{entry.id}",
         "evaluation_timestamp": day.isoformat(),
         # The same board gives the same files, so that this is not the time of the export.
         "retrieved_timestamp": str(int(day.timestamp())),
@@ -56,7 +89,14 @@ def _log(site: Site, entry: Entry, results: list[dict[str, Any]]) -> dict[str, A
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "mirage-rag", "version": version("mirage-rag")},
-        "model_info": {"name": record.model, "id": record.model},
+        "model_info": {
+            "name": record.model,
+            "id": _model_id(entry),
+            "additional_details": {
+                "deployment_type": "unknown",
+                "model_availability": "unknown",
+            },
+        },
         "evaluation_results": results,
     }
 
@@ -79,7 +119,7 @@ def _result(site: Site, entry: Entry, code: str, row: Row) -> dict[str, Any]:
         "source_data": {
             "dataset_name": f"{site.title} ({Language.of(code).name})",
             "source_type": "other",
-            "source_version": site.versions[code].data,
+            "additional_details": {"queries": site.versions[code].data},
         },
         "metric_config": {
             "evaluation_description": "Bradley-Terry logit among the submissions' systems, "
@@ -88,6 +128,9 @@ def _result(site: Site, entry: Entry, code: str, row: Row) -> dict[str, Any]:
             "metric_name": "logit",
             "metric_unit": "logit",
             "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": "-Infinity",
+            "max_score": "Infinity",
         },
         "score_details": {"score": row.logit, "details": details, "uncertainty": uncertainty},
     }

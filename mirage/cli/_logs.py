@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from mirage.cli._scores import feature_plain, feature_text, table_plain
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite
-    from mirage.monitoring.drifts import Clustered, Drift
+    from mirage.monitoring.drifts import Clustered, Drift, Shift
     from mirage.monitoring.log_streams import MeasuredLog
     from mirage.monitoring.logs import Log
     from mirage.monitoring.traffic import LogMeasures
@@ -77,6 +77,62 @@ def drift_plain(result: Drift) -> dict[str, Any]:
         "changes": [asdict(shift) for shift in result.shifts],
         "not_measured": dict(result.unmeasured),
     }
+
+
+def each_text(name: str, period: str, results: Mapping[str, Drift]) -> str:
+    """Return a table of the periods of a log, and the comparisons of those that differ.
+
+    Args:
+        name: Name of the log.
+        period: ``day``, ``week`` or ``month``.
+        results: The comparison of the other periods with each period.
+    """
+    from mirage._base.tables import Table, parts, to_text
+
+    table = Table(
+        f"{name}: {len(results)} {period}s, each compared with the others",
+        (period, "questions", "clusters", "result", "changed measures"),
+        tuple(
+            (key, str(result.queries[1]), str(result.clusters[1]), *_outcome(result))
+            for key, result in results.items()
+        ),
+        tuple(bool(result.fell) for result in results.values()),
+        tuple(_each_notes(period, list(results.values()))),
+        name=0,
+        texts=(3, 4),
+    )
+    overview = [to_text(part) for part in parts(table)]
+    details = [str(result) for result in results.values() if _changes(result)]
+    return "\n\n".join([*overview, *details])
+
+
+def _changes(result: Drift) -> list[Shift]:
+    return [shift for shift in result.shifts if shift.changed]
+
+
+def _outcome(result: Drift) -> tuple[str, str]:
+    """Return what a comparison found in one word, and the measures that changed."""
+    changes = _changes(result)
+    if not changes:
+        return "no intervals" if result.verdict == "inconclusive" else "no change", ""
+    first = (result.fell or changes)[0].feature
+    more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+    better = any(shift.worse is False for shift in changes)
+    return "worse" if result.fell else "better" if better else "changed", first + more
+
+
+def _each_notes(period: str, results: Sequence[Drift]) -> list[str]:
+    from mirage.statistics.clusters import FEWEST_FOR_MEANS
+    from mirage.statistics.serial import FEWEST_DAYS
+
+    alpha = sum(result.alpha for result in results)
+    notes = [f"false positive rate of all {period}s together: {100 * alpha:g} %"]
+    if any(result.verdict == "inconclusive" for result in results):
+        notes.append(
+            f"no intervals: a {period} needs at least {FEWEST_FOR_MEANS} clusters and "
+            f"{FEWEST_DAYS} days"
+        )
+    return notes
 
 
 def untested_plain(result: UntestedDocuments) -> dict[str, Any]:

@@ -26,8 +26,8 @@ def compare(
         argument(
             "BEFORE",
             "Earlier scores, one per item and metric: a file of ragas, DeepEval, promptfoo, "
-            "inspect_ai, lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or Phoenix, or "
-            "any table.",
+            "inspect_ai, lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or Phoenix, "
+            "spans of OpenTelemetry, or any table.",
         ),
     ],
     after: Annotated[Path, argument("AFTER", "Later scores on the same items.")],

@@ -19,6 +19,7 @@ from mirage.cli._inputs import (
 )
 from mirage.cli._logs import (
     drift_plain,
+    each_text,
     log_plain,
     log_text,
     measured_logs,
@@ -162,7 +163,12 @@ def drift(
         ),
     ] = None,
     each: Annotated[
-        bool, flag("With --by: compare each period with all other ones.", "--each")
+        bool,
+        flag(
+            "With --by: compare each period with all other ones. A table lists all periods, and "
+            "those that differ follow with all measures.",
+            "--each",
+        ),
     ] = False,
     margin: Annotated[
         float | None,
@@ -288,7 +294,7 @@ def _compare_each(
     log = log_of(language_of(language), file_of(paths[0]), reading)
     suite = FeatureSuite(feature) if feature else None
     results = drift_each(log, by, suite=suite, alpha=alpha, n_jobs=jobs)
-    text = "\n\n".join(map(str, results.values()))
+    text = each_text(log.dataset.name, by, results)
     plain = {"periods": {name: drift_plain(result) for name, result in results.items()}}
     out_either(text, plain, as_json)
     fall_short([_loss(result) for result in results.values() if result.fell])

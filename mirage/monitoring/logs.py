@@ -308,13 +308,15 @@ def log_lines(
         yield line
     if damaged:
         _LOG.warning(
-            "%s: %d damaged lines were skipped, and %d were read; the first is: %s",
-            path, len(damaged), len(first_places), damaged[0],
+            "%s: %d damaged %s skipped, and %d were read; the first is: %s",
+            path, len(damaged), "line was" if len(damaged) == 1 else "lines were",
+            len(first_places), damaged[0],
         )  # fmt: skip
     if empty:
         _LOG.warning(
-            "%s: %d lines were skipped because their question is empty; the first is %s",
-            path, len(empty), empty[0].rpartition(", ")[2],
+            "%s: %d %s skipped because the question is empty; the first is %s",
+            path, len(empty), "line was" if len(empty) == 1 else "lines were",
+            empty[0].rpartition(", ")[2],
         )  # fmt: skip
     if not first_places:
         raise DatasetError(

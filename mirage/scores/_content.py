@@ -15,6 +15,7 @@ from mirage.errors import DatasetError
 Rows = list[tuple[str, dict[str, Any]]]
 
 _ZIP, _PARQUET = b"PK\x03\x04", b"PAR1"
+_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 _HARNESSES = ("deepeval", "inspect_ai", "langfuse", "pydantic_evals")
 
 
@@ -42,9 +43,10 @@ def load(data: Any, name: str = "scores") -> Content:
     """Return the content of a file, a frame, a list of rows, or a result of an evaluation tool.
 
     Args:
-        data: Path of a file; a DataFrame; rows as mappings; or an ``EvaluationResult`` of ragas, an
-            ``EvalLog`` of inspect_ai, an ``EvaluationReport`` of pydantic-evals, an
-            ``EvaluationResult`` of DeepEval or an ``ExperimentResult`` of Langfuse.
+        data: Path of a file; a DataFrame or an Arrow table; rows as mappings; or an
+            ``EvaluationResult`` of ragas, an ``EvalLog`` of inspect_ai, an ``EvaluationReport`` of
+            pydantic-evals, an ``EvaluationResult`` of DeepEval or an ``ExperimentResult`` of
+            Langfuse.
         name: Name of an object in messages.
 
     Raises:
@@ -89,7 +91,7 @@ def _load_file(path: Path) -> Content:
         raise DatasetError(f"{path}: is empty")
     if start == _ZIP:
         return Content(source, [], archive=path)
-    if start == _PARQUET or path.name.lower().endswith((".csv", ".tsv", ".parquet")):
+    if start == _PARQUET or path.name.lower().endswith(_TABLES):
         return Content(source, _table(path, parquet=start == _PARQUET))
     text = read_text(path)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,9 @@ SAMPLE = frozenset(
 )
 """Columns of a sample; all others are metrics if their values are numbers."""
 
+_INDEX = re.compile(r"|Unnamed: \d+(\.\d+)?|index|level_\d+|__index_level_\d+__")
+"""Names under which pandas writes the numbers of rows."""
+
 
 def recognises(content: Content) -> bool:
     """Return whether the content has the columns of a ragas sample."""
@@ -34,8 +38,9 @@ def read(content: Content) -> ScoreFile:
     Raises:
         DatasetError: A row lacks the input, or no column has numbers.
     """
-    columns = dict.fromkeys(key for _, row in content.rows for key in row if key not in SAMPLE)
-    metrics = [name for name in columns if _is_metric(content, name)]
+    columns = dict.fromkeys(key for _, row in content.rows for key in row)
+    candidates = [name for name in columns if name not in SAMPLE and not _INDEX.fullmatch(name)]
+    metrics = [name for name in candidates if _is_metric(content, name)]
     if not metrics:
         raise DatasetError(
             f"{content.source}: has no column with scores; its columns are "

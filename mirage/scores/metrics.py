@@ -37,6 +37,11 @@ _HIGHER = (
     *("pattern match", "json correctness", "tool correctness", "task completion"),
     *("prompt alignment", "role adherence", "knowledge retention", "conversation completeness"),
     *("model graded qa", "model graded fact", "pii leakage", "answer match", "citation recall"),
+    *("nv accuracy", "nv context relevance", "nv response groundedness", "bleu score"),
+    *("chrf score", "llm context precision with reference", "topic adherence"),
+    *("llm context precision without reference", "agent goal accuracy", "tool call accuracy"),
+    *("tool call f1", "context faithfulness", "llm rubric", "factuality", "em", "mc1", "mc2"),
+    *("turn relevancy", "groundedness measure with cot reasons"),
 )
 _OFTEN_LOWER = re.compile(
     r"(?:^| )(?:errors?|err|loss|latency|perplexity|ppl|cost|time|duration|distance|wer|cer|ter|"
@@ -112,7 +117,9 @@ def metric_facts(
         >>> metric_facts("perplexity", np.array([0.0, 0.2])).lower_is_better
         True
     """
-    words = " ".join(re.split(r"[\s_@/.:-]+", _PARENTHESES.sub("", name).casefold().strip()))
+    # lm-evaluation-harness writes a filter after a comma, as in "exact_match,strict-match".
+    title = _PARENTHESES.sub("", name).partition(",")[0]
+    words = " ".join(re.split(r"[\s_@/.:-]+", title.casefold().strip()))
     stem = words.rpartition(" none")[0] or words
     assumed = False
     if name in lower:

@@ -246,15 +246,17 @@ def length(side: Side) -> Iterator[Finding]:
     if abs(rho) < LENGTH or z < _FAR:
         return
     middle = np.median(x)
-    short, long = y[x <= middle].mean(), y[x > middle].mean() if (x > middle).any() else math.nan
+    most = middle if (x > middle).any() else x[x < middle].max()
+    short, long = y[x <= most], y[x > most]
     yield Finding(
         "length",
         side.label,
         side.metric,
         "scores correlate with the number of characters of the answers (rank correlation "
         f"{rho:+.2f} over {len(x)} items)",
-        f"the mean is {short:.3f} for the shorter and {long:.3f} for the longer half; a system "
-        "that writes more or less changes it without another quality",
+        f"the mean is {short.mean():.3f} for the {len(short)} answers of {most:g} characters or "
+        f"fewer and {long.mean():.3f} for the {len(long)} others; a system that writes more or "
+        "less changes it without another quality",
     )
 
 

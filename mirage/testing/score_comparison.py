@@ -67,9 +67,9 @@ def compare_scores(
 
     Args:
         before: Earlier scores: a file of ragas, DeepEval, promptfoo, inspect_ai,
-            lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or Phoenix, any table as CSV,
-            JSON, JSON Lines or Parquet, a DataFrame, rows as mappings, or a result in memory such
-            as the ``EvaluationResult`` of ragas.
+            lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or Phoenix, spans of
+            OpenTelemetry, any table as CSV, JSON, JSON Lines or Parquet, a DataFrame, rows as
+            mappings, or a result in memory such as the ``EvaluationResult`` of ragas.
         after: Later scores.
         metrics: Names of the metrics to compare; by default all that both sides have.
         fields: Names of fields, such as ``{"cluster": "metadata.document"}``. The keys are

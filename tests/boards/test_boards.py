@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from boards.board_folders import CODE, QUERIES, edit, new_board, problems, quote, submit
 from report.reading import Reader
 
 from mirage import Leaderboard, MirageError
+from mirage.boards._exports import path_part
 from mirage.boards.folders import BoardFolder, read_manifest
 from mirage.boards.rules import RULES
 from mirage.boards.scores import rank_submissions
@@ -108,10 +112,11 @@ def test_rules_and_versions_are_on_the_page(built: tuple[BoardFolder, Path]) -> 
 
 
 def test_the_export_has_what_the_schema_requires(built: tuple[BoardFolder, Path]) -> None:
-    """The fields that version 0.2.2 of the schema of Every Eval Ever requires."""
+    """The fields that version 0.3.0 of the schema of Every Eval Ever requires."""
     board, site = built
-    files = sorted((site / "every_eval_ever").iterdir())
-    assert [file.stem for file in files] == [entry.id for entry in sorted(board.entries)]
+    files = sorted((site / "every_eval_ever").rglob("*.json"))
+    assert len(files) == len(board.entries)
+    ids = set()
     for file in files:
         log = json.loads(file.read_text())
         assert log.keys() == {
@@ -124,17 +129,59 @@ def test_the_export_has_what_the_schema_requires(built: tuple[BoardFolder, Path]
             "model_info",
             "evaluation_results",
         }
-        assert log["schema_version"] == "0.2.2"
+        assert log["schema_version"] == "0.3.0"
         assert log["source_metadata"]["source_type"] in {"documentation", "evaluation_run"}
         assert log["retrieved_timestamp"].isdecimal()
+        details = log["model_info"]["additional_details"]
+        assert {details["deployment_type"], details["model_availability"]} == {"unknown"}
+        # data/COLLECTION/DEVELOPER/MODEL/UUID.json, as its data store requires.
+        *folders, name = file.relative_to(site / "every_eval_ever").parts
+        assert [folders[0], "/".join(folders[2:])] == ["data", log["model_info"]["id"]]
+        assert UUID(name.removesuffix(".json")).version == 4
         (result,) = log["evaluation_results"]
+        ids.add(result["evaluation_result_id"].partition("/")[0])
         assert result.keys() >= {"evaluation_name", "source_data", "metric_config", "score_details"}
         assert result["metric_config"]["lower_is_better"] is False
-        assert result["source_data"]["source_type"] == "other"
+        assert result["source_data"].keys() == {
+            *("dataset_name", "source_type", "additional_details"),
+        }
         interval = result["score_details"]["uncertainty"]["confidence_interval"]
         assert interval["lower"] < result["score_details"]["score"] < interval["upper"]
         assert math.isfinite(result["score_details"]["score"])
         assert all(isinstance(v, str) for v in result["score_details"]["details"].values())
+    assert ids == {entry.id for entry in board.entries}
+
+
+def test_the_validator_of_every_eval_ever_accepts_the_export(
+    built: tuple[BoardFolder, Path],
+) -> None:
+    pytest.importorskip("every_eval_ever", reason="every-eval-ever is not installed")
+    folder = built[1] / "every_eval_ever"
+    files = [str(file.relative_to(folder)) for file in folder.rglob("*.json")]
+    done = subprocess.run(
+        [sys.executable, "-m", "every_eval_ever", "validate", *files],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("my rag (v2)", "my_rag_v2"),
+        ("a:b", "a_b"),
+        ("..", "unnamed"),
+        ("data", "_data"),
+        ("con.txt", "_con.txt"),
+        ("unknown", "_unknown"),
+        ("检索", "unnamed"),
+    ],
+)
+def test_parts_of_paths_in_the_export_are_safe(text: str, part: str) -> None:
+    assert path_part(text) == part
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_damaged_lines_are_refused_or_counted(log: Path, tmp_path: Path) -> None
     assert "line 41: not JSON" in refusal(*command)
     result = mirage(*command, "--skip-damaged")
     assert result.exit_code == 0
-    assert "1 damaged lines were skipped, and 40 were read" in " ".join(result.stderr.split())
+    assert "1 damaged line was skipped, and 40 were read" in " ".join(result.stderr.split())
 
 
 def test_each_week_is_compared_with_the_others(log: Path, tmp_path: Path) -> None:
@@ -250,6 +250,18 @@ def test_each_week_is_compared_with_the_others(log: Path, tmp_path: Path) -> Non
     assert periods["2026-W47"]["alpha"] == pytest.approx(0.05 / 3)
     assert result.exit_code == 1
     assert "log 2026-W47 is worse than log other weeks" in " ".join(result.stderr.split())
+    overview, *details = mirage(*command, "--by", "week").stdout.split("\n\n")
+    lines = [line.strip("* ").split() for line in overview.splitlines()]
+    assert "log: 3 weeks, each compared with the others" in overview
+    assert [line[:2] for line in lines if line[0].startswith("2026-W")] == [
+        ["2026-W46", "no"],
+        ["2026-W47", "worse"],
+        ["2026-W50", "no"],
+    ]
+    # Only a period that differs has a table of all measures.
+    assert [detail.partition(":")[0] for detail in details] == [
+        "log other weeks and log 2026-W47",
+    ]
     assert "--each needs one log and --by" in refusal(*command)
 
 

@@ -310,12 +310,82 @@ def pydantic_evals(folder: Path) -> dict[str, Path]:
     return files
 
 
+def otel(folder: Path) -> dict[str, Path]:
+    """Write spans with evaluation events as OTLP JSON."""
+    from google.protobuf.json_format import MessageToJson
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    files = {}
+    for system in SYSTEMS:
+        exporter, provider = InMemorySpanExporter(), TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        for number in range(ITEMS):
+            message = {"role": "user", "parts": [{"type": "text", "content": question(number)}]}
+            with provider.get_tracer("app").start_as_current_span("chat") as span:
+                span.set_attribute("gen_ai.request.model", system)
+                span.set_attribute("gen_ai.input.messages", json.dumps([message]))
+                outcome: dict[str, str | float] = {
+                    "gen_ai.evaluation.score.value": float(
+                        answer(system, number) == reference(number)
+                    )
+                }
+                if fails(system, number):
+                    outcome = {"error.type": "timeout"}
+                span.add_event(
+                    "gen_ai.evaluation.result", {"gen_ai.evaluation.name": "exact", **outcome}
+                )
+        text = MessageToJson(encode_spans(exporter.get_finished_spans()), indent=None)
+        files[f"{system}.json"] = folder / f"otel-{system}.json"
+        files[f"{system}.json"].write_text(text)
+    return files
+
+
+def langfuse_result(system: str) -> Any:
+    """Return an ``ExperimentResult`` of Langfuse, without a server; failed scores are missing."""
+    from langfuse import Evaluation, Langfuse
+
+    client = Langfuse(
+        public_key="pk-lf-none",
+        secret_key="sk-lf-none",
+        base_url="http://127.0.0.1:9",
+        tracing_enabled=False,
+    )
+
+    def task(*, item: Any, **_: Any) -> str:
+        return answer(system, int(item["input"].rstrip("?").rpartition(" ")[2]))
+
+    def exact(*, input: str, output: str, expected_output: str, **_: Any) -> Any:
+        if fails(system, int(input.rstrip("?").rpartition(" ")[2])):
+            raise ValueError("the judge gave no verdict")
+        return Evaluation(name="exact", value=float(output == expected_output))
+
+    return client.run_experiment(
+        name="numbers",
+        run_name=system,
+        data=[{"input": question(n), "expected_output": reference(n)} for n in range(ITEMS)],
+        task=task,
+        evaluators=[exact],
+    )
+
+
 WRITERS: Mapping[str, Callable[[Path], dict[str, Path]]] = {
     "ragas": ragas,
     "deepeval": deepeval,
     "inspect_ai": inspect_ai,
     "lm_eval": lm_eval,
     "pydantic_evals": pydantic_evals,
+    "otel": otel,
+}
+PACKAGES: Mapping[str, str] = {
+    **{name: name.replace("_", "-") for name in WRITERS},
+    "otel": "opentelemetry-sdk",
+}
+MODULES: Mapping[str, str] = {
+    **{name: name for name in WRITERS},
+    "otel": "opentelemetry.exporter.otlp.proto.common",
 }
 
 
@@ -323,4 +393,4 @@ if __name__ == "__main__":
     name, target = sys.argv[1], Path(sys.argv[2])
     target.mkdir(parents=True, exist_ok=True)
     for path in WRITERS[name](target).values():
-        print(path, path.stat().st_size, f"{name} {version(name.replace('_', '-'))}")
+        print(path, path.stat().st_size, f"{name} {version(PACKAGES[name])}")

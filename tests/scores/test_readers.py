@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -62,6 +63,14 @@ def test_metrics_without_a_score_per_item_are_named() -> None:
     assert read_scores(FILES / "langfuse-after.json").skipped == {
         "tone": "has texts instead of numbers"
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Unnamed: 0", "Unnamed: 0.1", "index", "level_0", "__index_level_0__"]
+)
+def test_the_index_that_pandas_writes_is_no_metric(name: str) -> None:
+    rows = [{name: i, "user_input": f"q{i}", "faithfulness": i % 2} for i in range(4)]
+    assert read_scores(rows).metrics == ("faithfulness",)
 
 
 def test_fields_name_clusters_within_objects() -> None:
@@ -127,6 +136,36 @@ def test_any_table_is_read_with_named_fields(kind: str, tmp_path: Path) -> None:
     scores = [e.scores["quality"] for e in file.entries]
     assert scores[:2] == [4.0, 5.0]
     assert math.isnan(scores[2])
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
+def test_a_compressed_table_is_read_as_the_file_in_it(kind: str, tmp_path: Path) -> None:
+    path = write(tmp_path, kind)
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    items = [entry.item for entry in read_scores(packed, fields=FIELDS).entries]
+    assert items == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("item,score,score\na,1,0\n", r"line 1: the column 'score' occurs twice"),
+        ("item;score\na;1\n", r"line 1: the columns are separated by ';', expected ','"),
+        ("item\tscore\na\t1\n", r"line 1: the columns are separated by '\\t', expected ','"),
+    ],
+)
+def test_a_header_that_cannot_be_read_is_one_error(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        read_scores(path)
+
+
+def test_an_arrow_table_is_read() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    file = read_scores(pyarrow.Table.from_pylist(ROWS), fields=FIELDS)
+    assert [entry.item for entry in file.entries] == ["a", "a", "b"]
 
 
 def test_several_score_fields_are_several_metrics() -> None:

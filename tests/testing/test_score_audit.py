@@ -78,6 +78,28 @@ def test_one_sided_items_change_the_difference() -> None:
     assert "40 of 40 items have equal scores" in kinds["ties"].problem
 
 
+@pytest.mark.parametrize(
+    ("lengths", "effect"),
+    [
+        (
+            [5, 50],
+            "is 0.000 for the 20 answers of 5 characters or fewer and 1.000 for the 60 others",
+        ),
+        (
+            [50, 5],
+            "is 1.000 for the 60 answers of 5 characters or fewer and 0.000 for the 20 others",
+        ),
+    ],
+)
+def test_the_effect_of_length_counts_the_answers(lengths: list[int], effect: str) -> None:
+    data = [
+        row | {"answer": "x" * lengths[number % 4 > 0]}
+        for number, row in enumerate(rows([float(i % 4 > 0) for i in range(80)]))
+    ]
+    findings = {finding.kind: finding for finding in audit_scores(data).findings}
+    assert effect in findings["length"].effect
+
+
 def test_different_scales_are_found() -> None:
     before = rows([0.2, 0.9, 0.4, 0.7] * 10)
     after = rows([20.0, 90.0, 40.0, 70.0] * 10)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.scores.metrics import metric_facts
 from mirage.statistics.permutation import holm
 from mirage.testing import compare_scores
 from mirage.testing.comments import score_comment
@@ -199,6 +200,26 @@ def test_an_unknown_metric_whose_name_suggests_errors_needs_its_direction() -> N
         compare_scores(data, data, fields={"score": "my_error"})
     result = compare_scores(data, data, fields={"score": "my_error"}, lower_is_better=["my_error"])
     assert result.changes[0].facts.lower_is_better
+
+
+@pytest.mark.parametrize("name", ["word_perplexity,none", "bits_per_byte,none", "ter,none"])
+def test_a_filter_of_lm_eval_does_not_hide_that_lower_is_better(name: str) -> None:
+    facts = metric_facts(name, np.array([0.2, 0.9]))
+    assert (facts.lower_is_better, facts.assumed) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("acc,none", "exact_match,strict-match", "nv_accuracy", "nv_context_relevance"),
+        *("nv_response_groundedness", "bleu_score", "chrf_score(mode=fmeasure)"),
+        *("llm_context_precision_with_reference", "factual_correctness(mode=f1)"),
+        *("tool_call_accuracy", "context-faithfulness", "llm-rubric", "factuality"),
+    ],
+)
+def test_directions_of_common_metrics_are_known(name: str) -> None:
+    facts = metric_facts(name, np.array([0.2, 0.9]))
+    assert (facts.lower_is_better, facts.assumed) == (False, False)
 
 
 def test_thresholds_show_the_direction_of_a_metric() -> None:
