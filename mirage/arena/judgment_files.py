@@ -101,8 +101,8 @@ class RecordedJudge:
         self._recorded = read_judged(path).votes
         if not self._recorded:
             raise DatasetError(
-                f"{path}: has judgments without digests, but a judge needs votes, as `mirage "
-                "label --pairs` writes them"
+                f"{path}: contains judgments, but votes are needed; pass a file that `mirage label "
+                "--pairs` wrote"
             )
 
     def __repr__(self) -> str:

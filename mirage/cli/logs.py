@@ -148,8 +148,8 @@ def drift(
         list[Path],
         argument(
             "BEFORE [AFTER]",
-            "Logs as JSON Lines, with a question, its passages and the answer per line: the "
-            "earlier and the later one, or a single log with --by; - reads standard input.",
+            "Two logs, the earlier one first, or a single log with --by. A log is JSON Lines, with "
+            "a question, its passages and the answer per line; - reads standard input.",
         ),
     ],
     language: options.RequiredLanguage = None,
@@ -162,7 +162,7 @@ def drift(
         ),
     ] = None,
     each: Annotated[
-        bool, flag("With --by: compare each period with all other ones.", "--each")
+        bool, flag("With --by: compare each period with all the others together.", "--each")
     ] = False,
     margin: Annotated[
         float | None,

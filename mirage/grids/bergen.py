@@ -857,7 +857,7 @@ def _beir(arguments: Entry, changes: list[str]) -> Entry:
     parts = str(arguments.get("irds_name")).split("/")
     if parts[0] != "beir" or len(parts) < 2:
         raise NotConvertedError(
-            f"ir_datasets {'/'.join(parts)!r}: only those of beir are converted"
+            f"ir_datasets {'/'.join(parts)!r}: only datasets of BEIR are converted"
         )
     changes.append(f"put BEIR's folder {parts[1]} into data/")
     return {"form": "beir", "path": f"data/{parts[1]}", "language": "en"}
