@@ -1,4 +1,4 @@
-"""Fragility of ranks: how few queries or verdicts the rank of a model depends on."""
+"""Fragility of ranks: the number of queries or verdicts whose removal changes a rank."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def fragility(
     models: Collection[str] | None = None,
     bradley_terry: BradleyTerry | None = None,
 ) -> tuple[Fragility, ...]:
-    """Find how few queries, and how few verdicts, each model's rank depends on.
+    """Find the smallest sets of queries and of verdicts whose removal changes each model's rank.
 
     Dropping a handful of verdicts can change which model is first (Huang, Shen, Wei & Broderick
     2025, Dropping Just a Handful of Preferences Can Change Top Large Language Model Rankings, arXiv
@@ -212,7 +212,7 @@ class _Units:
             expected: Expected score of model i against model j, at ``[..., i, j]``.
 
         Returns:
-            The influences, ``(..., kinds)``.
+            The influences, of shape ``(..., kinds)``.
         """
         steps = direction[:, :, None] - direction[:, None, :]
         moves = (expected.swapaxes(1, 2) * steps).reshape(len(steps), -1)
