@@ -200,7 +200,9 @@ def comparison_pieces(wins: Floats) -> list[Ints]:
 
 
 def separated(wins: Floats) -> Bools:
-    """Return whether each model won all, or lost all, of its judgments: ``(..., models)``.
+    """Return whether each model won all, or lost all, of its judgments.
+
+    The result has the shape ``(..., models)``.
 
     The likelihood alone does not bound the logits of such models. A tie is half a win for both, so
     a model that tied once is not separated. A model without any judgment is separated.
@@ -331,7 +333,7 @@ def influences(
     ridge: float = 0.0,
     log_nu: float | None = None,
 ) -> Floats:
-    """Return how far the judgments on each query move the logits, to first order.
+    """Return the influence of each query's judgments on the logits, to first order.
 
     The shape is ``(queries, models)``, with one row per query with judgments, in sorted order. A
     row is ``A^-1 g``, with A and g as in :func:`sandwich`. The sandwich is the sum of the outer
@@ -348,7 +350,7 @@ def influences(
 def information(
     wins: Floats, logits: Floats, ridge: float = 0.0, log_nu: float | None = None
 ) -> Floats:
-    """Return the penalised Fisher information at these logits: ``(models, models)``.
+    """Return the penalised Fisher information at these logits, of shape ``(models, models)``.
 
     If ``log_nu`` is given (Davidson's model), there is one more row and column for log nu. A
     constant added to all logits does not change the likelihood; see :func:`penalised_information`.

@@ -349,7 +349,7 @@ class Tournaments(LogitEstimates):
 
     @property
     def win_matrix(self) -> Floats:
-        """Probability that model i is preferred to j on a query: ``(models, models)``.
+        """Probability that model i is preferred to j on a query, of shape ``(models, models)``.
 
         It is the mean over the tournaments. A tie counts half for each model, and the diagonal is
         0.5.
@@ -394,7 +394,7 @@ def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
 
 
 def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
-    """Return how far the judgments on each cluster of queries move the logits.
+    """Return the influence of each query cluster's judgments on the logits.
 
     The shape is ``(clusters, models)``, with clusters sorted by name. The small-sample correction
     is included, so that the sum of the outer products of the rows is the covariance of the logits.

@@ -21,7 +21,7 @@ from mirage.statistics.worlds import StudyDesign, StudySample, correlated_deviat
 
 
 def true_logits(logits: Floats, spread: float, ties: float) -> Floats:
-    """Return the logits that all possible queries together give.
+    """Return the logits that a fit to all possible queries would give.
 
     If models are better on some queries than on others, logits fitted to many queries are closer
     together than the logits on one query.

@@ -99,7 +99,7 @@ def decide(
         Path | None,
         option(
             "FILE",
-            "Also write the sentences that stay without a label, so that people can label them.",
+            "Also write the sentences that remain unlabelled, so that people can label them.",
         ),
     ] = None,
     dry_run: options.DryRun = False,

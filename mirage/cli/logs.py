@@ -60,7 +60,7 @@ def features(
         Path | None,
         option(
             "FILE",
-            "Also list the documents that the log retrieves and no query of this test set has.",
+            "Also list the documents that were retrieved in the log, but are not in this test set.",
         ),
     ] = None,
     cluster: options.LogCluster = None,
@@ -243,7 +243,7 @@ def watch(
     """Detect lasting drops in a growing log.
 
     Run it every day on the whole log: the probability of any false alarm stays below --alpha
-    however often you look. The command reports each measure with a lasting drop, and since when.
+    however often you look. The command reports each measure with a lasting drop, and when it began.
     Differences between days of the week raise no alarm.
 
     Exit status: 1 if a measure has dropped; 3 if there are too few periods, or no measure that can

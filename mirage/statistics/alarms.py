@@ -41,7 +41,7 @@ def rise_evidence(
     groups: Ints | None = None,
     inflation: Floats | None = None,
 ) -> RiseEvidence:
-    """Return, for each value of a series, the evidence so far that its level has risen for good.
+    """Return, for each value of a series, the evidence so far that the level has risen permanently.
 
     For each possible start of a rise, the likelihood ratio of a rise against none is averaged over
     sizes from a half-normal distribution. The unknown level and variance are integrated out under
