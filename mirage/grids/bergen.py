@@ -549,7 +549,7 @@ def _dense(arguments: Entry, changes: list[str]) -> Entry:
     if pooler in POOLERS:
         entry["pooling"] = POOLERS[pooler]
     elif pooler:
-        raise NotConvertedError(f"the pooler {pooler} is none of {', '.join(POOLERS)}")
+        raise NotConvertedError(f"the pooler must be one of {', '.join(POOLERS)}, got {pooler}")
     for theirs, ours in (("prompt_q", "query_prefix"), ("prompt_d", "passage_prefix")):
         if arguments.get(theirs):
             entry[ours] = str(arguments[theirs])

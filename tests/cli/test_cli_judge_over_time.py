@@ -113,5 +113,5 @@ def test_a_failed_call_records_nothing(
 
 def test_anchors_need_a_history(good: Path, bad: Path, tmp_path: Path) -> None:
     options = (*IN_SWAHILI, "--judge", "j", "--anchors", tmp_path / "a.jsonl")
-    assert "--anchors and --history need each other" in refusal("judge", good, bad, *options)
+    assert "--anchors and --history must be given together" in refusal("judge", good, bad, *options)
     assert not (tmp_path / "a.jsonl").exists()
