@@ -91,8 +91,8 @@ class JudgeSeries(Printed):
         if self.steps[-1].moved:
             return f"judge {self.judge} has changed since {self.steps[-1].since[:10]}"
         changes = [step.run.sha for step in self.steps if step.changed]
-        new = "a new prompt, parameters or endpoint"
-        return f"judge {self.judge} has {new} since {changes[-1][:10]}" if changes else ""
+        change = "a new prompt, parameters or endpoint"
+        return f"judge {self.judge} has {change} since {changes[-1][:10]}" if changes else ""
 
     def _tables(self) -> tuple[Table]:
         counts = self.steps[-1].run.verdicts.counts
