@@ -238,7 +238,10 @@ class CitationSurvey:
         )
 
     def _survey_ids(self, pairs: Iterable[tuple[Query, Response]]) -> None:
-        """Count the responses with brackets, and those with ids of a foreign format."""
+        """Count the responses that contain square brackets, as citations do.
+
+        Also count those that cite an id whose format differs from that of all shown ids.
+        """
         for query, response in pairs:
             if not _BRACKET.search(response.text or ""):
                 continue

@@ -499,7 +499,7 @@ def test_settings_of_a_corpus_that_do_not_fit(grid_path: Path, change: str, mess
     ("old", "new", "message"),
     [
         ("qrels: nq.jsonl, ", "", "judged needs qrels"),
-        ("qrels: nq.jsonl, judged: true,", "", "paragraphs needs the form 'kilt', or a KILT file"),
+        ("qrels: nq.jsonl, judged: true,", "", "'paragraphs' can only be set with form 'kilt'"),
     ],
 )
 def test_settings_of_a_dataset_that_do_not_fit(

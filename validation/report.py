@@ -44,84 +44,114 @@ CHOICES: dict[str, Callable[[list[float]], float]] = {"": only, "least": min, "m
 # (patterns as for files), and a format.
 KEYS: dict[str, tuple[Key, ...]] = {
     "coverage/balanced_accuracy": tuple(
-        (f"coverage at least, {size}", "", ("over all cells", size, "least"), ".1%")
+        (f"lowest coverage with {size}", "", ("over all cells", size, "least"), ".1%")
         for size in ("14 queries", "20 queries", "40 queries", "100 queries")
     ),
     "coverage/compared_systems": (
         (
-            "the better one with P >= 0.9, three faults",
+            "the better of two systems that differ by three faults is found with P >= 0.9",
             "",
             ("three faults", "all kinds", "the same manner", "the better one"),
             ".1%",
         ),
-        ("two manners called different", "", ("two manners", "all pairs", "different"), ".1%"),
-        ("by interval", "", ("two manners", "all pairs", "by interval"), ".1%"),
+        (
+            "false positives between two styles of the same texts, by P",
+            "",
+            ("two manners", "all pairs", "different"),
+            ".1%",
+        ),
+        ("by the interval", "", ("two manners", "all pairs", "by interval"), ".1%"),
     ),
     "coverage/compared_scores": (
-        ("false worse at most", "", ("false worse at most",), ".1%"),
-        ("mean", "", ("false worse, mean",), ".1%"),
-        ("false no worse at most", "", ("false no worse at most",), ".1%"),
-        ("rates above 0.05 and 1.5 standard errors", "", ("rates above the threshold",), ".0f"),
+        ('wrong verdicts "worse", at most', "", ("false worse at most",), ".1%"),
+        ("on average", "", ("false worse, mean",), ".1%"),
+        ('wrong verdicts "no worse", at most', "", ("false no worse at most",), ".1%"),
+        (
+            "designs with a rate above 0.05 plus 1.5 standard errors",
+            "",
+            ("rates above the threshold",),
+            ".0f",
+        ),
     ),
     "coverage/dossiers": (
         (
-            "P >= 0.9 right, 60 questions, correlation 0.05",
+            "correct if P >= 0.9, with 60 questions and a correlation of 0.05",
             "",
             ("60 questions", "0.05", "dossiers", "right"),
             ".1%",
         ),
         (
-            "correlation of real paired grades",
+            "correlation within clusters in real paired grades",
             "",
             ("correlation of real grades", "two systems", "mean"),
             ".2f",
         ),
     ),
     "coverage/gate_errors": (
-        ("largest error rate", "", ("largest error rate",), ".1%"),
-        ("cells above 0.06 and 1.5 standard errors", "", ("cells above the threshold",), ".0f"),
+        ("largest rate of wrong verdicts", "", ("largest error rate",), ".1%"),
+        (
+            "designs with a rate above 0.06 plus 1.5 standard errors",
+            "",
+            ("cells above the threshold",),
+            ".0f",
+        ),
     ),
     "coverage/grids": (
-        ("coverage at least", "least", ("*", "*", "coverage: *"), ".1%"),
-        ("false positive rate at most", "most", ("*", "*", "false positive rate"), ".1%"),
+        ("lowest coverage", "least", ("*", "*", "coverage: *"), ".1%"),
+        ("largest false positive rate", "most", ("*", "*", "false positive rate"), ".1%"),
     ),
     "coverage/history": (
-        ("series with a false alarm at most", "most", ("false alarms", "*", "*", "none"), ".1%"),
-        ("if queries change", "most", ("false alarms", "*", "*", "permuted"), ".1%"),
+        ("series with a false alarm, at most", "most", ("false alarms", "*", "*", "none"), ".1%"),
+        (
+            "the same, if the difficulty of queries changes",
+            "most",
+            ("false alarms", "*", "*", "permuted"),
+            ".1%",
+        ),
     ),
     "coverage/intervals": (
-        ("logits, no ties, at least", "least", ("rankings", "no ties", "*", "logit"), ".1%"),
-        ("named clusters", "least", ("rankings", "clusters *", "*", "logit"), ".1%"),
-        ("hidden clusters", "least", ("rankings", "untold *", "*", "logit"), ".1%"),
+        (
+            "lowest coverage of logits without ties",
+            "least",
+            ("rankings", "no ties", "*", "logit"),
+            ".1%",
+        ),
+        ("with clusters that are passed", "least", ("rankings", "clusters *", "*", "logit"), ".1%"),
+        (
+            "with clusters that are not passed",
+            "least",
+            ("rankings", "untold *", "*", "logit"),
+            ".1%",
+        ),
     ),
     "coverage/judge_drift": (
         (
-            "false alarms of an unchanged judge at most",
+            "false alarms on an unchanged judge, at most",
             "most",
             ("false alarms", "*", "*", "unchanged"),
             ".1%",
         ),
         (
-            "a fifth of the verdicts moved, told from the system at least",
+            "correct conclusions if the judge changes a fifth of its verdicts, at least",
             "least",
             ("told apart", "40 3", "noise 0.1", "judge * 0.2", "right"),
             ".1%",
         ),
         (
-            "the system moved by a fifth",
+            "correct conclusions if the system loses a fifth of its queries",
             "least",
             ("told apart", "40 3", "noise 0.1", "system loses 0.2", "right"),
             ".1%",
         ),
     ),
     "coverage/judged_ranking": (
-        ("logits at least", "least", ("*", "*", "coverage: logit"), ".1%"),
-        ("from tournaments", "least", ("*", "*", "coverage: logit, tournaments"), ".1%"),
-        ("each rank", "least", ("*", "*", "coverage: rank"), ".1%"),
+        ("lowest coverage of logits", "least", ("*", "*", "coverage: logit"), ".1%"),
+        ("of logits from tournaments", "least", ("*", "*", "coverage: logit, tournaments"), ".1%"),
+        ("of single rank intervals", "least", ("*", "*", "coverage: rank"), ".1%"),
     ),
     "coverage/paired": (
         (
-            "false positive rate at most",
+            "largest false positive rate",
             "most",
             ("alike: *", "*", "significant"),
             ".1%",
@@ -130,29 +160,44 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/rank_sets": (
         (
-            "all rank intervals of a table at least",
+            "lowest joint coverage of the rank intervals of a table",
             "",
             ("over all cells", "all ranks, least"),
             ".1%",
         ),
-        ("each rank", "", ("over all cells", "lowest, least"), ".1%"),
-        ("the first model's logit", "", ("over all cells", "winner, least"), ".1%"),
-        ("without its correction", "", ("over all cells", "uncorrected, least"), ".1%"),
+        (
+            "of the rank intervals of the worst-covered model",
+            "",
+            ("over all cells", "lowest, least"),
+            ".1%",
+        ),
+        ("of the logit of the first model", "", ("over all cells", "winner, least"), ".1%"),
+        (
+            "of the same logit without the correction for selection",
+            "",
+            ("over all cells", "uncorrected, least"),
+            ".1%",
+        ),
     ),
     "coverage/retrieval_intervals": (
-        ("coverage of a mean at least", "least", ("*", "*", "coverage: mean"), ".1%"),
-        ("false positive rate at most", "most", ("*", "*", "false positive rate"), ".1%"),
+        ("lowest coverage of a mean", "least", ("*", "*", "coverage: mean"), ".1%"),
+        ("largest false positive rate", "most", ("*", "*", "false positive rate"), ".1%"),
     ),
     "papers/short_answers": (
         ("responses", "", ("responses",), ".0f"),
-        ("largest difference", "most", ("*", "largest difference"), ".0e"),
+        ("largest difference from BERGEN", "most", ("*", "largest difference"), ".0e"),
     ),
     "truth/abstention": (
-        ("mean F1 of the text alone", "", ("F1 on the test set", "ours", "mean"), ".3f"),
-        ("of the feature", "", ("F1 on the test set", "by the feature", "mean"), ".3f"),
-        ("on recorded answers", "", ("F1 on NoMIRACL's outputs", "ours", "mean"), ".3f"),
+        ("mean F1 of the text-only rule", "", ("F1 on the test set", "ours", "mean"), ".3f"),
+        ("mean F1 of the feature", "", ("F1 on the test set", "by the feature", "mean"), ".3f"),
         (
-            "right answers of HalluQA taken for abstentions",
+            "mean F1 of the text-only rule on recorded answers",
+            "",
+            ("F1 on NoMIRACL's outputs", "ours", "mean"),
+            ".3f",
+        ),
+        (
+            "right answers of HalluQA classified as abstentions",
             "",
             ("HalluQA", "right answers taken for abstentions"),
             ".1%",
@@ -177,7 +222,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".2f",
         ),
         (
-            "of its answer correctness with `fact_agreement`",
+            "rank correlation of its answer correctness with `fact_agreement`",
             "",
             ("ragas", "answer_correctness", "rank correlation"),
             ".2f",
@@ -185,13 +230,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "truth/board_copies": (
         (
-            "languages in which copies are refused",
+            "languages in which the checks refuse copied responses",
             "",
             ("repeats the reference", "languages in which it is refused"),
             ".0f",
         ),
         (
-            "in which quotations are",
+            "languages in which they refuse quotations of passages",
             "most",
             ("quotes*", "languages in which it is refused"),
             ".0f",
@@ -199,20 +244,25 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "truth/spans": (
         ("mean F1", "", ("mean F1 by type", "all types"), ".2f"),
-        ("true texts with a mark", "", ("true texts with a mark", "all"), ".1%"),
+        ("true texts with a false mark", "", ("true texts with a mark", "all"), ".1%"),
     ),
     "speed/board": (
-        ("MB", "", ("page, MB",), ".1f"),
+        ("size of the page, MB", "", ("page, MB",), ".1f"),
         ("first view, ms", "", ("first view, ms",), ".0f"),
-        ("change of view, ms", "", ("change of view, loading it, ms",), ".0f"),
+        ("change of language, ms", "", ("change of view, loading it, ms",), ".0f"),
     ),
     "speed/features": (
         ("all features, responses per second", "", ("17 features, responses per second",), ".0f"),
-        ("four features, times the peers' rate", "", ("4 features, times the peers' rate",), ".2f"),
+        (
+            "rate of four features, divided by that of langid, sacrebleu and rouge_score",
+            "",
+            ("4 features, times the peers' rate",),
+            ".2f",
+        ),
     ),
     "speed/page": (
-        ("CPU seconds", "", ("written, s of CPU",), ".0f"),
-        ("MB", "", ("size, MB",), ".1f"),
+        ("time to write, CPU seconds", "", ("written, s of CPU",), ".0f"),
+        ("size, MB", "", ("size, MB",), ".1f"),
     ),
 }
 
@@ -455,9 +505,11 @@ def key_figures(script: Path) -> str:
     name = f"{script.parent.name}/{script.stem}"
     results, pages = results_of(script), ", ".join(pages_of(name))
     if results is None:
-        return f"figures on {pages}, from before {NOT_RERUN}: not rerun" if pages else "not rerun"
+        return (
+            f"not rerun; figures of a run before {NOT_RERUN} on {pages}" if pages else "not rerun"
+        )
     cells = [
-        f"{label} {figure(results, choice, names, form)}"
+        f"{label}: {figure(results, choice, names, form)}"
         for label, choice, names, form in KEYS[name]
     ]
     source = f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{_file(script)})"

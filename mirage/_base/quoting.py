@@ -403,12 +403,17 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def read_csv(text: str, source: str = "the table") -> list[dict[str, str]]:
     r"""Read comma-separated values, as :func:`csv_text` or a spreadsheet program writes them.
 
+    The apostrophe that :func:`csv_text` writes before formulas is removed.
+
     Args:
-        text: Values, with a header.
-        source: Name of the text in errors, such as its path.
+        text: Comma-separated values. The first row has the column names.
+        source: Name of the source in error messages, such as its path.
 
     Returns:
-        One mapping from column name to text per row.
+        One dict per row, which maps column names to cells.
+
+    Raises:
+        DatasetError: If the text is not valid CSV.
 
     Example:
         >>> read_csv('"id","change"\n"\'=1+1",-0.12\n')

@@ -175,7 +175,11 @@ def _are_entries(entries: Mapping[str, object]) -> bool:
 
 
 def _find_fault(path: Path, entry: Mapping[str, Any], verify: bool) -> str:
-    """Return as text how a file differs from its entry in the manifest; empty if it does not."""
+    """Return a description of the fault of a file, or an empty string if it has none.
+
+    A file must have the size that its entry in the manifest has and, if ``verify`` is true, also
+    the SHA-256.
+    """
     try:
         if not path.is_file():
             return "is missing"

@@ -32,8 +32,8 @@ def with_controls(
 
     Args:
         columns: The judgments.
-        values: Value of each control for each judgment, ``(judgments, controls)``; positive values
-            favour model a.
+        values: Value of each control for each judgment, of shape ``(judgments, controls)``;
+            positive values favour model a.
         names: Names of the controls, for error messages.
         ridge: Strength of the ridge, as in :func:`mirage.arena.estimation.fit_bradley_terry`.
 

@@ -96,7 +96,11 @@ _FORM: Form[Verdict] = Form(
 
 
 def shows_reference(template: Template | None, reference: bool) -> bool:
-    """Return whether a prompt shows the right answer, by its setting or by a field of its own."""
+    """Return whether a judge's prompt shows the right answer.
+
+    A custom template shows it if it has the field ``{reference}``. The default prompt shows it if
+    ``reference`` is true.
+    """
     fields = [] if template is None else [field for _, field in template.pieces]
     return "reference" in fields or (reference and template is None)
 

@@ -113,7 +113,8 @@ class Items(NamedTuple):
         query: Index of the query.
         low: Index of the model whose name sorts first.
         high: Index of the other model.
-        score: Score of ``low`` by each judge, ``(items, judges)``; NaN if the judge did not vote.
+        score: Score of ``low`` by each judge, of shape ``(items, judges)``; NaN if the judge did
+            not vote.
     """
 
     query: Ints

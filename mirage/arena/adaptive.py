@@ -162,7 +162,7 @@ class AdaptivePairs:
 
     @property
     def judgments(self) -> Judgments:
-        """All judgments so far, including the earlier ones, each with the half of its query.
+        """All judgments so far, including earlier ones, with the half of each query.
 
         If no pair is left to judge, the judgments have no halves. They are then complete, so it
         does not matter how the pairs were chosen.
@@ -178,7 +178,11 @@ class AdaptivePairs:
 
     @property
     def halves(self) -> Mapping[str, Half]:
-        """The half (``first`` or ``second``) of each query, by query id; see :class:`Judgment`."""
+        """Whether each query is in the ``first`` or ``second`` half of the queries, by query id.
+
+        Each half chooses its pairs by the verdicts on the other half; see :attr:`Judgment.half
+        <mirage.Judgment.half>`.
+        """
         names: tuple[Half, Half] = ("first", "second")
         return {query_id: names[self._half[position]] for query_id, position in self._query.items()}
 

@@ -61,7 +61,8 @@ class AnchorVerdicts:
         settings_digest: The digest of the requests: prompts, parameters, model and endpoint.
         pairs_digest: The digest of the anchor pairs.
         query_ids: The query of each pair.
-        counts: Number of times that each of :data:`VERDICTS` was given, ``(pairs, verdicts)``.
+        counts: Number of times that each of :data:`VERDICTS` was given, of shape ``(pairs,
+            verdicts)``.
     """
 
     judge: str
@@ -211,7 +212,7 @@ def self_agreement(counts: Ints, query_ids: Sequence[str]) -> tuple[float, Inter
     with fewer than 14 queries, or if all queries have the same agreement.
 
     Args:
-        counts: Counts of verdicts in one run, ``(pairs, verdicts)``.
+        counts: Counts of verdicts in one run, of shape ``(pairs, verdicts)``.
         query_ids: The query of each pair.
     """
     query = np.unique(query_ids, return_inverse=True)[1]

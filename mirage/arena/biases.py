@@ -84,7 +84,7 @@ def position_bias(
     level: float = 0.95,
     seed: int = 0,
 ) -> PositionBias:
-    """Measure how far verdicts follow the position, from pairs judged in both orders.
+    """Measure the preference of judges for a position, from pairs judged in both orders.
 
     Consistency and the bias toward the first response are defined as in Zheng et al. 2023 (arXiv
     2306.05685, Table 2). The result is the bias toward the first response minus the bias toward the
@@ -199,7 +199,7 @@ def verbosity_bias(
     cluster: Cluster = None,
     level: float = 0.95,
 ) -> VerbosityBias:
-    """Measure how far the longer answer wins, with a Bradley-Terry model that includes length.
+    """Measure the preference for longer answers by a Bradley-Terry model that includes length.
 
     The log-odds that a wins over b are ``logit_a - logit_b + value * (length_a - length_b) /
     (length_a + length_b)``. The logits describe the overall quality of the models, and the last
@@ -208,8 +208,8 @@ def verbosity_bias(
     own scale. Lengths are in tokens of the answer (:func:`mirage.text.tokenize`), without its
     reason section and its citations. A tie is half a win for both. The ridge penalty of
     :class:`BradleyTerry` shrinks logits and value, and keeps them finite if the longer answer
-    always wins. With few votes, the penalty makes estimates look too certain; the interval includes
-    a variance for this.
+    always wins. With few votes, the penalty makes estimates look too certain. The variance of the
+    interval therefore has an additional term for the penalty.
 
     Logits fitted to few votes are too far apart, which also makes the value too large. The
     jackknife reduces this bias (Quenouille 1956, Notes on Bias in Estimation, Biometrika 43,
@@ -237,8 +237,8 @@ def verbosity_bias(
     Raises:
         UnknownNameError: A query with votes is not in the dataset, a model has no run, or a run has
             no response to such a query.
-        JudgmentError: A response to such a query failed; two runs are of one model; no vote has a
-            verdict; or a judge voted twice on the same models in the same order. Also if votes
+        JudgmentError: A response to such a query failed; two runs have the same model; no vote has
+            a verdict; or a judge voted twice on the same models in the same order. Also if votes
             cannot separate length from quality: in every pair of models one model always wins, or
             the answers of one are always longer by about the same factor.
     """
@@ -328,7 +328,10 @@ class _PairVotes:
         return cls(models, query, votes, won, longer, starts, low[starts], high[starts])
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Repeat values per pair of models for each row of the pair; shape ``(..., rows)``."""
+        """Return the value of each row's pair of models.
+
+        ``values`` has one value per pair of models, and the result has the shape ``(..., rows)``.
+        """
         return np.repeat(values, np.diff(self.starts, append=len(self.query)), axis=-1)
 
     def sums(self, values: Floats) -> Floats:
@@ -575,8 +578,9 @@ def _paired_means(query: Ints, judge_scores: Floats, peers: Floats) -> tuple[Int
 
     Args:
         query: Query of each item.
-        judge_scores: Scores of the judge, ``(items,)``; NaN if the judge has no verdict.
-        peers: Scores of neutral judges, ``(items, judges)``; NaN for others and without a verdict.
+        judge_scores: Scores of the judge, of shape ``(items,)``; NaN if the judge has no verdict.
+        peers: Scores of neutral judges, of shape ``(items, judges)``; NaN for others and without a
+            verdict.
 
     Returns:
         The query of each item that the judge and a neutral judge judged, and a row per item: the

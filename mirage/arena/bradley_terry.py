@@ -406,7 +406,10 @@ class _Sampler:
         return cls(judgments, by_query, by_query.sum(axis=0), ties)
 
     def wins(self, counts: NDArray[np.int32]) -> Floats:
-        """Return the win matrix of each row of ``counts``: ``(tournaments, models, models)``."""
+        """Return one win matrix per row of ``counts``.
+
+        The result has the shape ``(tournaments, models, models)``.
+        """
         models = len(self.judgments.models)
         if self.by_query is not None:
             flat = self.by_query.reshape(len(self.by_query), -1)

@@ -101,7 +101,7 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
     every step raises the likelihood from any start (Sun & Tran-Dinh 2019, section 4).
 
     Args:
-        wins: Win matrices, ``(..., models, models)``.
+        wins: Win matrices, of shape ``(..., models, models)``.
         ridge: Strength of the ridge, in judgments per model.
         start: Logits at which the fit starts; zeros by default.
 
@@ -142,8 +142,9 @@ def fit_davidson(
     with the change of log nu added to d.
 
     Args:
-        wins: Win matrices, ``(..., models, models)``, in which a tie counts one half for both.
-        ties: Number of ties among these judgments, ``(...)``.
+        wins: Win matrices, of shape ``(..., models, models)``, in which a tie counts one half for
+            both.
+        ties: Number of ties among these judgments, of shape ``(...)``.
         ridge: As in :func:`fit_bradley_terry`. It also adds to log nu the information of ``ridge``
             judgments (2/9 each, at logits 0 and nu 1). Without a ridge, log nu is finite only if
             some judgments are ties and some are not.
@@ -174,14 +175,14 @@ def fit_davidson(
 
 
 def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> Floats:
-    """Return the probability that model i is preferred to j, ``(..., models, models)``.
+    """Return the probability that model i is preferred to j, of shape ``(..., models, models)``.
 
     In Davidson's model (if ``log_nu`` is not ``None``), half the probability of a tie is added for
     each model. So ``[i, j] + [j, i]`` is 1 here too. The diagonal is 0.5.
 
     Args:
-        logits: Logits, ``(..., models)``.
-        log_nu: Log of Davidson's tie parameter, ``(...)``; ``None`` for Bradley-Terry.
+        logits: Logits, of shape ``(..., models)``.
+        log_nu: Log of Davidson's tie parameter, of shape ``(...)``; ``None`` for Bradley-Terry.
     """
     if log_nu is None:
         difference = logits[..., :, None] - logits[..., None, :]
@@ -199,7 +200,9 @@ def comparison_pieces(wins: Floats) -> list[Ints]:
 
 
 def separated(wins: Floats) -> Bools:
-    """Return whether each model won all, or lost all, of its judgments: ``(..., models)``.
+    """Return whether each model won all, or lost all, of its judgments.
+
+    The result has the shape ``(..., models)``.
 
     The likelihood alone does not bound the logits of such models. A tie is half a win for both, so
     a model that tied once is not separated. A model without any judgment is separated.
@@ -298,7 +301,8 @@ def sandwich(
             :func:`mirage.statistics.clusters.small_sample`; otherwise ``None``.
 
     Returns:
-        The covariance, ``(models, models)``; all values are NaN if there is only one query.
+        The covariance, of shape ``(models, models)``; all values are NaN if there is only one
+        query.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     models = len(logits)
@@ -329,7 +333,7 @@ def influences(
     ridge: float = 0.0,
     log_nu: float | None = None,
 ) -> Floats:
-    """Return how far the judgments on each query move the logits, to first order.
+    """Return the influence of each query's judgments on the logits, to first order.
 
     The shape is ``(queries, models)``, with one row per query with judgments, in sorted order. A
     row is ``A^-1 g``, with A and g as in :func:`sandwich`. The sandwich is the sum of the outer
@@ -346,7 +350,7 @@ def influences(
 def information(
     wins: Floats, logits: Floats, ridge: float = 0.0, log_nu: float | None = None
 ) -> Floats:
-    """Return the penalised Fisher information at these logits: ``(models, models)``.
+    """Return the penalised Fisher information at these logits, of shape ``(models, models)``.
 
     If ``log_nu`` is given (Davidson's model), there is one more row and column for log nu. A
     constant added to all logits does not change the likelihood; see :func:`penalised_information`.
@@ -395,8 +399,8 @@ def cluster_meat(
         factors: Factor of the outer product of each query; 1 by default.
 
     Returns:
-        The sum, ``(models, models)``. If ``tie_probability`` is given (Davidson's model), there is
-        one more row and column for log nu.
+        The sum, of shape ``(models, models)``. If ``tie_probability`` is given (Davidson's model),
+        there is one more row and column for log nu.
     """
     size = len(expected) + (tie_probability is not None)
     meat = np.zeros((size, size))
@@ -487,7 +491,9 @@ def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Flo
 
 
 def penalised_information(curvature: Floats, penalty: float) -> Floats:
-    """Return the information matrix of the logits, ``(..., models, models)``, from curvatures.
+    """Return the information matrix of the logits, computed from curvatures.
+
+    The result has the shape ``(..., models, models)``.
 
     The information is singular, because the likelihood does not change if a constant is added to
     all logits. Adding a multiple of the matrix of ones makes it invertible. Solutions do not

@@ -54,7 +54,7 @@ class LogitEstimates(ABC):
         """The logits and their uncertainty."""
 
     def interval(self, *, level: float = 0.95) -> Floats:
-        """Return the lower and upper end of each logit's interval, ``(models, 2)``.
+        """Return the lower and upper end of each logit's interval, of shape ``(models, 2)``.
 
         The interval uses Student's t, the customary correction for few clusters (Cameron & Miller
         2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human Resources 50,
@@ -67,7 +67,7 @@ class LogitEstimates(ABC):
         return ends
 
     def rank_interval(self, *, level: float = 0.95) -> Ints:
-        """Return the best and worst plausible rank of each model, ``(models, 2)``.
+        """Return the best and worst plausible rank of each model, of shape ``(models, 2)``.
 
         With confidence ``level``, the true ranks of all models are within these ranges at once
         (:func:`mirage.statistics.rank_sets.rank_sets`).
@@ -87,7 +87,7 @@ class LogitEstimates(ABC):
 
     @property
     def _errors(self) -> Floats:
-        """Random draws of the errors of the logits, ``(draws, models)``."""
+        """Random draws of the errors of the logits, of shape ``(draws, models)``."""
         logits, covariance, degrees, _ = self._estimate
         # Drawing in the order of the logits makes results independent of the models' names.
         order = np.argsort(logits)
@@ -145,10 +145,10 @@ class BradleyTerryFit(LogitEstimates):
 
     Attributes:
         models: Model names, in the order of all arrays here.
-        logits: Natural-log odds that sum to 0, ``(models,)``.
-        covariance: Covariance of the logits, ``(models, models)``: the sandwich with queries, or
-            clusters of queries, as clusters (:func:`mirage.arena.estimation.sandwich`). NaN if
-            there is only one cluster.
+        logits: Natural-log odds that sum to 0, of shape ``(models,)``.
+        covariance: Covariance of the logits, of shape ``(models, models)``: the sandwich with
+            queries, or clusters of queries, as clusters (:func:`mirage.arena.estimation.sandwich`).
+            NaN if there is only one cluster.
         queries: Number of queries with judgments.
         separated: Models that won or lost every judgment. Only the ridge keeps their logits finite,
             so the size of these logits has little meaning.
@@ -164,8 +164,9 @@ class BradleyTerryFit(LogitEstimates):
             and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
             It is 0 if related queries form fewer than :data:`mirage.statistics.clusters.FEWEST`
             clusters; every order is then uncertain.
-        influence: How far the judgments on each query move the logits, ``(queries, models)``
-            (:func:`mirage.arena.estimation.influences`); ``None`` if the array would be too large.
+        influence: How far the judgments on each query move the logits, of shape ``(queries,
+            models)`` (:func:`mirage.arena.estimation.influences`); ``None`` if the array would be
+            too large.
         fits: Number of fits over which logits are averaged: two (one per half of the queries) if
             pairs were chosen adaptively, else one.
         effects: Effect of each control, an association; empty without controls.
@@ -205,7 +206,9 @@ class BradleyTerryFit(LogitEstimates):
         return ranks(self.logits)
 
     def draws(self, n: int, *, seed: int = 0) -> Floats:
-        """Draw logits from Student's t with the covariance :attr:`uncertainty`, ``(n, models)``.
+        """Draw logits from Student's t with the covariance :attr:`uncertainty`.
+
+        The result has the shape ``(n, models)``.
 
         The draws are NaN if :attr:`degrees` is 0. The random numbers of a query depend only on its
         cluster and the seed. So in fits to judgments on the same queries, for instance in several
@@ -239,7 +242,10 @@ class BradleyTerryFit(LogitEstimates):
 
     @property
     def win_matrix(self) -> Floats:
-        """Probability that model i is preferred to j, ``(models, models)``; 0.5 on the diagonal."""
+        """Probability that model i is preferred to j; 0.5 on the diagonal.
+
+        The array has the shape ``(models, models)``.
+        """
         return estimation.win_probabilities(self.logits, self.log_nu)
 
     def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
@@ -271,10 +277,10 @@ class Tournaments(LogitEstimates):
         models: Model names, in the order of all arrays here.
         query_ids: Queries that could be drawn: those whose judgments are used.
         counts: How often each tournament drew each query, int32 ``(tournaments, queries)``.
-        logits: Natural-log odds, ``(tournaments, models)``; each row sums to 0.
+        logits: Natural-log odds, of shape ``(tournaments, models)``; each row sums to 0.
         separated: Whether, in this tournament, the model won every judgment, lost every one, or had
             none; bool ``(tournaments, models)``. Only the ridge keeps such a logit finite.
-        log_nu: Log of Davidson's tie parameter, ``(tournaments,)``; ``None`` unless
+        log_nu: Log of Davidson's tie parameter, of shape ``(tournaments,)``; ``None`` unless
             ``ties="davidson"``.
         clusters: Cluster of each query if whole clusters were drawn; empty if single queries were
             drawn.
@@ -305,13 +311,13 @@ class Tournaments(LogitEstimates):
 
     @property
     def mean(self) -> Floats:
-        """Mean logit of each model over the tournaments, ``(models,)``."""
+        """Mean logit of each model over the tournaments, of shape ``(models,)``."""
         mean: Floats = self.logits.mean(axis=0)
         return mean
 
     @property
     def ranks(self) -> Ints:
-        """Rank of each model in each tournament, ``(tournaments, models)``.
+        """Rank of each model in each tournament, of shape ``(tournaments, models)``.
 
         1 is the largest logit; equal logits share the better rank.
         """
@@ -319,7 +325,7 @@ class Tournaments(LogitEstimates):
 
     @property
     def covariance(self) -> Floats:
-        """Covariance of the mean logits, ``(models, models)``; NaN if there is one query.
+        """Covariance of the mean logits, of shape ``(models, models)``; NaN if there is one query.
 
         It is computed by :func:`mirage.statistics.bootstrap.draws_covariance` for the number of
         judged queries, regardless of how many each tournament draws.
@@ -343,7 +349,7 @@ class Tournaments(LogitEstimates):
 
     @property
     def win_matrix(self) -> Floats:
-        """Probability that model i is preferred to j on a query: ``(models, models)``.
+        """Probability that model i is preferred to j on a query, of shape ``(models, models)``.
 
         It is the mean over the tournaments. A tie counts half for each model, and the diagonal is
         0.5.
@@ -388,7 +394,7 @@ def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
 
 
 def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
-    """Return how far the judgments on each cluster of queries move the logits.
+    """Return the influence of each query cluster's judgments on the logits.
 
     The shape is ``(clusters, models)``, with clusters sorted by name. The small-sample correction
     is included, so that the sum of the outer products of the rows is the covariance of the logits.

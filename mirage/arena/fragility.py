@@ -1,4 +1,4 @@
-"""Fragility of ranks: how few queries or verdicts the rank of a model depends on."""
+"""Fragility of ranks: the number of queries or verdicts whose removal changes a rank."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def fragility(
     models: Collection[str] | None = None,
     bradley_terry: BradleyTerry | None = None,
 ) -> tuple[Fragility, ...]:
-    """Find how few queries, and how few verdicts, each model's rank depends on.
+    """Find the smallest sets of queries and of verdicts whose removal changes each model's rank.
 
     Dropping a handful of verdicts can change which model is first (Huang, Shen, Wei & Broderick
     2025, Dropping Just a Handful of Preferences Can Change Top Large Language Model Rankings, arXiv
@@ -201,7 +201,7 @@ class _Units:
         return np.asarray(counts @ self.wins).reshape(-1, models, models), counts @ self.ties
 
     def influence(self, direction: Floats, expected: Floats) -> Floats:
-        """Return how far one unit of each kind moves a difference of logits, to first order.
+        """Return the first-order influence of one unit of each kind on a difference of logits.
 
         A judgment of models a and b moves the difference by ``(score - expected[a, b])
         (direction[a] - direction[b])``.
@@ -212,7 +212,7 @@ class _Units:
             expected: Expected score of model i against model j, at ``[..., i, j]``.
 
         Returns:
-            The influences, ``(..., kinds)``.
+            The influences, of shape ``(..., kinds)``.
         """
         steps = direction[:, :, None] - direction[:, None, :]
         moves = (expected.swapaxes(1, 2) * steps).reshape(len(steps), -1)
@@ -332,13 +332,13 @@ def _neighbours(models: int) -> Iterator[tuple[int, int]]:
 def _influences(
     units: _Units, model: BradleyTerry, dropped: Ints, params: Floats, contrast: Floats
 ) -> Floats:
-    """Return how far one unit of each kind moves the difference between the logits of two models.
+    """Return the influence of one unit of each kind on the difference of two models' logits.
 
     Args:
         units: The units.
         model: The Bradley-Terry model.
-        dropped: Units that are already removed, one row per pair of models.
-        params: Parameters fitted after this removal, one row per pair of models.
+        dropped: Units that are already removed, with one row per pair of models.
+        params: Parameters fitted after this removal, with one row per pair of models.
         contrast: Row with 1 for the first and -1 for the second model of each pair.
     """
     models = contrast.shape[1]
@@ -365,8 +365,8 @@ def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
     not suffice.
 
     Args:
-        influence: Influence of one unit of each kind, one row per pair of models.
-        largest: Kinds in descending order of influence, one row per pair of models.
+        influence: Influence of one unit of each kind, with one row per pair of models.
+        largest: Kinds in descending order of influence, with one row per pair of models.
         counts: Number of units of each kind.
         gap: Difference in logits of each pair of models.
     """

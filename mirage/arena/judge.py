@@ -382,7 +382,10 @@ class PairwiseJudge(NearNames):
         executor: Executor | None,
         progress: bool,
     ) -> Iterator[Voting]:
-        """Open the file of votes and a progress bar in a ``with`` block; sort it at the end."""
+        """Open the vote file ``out`` and a progress bar, and close both after the ``with`` block.
+
+        At the end of the block, the votes in the file are sorted.
+        """
         if not pairs:
             first = f"; the first skipped pair is {skipped[0]}" if skipped else ""
             raise JudgmentError(f"no pair can be judged{first}")

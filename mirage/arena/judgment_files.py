@@ -101,8 +101,8 @@ class RecordedJudge:
         self._recorded = read_judged(path).votes
         if not self._recorded:
             raise DatasetError(
-                f"{path}: has judgments without digests, but a judge needs votes, as `mirage "
-                "label --pairs` writes them"
+                f"{path}: contains judgments, but votes are needed; pass a file that `mirage label "
+                "--pairs` wrote"
             )
 
     def __repr__(self) -> str:
@@ -124,7 +124,9 @@ class RecordedJudge:
             SettingError: ``out`` is not ``None``.
         """
         if out is not None:
-            raise SettingError("out= needs a judge that is asked; the votes are in a file already")
+            raise SettingError(
+                "out= cannot be used with recorded votes; they are already in a file"
+            )
         contest = Contest(dataset, runs)
         possible, skipped = contest.sort_out(pairs)
         wanted = {(pair.query_id, frozenset(pair[1:])) for pair in possible}

@@ -189,7 +189,10 @@ class Judgments(NearNames):
         ]
 
     def results(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how often model i beat j, and how often they tied, each ``(models, models)``."""
+        """Return how often model i beat j, and how often they tied.
+
+        Each array has the shape ``(models, models)``.
+        """
         models = len(self.models)
         cells = self.a.astype(np.intp) * models + self.b
         won, lost, tied = (

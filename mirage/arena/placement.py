@@ -28,10 +28,10 @@ class Sample(NamedTuple):
     """Pairs (query, anchor) for a judge, in the order to judge them, and sampling probabilities.
 
     Attributes:
-        query: Query index of each pair, ``(pairs,)``.
-        anchor: Anchor index of each pair, ``(pairs,)``.
-        probability: Probability that a pair is sampled, ``(queries, anchors)``; 0 if it cannot be
-            judged.
+        query: Query index of each pair, of shape ``(pairs,)``.
+        anchor: Anchor index of each pair, of shape ``(pairs,)``.
+        probability: Probability that a pair is sampled, of shape ``(queries, anchors)``; 0 if it
+            cannot be judged.
     """
 
     query: Ints
@@ -45,7 +45,7 @@ def sample(possible: Bools, pairs: int, *, seed: int = 0) -> Sample:
     With the same seed, a larger sample begins with the pairs of a smaller sample.
 
     Args:
-        possible: Whether a pair can be judged, ``(queries, anchors)``.
+        possible: Whether a pair can be judged, of shape ``(queries, anchors)``.
         pairs: Number of pairs; all if there are fewer.
         seed: Random seed.
     """
@@ -78,11 +78,12 @@ class Anchors(NamedTuple):
     """Models with known logits, against which a new model is compared.
 
     Attributes:
-        logits: Natural-log odds, ``(anchors,)``.
+        logits: Natural-log odds, of shape ``(anchors,)``.
         influence: How far the judgments on each cluster of queries move each logit, ``(clusters,
             anchors)``. It describes the uncertainty of the logits that arises because the queries
             are a sample. 0 if it is not known.
-        covariance: Covariance of the remaining uncertainty of the logits, ``(anchors, anchors)``.
+        covariance: Covariance of the remaining uncertainty of the logits, of shape ``(anchors,
+            anchors)``.
     """
 
     logits: Floats
@@ -98,8 +99,9 @@ class Placement(NamedTuple):
         interval: Lower and upper end. NaN with fewer than
             :data:`~mirage.statistics.prediction_powered.FEWEST` judged clusters of queries, or if
             the verdicts do not bound an end, as for a model that won everything.
-        errors: How far the verdicts of each cluster move the logit, ``(clusters,)``.
-        leverage: Derivative of the logit with respect to each anchor's logit, ``(anchors,)``.
+        errors: How far the verdicts of each cluster move the logit, of shape ``(clusters,)``.
+        leverage: Derivative of the logit with respect to each anchor's logit, of shape
+            ``(anchors,)``.
         open_variance: Variance of the logit if the model won, or lost, everything; else 0.
         judgments: Number of judged pairs.
         queries: Number of queries of these pairs.

@@ -21,7 +21,7 @@ from mirage.statistics.worlds import StudyDesign, StudySample, correlated_deviat
 
 
 def true_logits(logits: Floats, spread: float, ties: float) -> Floats:
-    """Return the logits that all possible queries together give.
+    """Return the logits that a fit to all possible queries would give.
 
     If models are better on some queries than on others, logits fitted to many queries are closer
     together than the logits on one query.
@@ -40,10 +40,12 @@ def true_logits(logits: Floats, spread: float, ties: float) -> Floats:
 
 
 def draw_scores(strengths: Floats, ties: float, rng: np.random.Generator) -> Floats:
-    """Return the score of the first model of each pair on each query, ``(queries, pairs)``.
+    """Return the score of the first model of each pair on each query.
+
+    The result has the shape ``(queries, pairs)``.
 
     Args:
-        strengths: Logit of each model on each query, ``(queries, models)``.
+        strengths: Logit of each model on each query, of shape ``(queries, models)``.
         ties: Share of tied verdicts, whose score is 0.5.
         rng: Random generator.
     """
@@ -57,7 +59,7 @@ def judgments_of(scores: Floats, names: ArrayLike, query_ids: ArrayLike | None =
     """Return judgments of every pair on every query.
 
     Args:
-        scores: Score of the first model of each pair, ``(queries, pairs)``, as from
+        scores: Score of the first model of each pair, of shape ``(queries, pairs)``, as from
             :func:`draw_scores`.
         names: Name of each model.
         query_ids: Id of each query; by default its number.

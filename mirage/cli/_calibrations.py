@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def sentence_judge(
     llm: LLM, labelled: LabelledSentences, prompt: str | None, **settings: Any
 ) -> LLMSentenceJudge:
-    """Return an LLM as a judge of faithfulness that names its labels as people named theirs."""
+    """Return an LLM as a judge of faithfulness, which uses the label names of ``labelled``."""
     from mirage.metaeval import LLMSentenceJudge
     from mirage.metaeval.prompts import LABELS
 

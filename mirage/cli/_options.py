@@ -69,7 +69,9 @@ Labels = Annotated[
         "the MEMERAG dataset.",
     ),
 ]
-Positive = Annotated[str, option("LABEL", "The label that a good value of the feature predicts.")]
+Positive = Annotated[
+    str, option("LABEL", "The positive label, which better values of the feature indicate.")
+]
 Responses = Annotated[
     list[str],
     argument(
@@ -162,7 +164,7 @@ LogCluster = Annotated[
     str | None,
     option(
         "FIELD",
-        "Key of the log. Lines with the same value count as one cluster in intervals and tests.  "
+        "Field of the log. Lines with the same value count as one cluster in intervals and tests.  "
         "[default: lines of one session, or with the same question, form a cluster]",
         "--cluster",
         show_default=False,

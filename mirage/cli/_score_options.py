@@ -45,7 +45,7 @@ Higher = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Metric for which higher is better, which is assumed of unknown metrics; may be repeated.",
+        "Metric for which higher is better, the default for unknown metrics; may be repeated.",
         "--higher-is-better",
     ),
 ]

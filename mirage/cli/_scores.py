@@ -47,7 +47,7 @@ def feature_text(table: FeatureTable) -> str:
 
 
 def _stability(steady: Stability) -> str:
-    """Return as text the number of queries on which a feature changes between repeats.
+    """Return a text with the number of queries on which a feature changes between repeats.
 
     The text is empty if there are no repeats.
     """

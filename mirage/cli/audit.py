@@ -35,12 +35,12 @@ def audit(
     scale: score_options.Scale = None,
     as_json: options.Json = False,
 ) -> None:
-    """Find what is wrong with an evaluation that any tool computed.
+    """Find problems in an evaluation that was computed by any tool.
 
-    Reports failed scores that a mean leaves out, items on one side only, duplicates, ignored
-    clusters, a ceiling, a judge that gives one label, ties, too few items, repeats that disagree,
-    and scores that follow the length of answers. Each finding has its numbers and its effect on the
-    mean or the interval.
+    Reports failed scores that a mean leaves out, items that only one side has, duplicates, ignored
+    clusters, scores at a ceiling, a judge that always gives the same label, ties, too few items,
+    repeats that disagree, and scores that depend on the length of answers. Each finding has its
+    numbers and its effect on the mean or the interval.
 
     Exit status: 0 if nothing was found, 1 otherwise.
     """

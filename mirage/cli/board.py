@@ -21,7 +21,7 @@ Previous = Annotated[
     option(
         "PATH",
         "An earlier state of the board: its folder, such as a checkout of the main branch, or its "
-        "site. Submissions that were removed or changed in silence are problems.",
+        "site. Submissions that were silently removed or changed since then are problems.",
     ),
 ]
 

@@ -99,7 +99,7 @@ def decide(
         Path | None,
         option(
             "FILE",
-            "Also write the sentences that stay without a label, so that people can label them.",
+            "Also write the sentences that remain unlabelled, so that people can label them.",
         ),
     ] = None,
     dry_run: options.DryRun = False,
@@ -191,7 +191,7 @@ def _sentences(
             "errors only in the language of the labels; give labels and sentences of one language"
         )
     if not sentences:
-        raise MirageError(f"{path}: the file has no sentence to label")
+        raise MirageError(f"{path}: the file contains no sentences to label")
     return sentences
 
 

@@ -63,7 +63,7 @@ def plan(
     trust: options.TrustGrid = False,
     as_json: options.Json = False,
 ) -> None:
-    """Estimate the work that is left, without calling an LLM.
+    """Estimate the remaining work, without calling an LLM.
 
     For each step, prints the number of items, calls and tokens, the cost, time and disk space. Also
     lists the hosts that `mirage grid run` would send API keys to.
@@ -99,7 +99,7 @@ def run(
     trust: options.TrustGrid = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run the steps that are left, and print the table of results.
+    """Run the remaining steps, and print the table of results.
 
     Finished steps are stored and never repeated, so the same command resumes an interrupted run. If
     a cell fails, the other cells still run, and the exit status is 1.

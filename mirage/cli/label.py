@@ -64,7 +64,7 @@ def label(
     ] = SCALE,
     feature: Annotated[
         str,
-        option("NAME", "Feature over whose values the drawn answers are spread evenly."),
+        option("NAME", "Feature whose values the drawn answers cover evenly."),
     ] = "support_lexical",
     seed: options.Seed = 0,
     settle: Annotated[

@@ -61,7 +61,7 @@ def features(
         Path | None,
         option(
             "FILE",
-            "Also list the documents that the log retrieves and no query of this test set has.",
+            "Also list the documents that were retrieved in the log, but are not in this test set.",
         ),
     ] = None,
     cluster: options.LogCluster = None,
@@ -149,8 +149,8 @@ def drift(
         list[Path],
         argument(
             "BEFORE [AFTER]",
-            "Logs as JSON Lines, with a question, its passages and the answer per line: the "
-            "earlier and the later one, or a single log with --by; - reads standard input.",
+            "Two logs, the earlier one first, or a single log with --by. A log is JSON Lines, with "
+            "a question, its passages and the answer per line; - reads standard input.",
         ),
     ],
     language: options.RequiredLanguage = None,
@@ -165,7 +165,7 @@ def drift(
     each: Annotated[
         bool,
         flag(
-            "With --by: compare each period with all other ones. A table lists all periods, and "
+            "With --by: compare each period with all the others together. A table lists all periods, and "
             "those that differ follow with all measures.",
             "--each",
         ),
@@ -249,7 +249,7 @@ def watch(
     """Detect lasting drops in a growing log.
 
     Run it every day on the whole log: the probability of any false alarm stays below --alpha
-    however often you look. The command reports each measure with a lasting drop, and since when.
+    however often you look. The command reports each measure with a lasting drop, and when it began.
     Differences between days of the week raise no alarm.
 
     Exit status: 1 if a measure has dropped; 3 if there are too few periods, or no measure that can

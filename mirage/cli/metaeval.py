@@ -49,8 +49,8 @@ def metaeval(
     card: Annotated[
         bool,
         flag(
-            "Print instead whether each feature agrees with the labels well enough to use it in a "
-            "gate, a check that fails a build.",
+            "Instead of the agreement, print whether each feature agrees with the labels well "
+            "enough to be used in a gate, which is a check that can fail a build.",
             "--card",
         ),
     ] = False,
@@ -79,17 +79,17 @@ def metaeval(
         Path | None,
         option(
             "FILE",
-            "Sentences without labels, in the format of LABELS. Print instead the estimated share "
-            "of supported sentences, labelled or not, corrected for the judges' errors. The "
-            "labelled sentences must be a random sample.",
+            "Sentences without labels, in the format of LABELS. Instead of the agreement, print "
+            "the estimated share of supported sentences among all sentences, labelled or not, "
+            "corrected for the judges' errors. The labelled sentences must be a random sample.",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure how well judges agree with people's labels.
 
-    A judge is a feature with a threshold, which decides for each sentence whether it is supported
-    by the passages, or an LLM with --judge. In Python, any function can be a judge too.
+    A judge decides for each sentence whether the passages support it. It is a feature with a
+    threshold or, with --judge, an LLM. In Python, any function can be a judge.
     """
     if model is None and (prompt, calibration, base_url, llm, budget) != (None,) * 5:
         raise MirageError("--prompt, --calibration, --base-url, --llm and --budget need --judge")

@@ -100,7 +100,7 @@ def rank(
         option(
             "FILE",
             "With --judge: append each vote to this file as it arrives. Repeat the command to "
-            "resume an interrupted run.  [default: answers of the judge are only cached]",
+            "resume an interrupted run.  [default: no file; the judge's answers are cached]",
             "--out",
             show_default=False,
         ),
@@ -201,7 +201,10 @@ def _judge(
     jobs: int,
     as_json: bool,
 ) -> Ranking | None:
-    """Return the ranking by the judge; with ``dry_run``, print an estimate and return ``None``."""
+    """Return the judge's ranking.
+
+    With ``dry_run``, print an estimate of calls, tokens and cost instead, and return ``None``.
+    """
     from mirage.arena import PairwiseJudge
     from mirage.llm.estimates import sum_estimates
 

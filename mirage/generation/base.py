@@ -137,7 +137,7 @@ class Recording:
     def add(self, response: Response) -> None:
         """Record a response.
 
-        If the system retrieved the dataset's passages itself, the passages that it was shown are
+        If the system retrieved the dataset's passages itself, those that its prompt showed are
         stored in the response.
         """
         if self.dataset.retrieved:
@@ -235,7 +235,7 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
 
 
 def with_passages(response: Response, query: Query) -> Response:
-    """Return a response in which the passages that it was shown are stored.
+    """Return a copy of a response that contains the passages which the prompt showed.
 
     Failures are returned unchanged.
     """

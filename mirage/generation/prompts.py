@@ -263,7 +263,10 @@ def _text(query: Query, passages: Sequence[Passage]) -> str:
 
 
 def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
-    """Return the longest beginning of a text within ``tokens`` that ends with a whole character."""
+    """Return the longest prefix of a text with at most ``tokens`` tokens.
+
+    It does not end inside a visible character, such as between a letter and its accent.
+    """
     if count(text) <= tokens:
         return text
     fits = bisect_right(range(len(text)), tokens, lo=1, key=lambda size: count(text[:size])) - 1

@@ -428,7 +428,9 @@ class DatasetEntry(Entry):
                 "be set with form 'trec'"
             )
         if self.paragraphs and self.form != "kilt" and self.qrels is None:
-            raise ValueError("paragraphs needs the form 'kilt', or a KILT file as qrels")
+            raise ValueError(
+                "'paragraphs' can only be set with form 'kilt', or with a KILT file as qrels"
+            )
         return self
 
     def dataset(self) -> MirageDataset:

@@ -549,7 +549,7 @@ def _dense(arguments: Entry, changes: list[str]) -> Entry:
     if pooler in POOLERS:
         entry["pooling"] = POOLERS[pooler]
     elif pooler:
-        raise NotConvertedError(f"the pooler {pooler} is none of {', '.join(POOLERS)}")
+        raise NotConvertedError(f"the pooler must be one of {', '.join(POOLERS)}, got {pooler}")
     for theirs, ours in (("prompt_q", "query_prefix"), ("prompt_d", "passage_prefix")):
         if arguments.get(theirs):
             entry[ours] = str(arguments[theirs])
@@ -857,7 +857,7 @@ def _beir(arguments: Entry, changes: list[str]) -> Entry:
     parts = str(arguments.get("irds_name")).split("/")
     if parts[0] != "beir" or len(parts) < 2:
         raise NotConvertedError(
-            f"ir_datasets {'/'.join(parts)!r}: only those of beir are converted"
+            f"ir_datasets {'/'.join(parts)!r}: only datasets of BEIR are converted"
         )
     changes.append(f"put BEIR's folder {parts[1]} into data/")
     return {"form": "beir", "path": f"data/{parts[1]}", "language": "en"}

@@ -272,7 +272,8 @@ def _test_differences(
     permutations, and get the result of the second test. Each of the two tests is valid by itself.
 
     Args:
-        gaps: The differences between two cells, ``(queries, pairs)``; NaN if a cell has no value.
+        gaps: The differences between two cells, of shape ``(queries, pairs)``; NaN if a cell has no
+            value.
         codes: The cluster of each query, counted from 0.
         level: Confidence level of the intervals.
         permutations: The largest number of permutations.

@@ -349,8 +349,10 @@ class _SamplingError:
     """The error of the means of cells that is due to the sampling of queries.
 
     Attributes:
-        sums: The sum of the metric over the queries of each cluster, ``(clusters, cells)``.
-        counts: The number of queries of each cluster that have a value, ``(clusters, cells)``.
+        sums: The sum of the metric over the queries of each cluster, of shape ``(clusters,
+            cells)``.
+        counts: The number of queries of each cluster that have a value, of shape ``(clusters,
+            cells)``.
         correction: The correction of variances and degrees of freedom for few clusters.
     """
 
@@ -399,7 +401,7 @@ class _SamplingError:
 
     @property
     def residuals(self) -> Floats:
-        """How far each cluster moves the mean of each cell, ``(clusters, cells)``.
+        """How far each cluster moves the mean of each cell, of shape ``(clusters, cells)``.
 
         The value is the cluster's sum of deviations from the mean, divided by the number of queries
         of the cell.
@@ -423,7 +425,9 @@ class _SamplingError:
         return (mean - reach, mean + reach) if reach > 0 else NO_INTERVAL
 
     def draw_means(self, draws: int, level: float, seed: int) -> Floats:
-        """Return bootstrap means of the cells minus their average over draws, ``(draws, cells)``.
+        """Return bootstrap means of the cells minus their average over draws.
+
+        The result has the shape ``(draws, cells)``.
 
         They are scaled so that their percentiles at this level match Student's t intervals.
         """
@@ -503,8 +507,8 @@ def _interval(
     this bias, and the wider result is used.
 
     Args:
-        drawn_squares: The sum of squares of the axis in each bootstrap draw, ``(draws,)``.
-        total: The total sum of squares in each draw, ``(draws,)``.
+        drawn_squares: The sum of squares of the axis in each bootstrap draw, of shape ``(draws,)``.
+        total: The total sum of squares in each draw, of shape ``(draws,)``.
         bias: The part of the axis's sum of squares that is due to the sampling of queries.
         total_bias: The same part of the total sum of squares.
         spread: The variance of the bootstrap means, relative to the sampling variance of the means.

@@ -246,8 +246,8 @@ class Grid:
             )
         if any(cell["generator"] == NONE for cell in cells):
             raise SettingError(
-                f"a cell of {self.name} with {dict(settings)} has no generator to show passages to;"
-                " choose settings of cells with a generator"
+                f"a cell of {self.name} with {dict(settings)} has no generator, so there are no "
+                "shown passages; select only cells that have a generator"
             )
         return cells
 

@@ -189,9 +189,9 @@ def _common_value(rows: Sequence[tuple[str, dict[str, Any]]], field: str) -> str
     values = list(dict.fromkeys(row.get(field) for _, row in rows))
     if len(values) > 1 or None in values:
         raise DatasetError(
-            f"{rows[0][0]} and others have different values of {field!r}: "
-            f"{', '.join(map(repr, values))}; select the rows of one {field}, or pass {field}= if "
-            "it is missing"
+            f"{rows[0][0]} and later rows must have the same {field!r}, got "
+            f"{', '.join(map(repr, values))}; select the rows of one {field}, or pass {field}= for "
+            "rows that lack it"
         )
     return str(values[0])
 

@@ -342,7 +342,7 @@ class JudgedAnchors(TrainedAnchors):
         return _judged.anchors_from_fit(self.runs(), self.dataset, fit)
 
     def entries(self) -> list[Entry]:
-        """Return the rows of the judged ranking, to which the models' mean features are added."""
+        """Return the entries of the judged ranking, and add the mean features of each model."""
         means = {
             table.model: dict(zip(table.features, table.mean().tolist(), strict=True))
             for table in self._tables

@@ -51,7 +51,8 @@ class AnchorSet(NamedTuple):
         confidence: Confidence that anchor i is better than anchor j, at ``[i, j]``.
         degrees: Degrees of freedom of the t-distribution behind the confidence; infinite if the
             confidence comes from draws.
-        draws: Draws of the logits, ``(draws, anchors)``; NaN if the uncertainty is not known.
+        draws: Draws of the logits, of shape ``(draws, anchors)``; NaN if the uncertainty is not
+            known.
     """
 
     runs: Mapping[str, Run]

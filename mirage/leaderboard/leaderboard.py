@@ -432,9 +432,9 @@ class Leaderboard(NearNames):
             concurrency: Number of simultaneous calls of an async function. A generator uses its own
                 setting.
             timeout: Seconds that a function may take for a query; see :func:`~mirage.respond`.
-            closed_book: Measure what the system knows by heart. ``True`` asks it all queries a
-                second time, without passages. For an LLM, pass a generator instead whose prompt
-                asks for an answer from memory, such as
+            closed_book: Measure how well the system answers from memory. ``True`` asks it all
+                queries a second time, without passages. For an LLM, pass a generator instead whose
+                prompt asks for an answer from memory, such as
                 :class:`~mirage.generation.ShortAnswerPrompt`. Any other system works too, such as
                 a run of recorded responses. The result is :attr:`Entry.closed_book
                 <mirage.ranking.Entry.closed_book>`, and does not change the logit.

@@ -217,7 +217,7 @@ _driver_connection = cache(_DriverConnection)
 
 
 class SharedCache(Cache):
-    """The cache of the original LLM, reached over the network."""
+    """The cache of the LLM in the driver process, accessed from a worker over the network."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy
@@ -242,7 +242,7 @@ class SharedCache(Cache):
 
 
 class SharedBudget(Budget):
-    """The budget of the original LLM, reached over the network."""
+    """The budget of the LLM in the driver process, accessed from a worker over the network."""
 
     def __init__(self, copy: Copy, caps: Mapping[str, Any]) -> None:
         super().__init__(**caps)

@@ -361,7 +361,7 @@ class LLM(NearNames):
 
         Args:
             messages: A prompt, or a chat such as ``[{"role": "user", "content": "Hello"}]``.
-            sample: Number of the answer, if the same chat is sent several times.
+            sample: Index of the answer if the same messages are sent several times, from 0.
 
         Returns:
             The answer, which prints as its text.
@@ -396,7 +396,7 @@ class LLM(NearNames):
 
         Args:
             messages: The chat.
-            sample: Number of the answer, if the same chat is sent several times.
+            sample: Index of the answer if the same messages are sent several times, from 0.
         """
         return self.cache is not None and self.cache.get(self.digest(messages, sample)) is not None
 
@@ -405,7 +405,7 @@ class LLM(NearNames):
 
         Args:
             messages: The chat.
-            sample: Number of the answer, if the same chat is sent several times.
+            sample: Index of the answer if the same messages are sent several times, from 0.
         """
         chat = [dict(message) for message in messages]
         request = [self.endpoint, self._azure, self.model, chat, self.parameters, sample]

@@ -104,7 +104,8 @@ def compare(
         settings: A ``Comparisons`` without rows, whose other attributes the result copies.
         truth: The sentences and their labels.
         judges: The names of the judges.
-        right: Whether each judge labelled each sentence correctly, ``(sentences, judges)``.
+        right: Whether each judge labelled each sentence correctly, of shape ``(sentences,
+            judges)``.
         tallies: Sentence counts of the language, or of each language.
         seed: Random seed.
     """

@@ -426,8 +426,8 @@ def _mark_sentences(
     scores = [float(score) for score in mark(sentence, [text for _, text in candidates], code)]
     if len(scores) != len(candidates) or not all(map(math.isfinite, scores)):
         raise JudgmentError(
-            f"the function mark= returned {len(scores)} numbers for {len(candidates)} sentences of "
-            f"passages, compared with {sentence!r}; it must return a finite number for each"
+            f"mark returned {len(scores)} numbers for the {len(candidates)} passage sentences that "
+            f"may support {sentence!r}; it must return one finite number per passage sentence"
         )
     ranking = sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
     return tuple(

@@ -79,7 +79,7 @@ class LabelledSentences:
                 f"in labels and {len(self.fine)} in fine; both need one entry per sentence"
             )
         if not self.sentences:
-            raise DatasetError(f"{self.source} has no sentence")
+            raise DatasetError(f"{self.source} contains no sentences")
 
     # Sources ------------------------------------------------------------------------------------
 
@@ -242,7 +242,8 @@ class LabelledSentences:
     def merged(self, names: Mapping[str, str], positive: str) -> LabelledSentences:
         """Return the same sentences with renamed labels; labels with the same new name are merged.
 
-        A score can only be measured on two labels, but relevance in MEMERAG has three.
+        A score can only be evaluated against two labels. Relevance in MEMERAG has three, so two of
+        them must be merged.
 
         Args:
             names: The new name of each label to rename.

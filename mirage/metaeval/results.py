@@ -214,7 +214,8 @@ class MetaEvaluation:
     Attributes:
         judges: The results, in the order of the input.
         truth: The sentences and their labels.
-        right: Whether each judge labelled each sentence correctly, ``(sentences, judges)``.
+        right: Whether each judge labelled each sentence correctly, of shape ``(sentences,
+            judges)``.
         tallies: For each language, the number of sentences, and the number that each judge labelled
             correctly.
         level: The confidence level of the intervals.

@@ -333,7 +333,7 @@ def drift_each(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> dict[str, Drift]:
-    """Compare each day, week or month of a log with all other ones.
+    """Compare each day, week or month of a log with all the others together.
 
     It answers which periods differ, if nobody knows which one to suspect. Each comparison is that
     of :func:`drift`, with the significance level ``alpha`` divided by the number of periods

@@ -166,7 +166,12 @@ def export_rows(
 
 
 def _items(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects of a file, and those that an object lists, each with its location."""
+    """Yield the spans, observations or rows of an exported file, each with its location.
+
+    An object that contains a list of them, such as a trace of Langfuse or a page of an API, is
+    replaced by its items. Errors of damaged lines are appended to ``damaged``; if it is ``None``,
+    they are raised.
+    """
     for where, row in _documents(path, damaged):
         spans = [
             _with_plain_attributes(span)

@@ -1,4 +1,4 @@
-"""Whether a judge has moved between runs, and whether a drop comes from the judge or the system."""
+"""Tests whether a judge has changed between runs, and whether it or the system caused a drop."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class JudgeStep:
             pair; NaN for the reference run.
         p: P-value of any change since the reference run. It remains valid if it is checked after
             every run. NaN for the reference run.
-        moved: Whether the judge has moved: the p-value of this run, or of an earlier one, is at
-            most ``alpha``.
+        moved: Whether the judge has changed significantly: the p-value of this run, or of an
+            earlier one, is at most ``alpha``.
         since: SHA of the run with which the change most likely began; empty if there is none.
         changed: Whether the requests differ from those of the run before: prompt, parameters or
             endpoint. Later runs are then compared with this one.
@@ -62,9 +62,9 @@ class JudgeStep:
     def summary(self) -> str:
         """The result as a few words."""
         if self.changed:
-            return "other prompt, parameters or endpoint"
+            return "new prompt, parameters or endpoint"
         if self.moved:
-            return f"moved since {self.since[:10]}"
+            return f"changed since {self.since[:10]}"
         return "" if np.isnan(self.p) else "no significant change"
 
 
@@ -87,11 +87,12 @@ class JudgeSeries(Printed):
 
     @property
     def shift(self) -> str:
-        """How the judge differs from the first run of the series, as text; empty if unchanged."""
+        """A description of the change of the judge since the first run; empty if there is none."""
         if self.steps[-1].moved:
-            return f"judge {self.judge} moved since {self.steps[-1].since[:10]}"
+            return f"judge {self.judge} has changed since {self.steps[-1].since[:10]}"
         changes = [step.run.sha for step in self.steps if step.changed]
-        return f"judge {self.judge} got other requests since {changes[-1][:10]}" if changes else ""
+        change = "a new prompt, parameters or endpoint"
+        return f"judge {self.judge} has {change} since {changes[-1][:10]}" if changes else ""
 
     def _tables(self) -> tuple[Table]:
         counts = self.steps[-1].run.verdicts.counts
@@ -216,8 +217,8 @@ def judged_baseline(
 def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, ...]:
     """Return, for each significant drop of a judged feature, whether judge or system changed.
 
-    A drop is only attributed to the system if its judge has anchor pairs, has not moved, and the
-    p-value of a change is above :data:`CLEARED`.
+    A drop is only attributed to the system if its judge has anchor pairs and has not changed, and
+    the p-value of a change is above :data:`CLEARED`.
     """
     notes = []
     judge_series = list(judges)

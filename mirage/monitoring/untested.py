@@ -19,11 +19,11 @@ _LENGTH = 60  # characters of a text that stands for a document without an id
 
 
 class UntestedDocument(NamedTuple):
-    """A document that a log retrieves and no test query has.
+    """A document that was retrieved in a log, but is not a passage of any test query.
 
     Attributes:
         document: Id of the document, or the start of the passage if the log has no ids.
-        questions: Number of questions of the log that retrieve it.
+        questions: Number of questions of the log for which it was retrieved.
         example: One of these questions.
     """
 
@@ -40,7 +40,7 @@ class UntestedDocuments(Printed, Rows[UntestedDocument]):
         rows: One row per document.
         log: Name of the log.
         tests: Name of the test set.
-        documents: Number of documents that the log retrieves.
+        documents: Number of documents that were retrieved in the log.
         questions: Number of questions of the log with passages.
         untested: Number of these questions that retrieve only untested documents.
     """
@@ -70,7 +70,7 @@ class UntestedDocuments(Printed, Rows[UntestedDocument]):
 
 
 def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
-    """Return the documents that a log retrieves and no query of a test set has.
+    """Return the documents that were retrieved in a log, but are not in a test set.
 
     A document is in the test set if a passage of a test query has its id, or the same text apart
     from white space and Unicode normalization. Passages of a log without ids are documents by

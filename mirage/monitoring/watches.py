@@ -174,8 +174,8 @@ def trend_evidence(values: Floats, periods: Ints, groups: Ints, widths: Floats) 
     """Return, for each period and column, the evidence that the mean has risen and stayed higher.
 
     Args:
-        values: Values in the order of time, ``(queries, columns)``; larger is worse, and NaN if a
-            query has no value.
+        values: Values in the order of time, of shape ``(queries, columns)``; larger is worse, and
+            NaN if a query has no value.
         periods: The period of each query, numbered from 0.
         groups: The group of each period, such as its day of the week.
         widths: Width of the range of each column; infinite if there is none.

@@ -296,7 +296,10 @@ class NLI(_PairScorer):
         return columns[0]
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """Return the probability (softmax) of each label for each pair, ``(pairs, labels)``."""
+        """Return the probability (softmax) of each label for each pair.
+
+        The result has the shape ``(pairs, labels)``.
+        """
         return self._rows(pairs)
 
     def _check(self) -> None:
@@ -329,7 +332,10 @@ class Reranker(_PairScorer):
     _PRECISION = "float16"
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """Return the score of each pair, ``(pairs,)``: the model's logit, without a sigmoid."""
+        """Return the score of each pair: the model's logit, without a sigmoid.
+
+        The result has the shape ``(pairs,)``.
+        """
         return self._rows(pairs)[:, 0]
 
     def _check(self) -> None:

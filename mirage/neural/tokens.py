@@ -143,7 +143,7 @@ def _load_provence(transformers: Any, name: str, weights: Mapping[str, Any]) -> 
         (each for each in _ARCHITECTURES if any(w.startswith(f"{each}.") for w in weights)), ""
     )
     if not prefix:
-        raise NeuralError(f"its architecture is none of {', '.join(_ARCHITECTURES)}")
+        raise NeuralError(f"its architecture is not one of {', '.join(_ARCHITECTURES)}")
     settings, _ = transformers.PreTrainedConfig.get_config_dict(name)
     labels = len(weights[f"{_HEAD}weight"])
     settings = {k: v for k, v in settings.items() if k not in ("id2label", "label2id", "auto_map")}

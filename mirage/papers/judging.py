@@ -118,7 +118,9 @@ def new_models(
 def _draw_queries(
     judged: Judgments, numbers: Sequence[int], repeats: int, rng: np.random.Generator
 ) -> Floats:
-    """Return win matrices from random queries only, ``(numbers, repeats, models, models)``.
+    """Return win matrices from random queries only.
+
+    The result has the shape ``(numbers, repeats, models, models)``.
 
     A win matrix counts how often each model beats each other model.
     """

@@ -46,8 +46,8 @@ class Entry:
             ranking has no control variables.
         accuracy: How many responses are right, wrong, or decline to answer, by kind of question;
             ``None`` if the responses or their features are not available, as for anchors.
-        closed_book: The same without passages: what the model knows by heart. ``None`` if it was
-            not asked without passages.
+        closed_book: The same for answers from memory, that is, without passages. ``None`` if the
+            model was not asked without passages.
     """
 
     rank: int

@@ -71,7 +71,7 @@ class ContextProcessor(Protocol):
         """The name of the processor, which is added to the names of runs."""
 
     def process(self, query: Query, passages: Sequence[Passage]) -> Sequence[Passage]:
-        """Return the passages for the generator, such as shortened ones.
+        """Return the passages that the generator gets, such as shortened copies of ``passages``.
 
         Their ids must be among those of ``passages``.
         """

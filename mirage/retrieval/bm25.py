@@ -332,9 +332,9 @@ class BM25:
             self._spare.append(sums)
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
-        """Return the column of the index for each term of a question, as often as the term occurs.
+        """Return the position in the index of each term of a question.
 
-        Terms that are not in the index are left out.
+        A term that occurs twice is returned twice. Terms that are not in the index are left out.
         """
         hashes = _hashes(self._analysis(question))
         numbers = np.searchsorted(self._terms, hashes)

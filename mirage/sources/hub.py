@@ -603,7 +603,7 @@ def _report_verdicts(split: Split, left_out: LeftOut, unknown: LeftOut) -> None:
     if len(unknown) > MOST_UNKNOWN * unknown.rows:
         raise DatasetError(
             f"{unknown[0]}; {len(unknown)} of {unknown.rows} verdicts cannot be read (at most 1 in "
-            "100 may be skipped); if the format of the data set has changed, name a former revision"
+            "100 may be skipped); if the dataset has a new format, pass an earlier revision"
         )
     silent = sum(line.endswith("no verdict") for line in left_out)
     if silent:

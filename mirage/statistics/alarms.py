@@ -41,7 +41,7 @@ def rise_evidence(
     groups: Ints | None = None,
     inflation: Floats | None = None,
 ) -> RiseEvidence:
-    """Return, for each value of a series, the evidence so far that its level has risen for good.
+    """Return, for each value of a series, the evidence so far that the level has risen permanently.
 
     For each possible start of a rise, the likelihood ratio of a rise against none is averaged over
     sizes from a half-normal distribution. The unknown level and variance are integrated out under
@@ -58,7 +58,7 @@ def rise_evidence(
     values, such as the noise of the day on which each value was measured.
 
     Args:
-        values: Values in the order of time, ``(values, columns)``; larger is worse.
+        values: Values in the order of time, of shape ``(values, columns)``; larger is worse.
         smallest: The smallest credible standard deviation of the values, for each column. If all
             values so far are equal, it alone determines how large a difference counts as a rise.
         groups: A number for each value, such as its day of the week. Values of different groups may
@@ -99,7 +99,9 @@ def rise_evidence(
 
 
 def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degrees: int) -> Floats:
-    """Return the likelihood ratio of a rise at each start against none, ``(starts, columns)``.
+    """Return the likelihood ratio of a rise at each start against none.
+
+    The result has the shape ``(starts, columns)``.
 
     The size of the rise, in standard deviations, has a half-normal prior with the variance
     ``g = _EFFECT``. The standard deviation is integrated out. With ``p`` for a product, ``l`` for a
@@ -109,10 +111,11 @@ def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degre
     ``d`` degrees of freedom, so ``T(q)`` is the probability that the rise is above 0.
 
     Args:
-        products: Inner product of the values and the step of each start, ``(starts, columns)``. A
-            step is 0 before the start and 1 from it on. Values and steps are centred by group.
-        lengths: Squared length of the step of each start, ``(starts, 1)``.
-        squares: Sum of squares of the values, ``(columns,)``.
+        products: Inner product of the values and the step of each start, of shape ``(starts,
+            columns)``. A step is 0 before the start and 1 from it on. Values and steps are centred
+            by group.
+        lengths: Squared length of the step of each start, of shape ``(starts, 1)``.
+        squares: Sum of squares of the values, of shape ``(columns,)``.
         degrees: Degrees of freedom of the values.
     """
     from scipy.special import stdtr
@@ -127,7 +130,7 @@ def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degre
 
 
 def _without_group_means(values: Floats, groups: Ints) -> Floats:
-    """Return each value minus the mean of its group, ``(values, columns)``."""
+    """Return each value minus the mean of its group, of shape ``(values, columns)``."""
     members = np.eye(int(groups.max()) + 1)[groups]
     counts = np.maximum(members.sum(axis=0), 1.0)
     return np.asarray(values - members @ ((members / counts).T @ values))

@@ -110,8 +110,8 @@ def draws_covariance(
     with fewer than two queries.
 
     Args:
-        draws: The estimates on each draw, ``(draws, estimates)``.
-        counts: Number of times that each draw has each query, ``(draws, queries)``.
+        draws: The estimates on each draw, of shape ``(draws, estimates)``.
+        counts: Number of times that each draw has each query, of shape ``(draws, queries)``.
         clusters: Cluster of each query, if whole clusters were drawn (:func:`draw_clusters`). Then
             ``m`` and ``n`` count clusters instead of queries, and the factor has the correction of
             :func:`mirage.statistics.clusters.small_sample`.
@@ -171,7 +171,7 @@ def ratio(above: Floats, below: Floats) -> Floats:
 
 
 def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[np.int32]:
-    """Return how often each draw of ``size`` queries has each query, ``(draws, queries)``.
+    """Return how often each draw of ``size`` queries has each query, of shape ``(draws, queries)``.
 
     Queries are drawn with replacement, as in MIRAGE-Bench (arXiv 2410.13716), which calls each draw
     a tournament.
@@ -185,7 +185,7 @@ def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[n
 def draw_clusters(
     clusters: Sequence[str], size: int | None, draws: int, *, seed: int
 ) -> NDArray[np.int32]:
-    """Return how often each draw of whole clusters has each query, ``(draws, queries)``.
+    """Return how often each draw of whole clusters has each query, of shape ``(draws, queries)``.
 
     The draws depend only on the sorted names of the clusters. The same clusters in another order,
     or in another language, therefore get the same draws.

@@ -45,7 +45,7 @@ class Tallies(NamedTuple):
 
     Attributes:
         cluster: Integer that identifies each cluster, sorted.
-        total: Number of sentences, ``(clusters, labels)``.
+        total: Number of sentences, of shape ``(clusters, labels)``.
         right: Number of sentences that each judge labelled correctly, ``(clusters, labels,
             judges)``.
     """
@@ -61,7 +61,8 @@ def tally(cluster: Ints, label: Ints, right: Bools) -> Tallies:
     Args:
         cluster: Query of each sentence, or its cluster of queries, as any integers.
         label: True label of each sentence, as any integers.
-        right: Whether each judge gave each sentence its true label, ``(sentences, judges)``.
+        right: Whether each judge gave each sentence its true label, of shape ``(sentences,
+            judges)``.
     """
     clusters, row = np.unique(cluster, return_inverse=True)
     labels, column = np.unique(label, return_inverse=True)
@@ -73,7 +74,7 @@ def tally(cluster: Ints, label: Ints, right: Bools) -> Tallies:
 
 
 def recalls(tallies: Tallies) -> Floats:
-    """Return the recall of each label by each judge, ``(labels, judges)``."""
+    """Return the recall of each label by each judge, of shape ``(labels, judges)``."""
     return np.asarray(tallies.right.sum(axis=0) / tallies.total.sum(axis=0)[:, None])
 
 
@@ -91,7 +92,7 @@ def standard_errors(tallies: Sequence[Tallies]) -> Floats:
         tallies: Sentence counts of each language.
 
     Returns:
-        The standard errors, ``(judges,)``; NaN if a language has fewer than two clusters.
+        The standard errors, of shape ``(judges,)``; NaN if a language has fewer than two clusters.
     """
     if min(len(part.total) for part in tallies) < 2:
         return np.full(tallies[0].right.shape[2], np.nan)
@@ -107,7 +108,10 @@ def standard_errors(tallies: Sequence[Tallies]) -> Floats:
 
 
 def _influences(tallies: Tallies) -> Floats:
-    """Return the influence of each cluster on each recall, ``(clusters, labels, judges)``."""
+    """Return the influence of each cluster on each recall.
+
+    The result has the shape ``(clusters, labels, judges)``.
+    """
     excess = tallies.right - recalls(tallies) * tallies.total[:, :, None]
     return np.asarray(excess / tallies.total.sum(axis=0)[:, None])
 
@@ -116,9 +120,10 @@ class _Recalls(NamedTuple):
     """Recalls with their sampling errors; there is one row per label and language.
 
     Attributes:
-        value: Recall, ``(rows, judges)``.
+        value: Recall, of shape ``(rows, judges)``.
         weight: Weight of each row in the balanced accuracy.
-        spread: Variance of each recall divided by ``recall * (1 - recall)``, ``(rows, judges)``.
+        spread: Variance of each recall divided by ``recall * (1 - recall)``, of shape ``(rows,
+            judges)``.
         least: Lower limit of the spread, which is used if few clusters have an error.
         degrees: Degrees of freedom of each row's variance.
         influence: Influence of each cluster with the small-sample correction, ``(clusters, rows,
@@ -184,8 +189,8 @@ def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float 
 
     Args:
         tallies: Sentence counts of each language.
-        contrasts: Weights of the judges in each weighted sum, ``(sums, judges)``. A row of the
-            identity matrix gives the accuracy of one judge; 1 and -1 give the difference of two
+        contrasts: Weights of the judges in each weighted sum, of shape ``(sums, judges)``. A row of
+            the identity matrix gives the accuracy of one judge; 1 and -1 give the difference of two
             judges.
         level: Confidence level of the intervals.
 

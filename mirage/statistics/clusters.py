@@ -42,7 +42,9 @@ def cluster_codes(query_ids: Iterable[str], clusters: Mapping[str, str]) -> Ints
 
 
 def cluster_sums(codes: Ints, values: Floats) -> Floats:
-    """Sum ``values``, ``(queries, columns)``, over each cluster, ``(clusters, columns)``.
+    """Return the sum of each column of ``values`` over the queries of each cluster.
+
+    The values have the shape ``(queries, columns)``, and the result ``(clusters, columns)``.
 
     A query without a value (NaN) is ignored. The sum is NaN if no query of a cluster has a value.
     """
@@ -178,7 +180,7 @@ def _mean_interval(
 
 
 def multipliers(clusters: Sequence[str], draws: int, *, seed: int) -> Floats:
-    """Return one standard normal deviate for each draw and cluster, ``(draws, clusters)``.
+    """Return one standard normal deviate for each draw and cluster, of shape ``(draws, clusters)``.
 
     The multiplier (or score) bootstrap multiplies the influence of each cluster on an estimate by
     its deviate, to draw the estimate again (Kline & Santos 2012, A Score Based Approach to Wild

@@ -39,7 +39,7 @@ def paired_means(
     ``validation/coverage/paired.py`` prints coverage and false positive rates.
 
     Args:
-        gaps: Differences, ``(queries, columns)``, NaN if a query has none.
+        gaps: Differences, of shape ``(queries, columns)``, NaN if a query has none.
         codes: Cluster of each query, counted from 0.
         level: Confidence level of the intervals.
         permutations: Number of random permutations. If no more ways to swap exist, all are used.
@@ -103,7 +103,7 @@ def gap_interval(gaps: Floats, codes: Ints) -> Interval:
     ``validation/coverage/grids.py`` prints the coverage of the intervals.
 
     Args:
-        gaps: Differences, ``(queries,)``, without NaN.
+        gaps: Differences, of shape ``(queries,)``, without NaN.
         codes: Cluster of each query, counted from 0.
 
     Returns:

@@ -21,7 +21,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
 
 Flips = NDArray[np.bool_]
-"""Whether each way to swap swaps each unit, ``(ways, units)``."""
+"""Whether each way to swap swaps each unit, of shape ``(ways, units)``."""
 
 _BLOCK = 1000  # permutations at a time
 _COLUMNS = 64  # comparisons at a time, because all their permutations are in memory
@@ -38,7 +38,7 @@ def permutation_p_values(
     the units that differ, all are enumerated, and p is exact.
 
     Args:
-        differences: Difference of the two systems on each unit, ``(units, comparisons)``.
+        differences: Difference of the two systems on each unit, of shape ``(units, comparisons)``.
         permutations: Number of random permutations if there are more ways to swap.
         seed: Random seed.
 
@@ -102,8 +102,8 @@ def sign_flip_tests(
     half a pair to each cell for the same reason).
 
     Args:
-        differences: Sum of the differences of each unit, ``(units, comparisons)``.
-        sizes: Number of queries of each unit, ``(units, comparisons)``.
+        differences: Sum of the differences of each unit, of shape ``(units, comparisons)``.
+        sizes: Number of queries of each unit, of shape ``(units, comparisons)``.
         level: Confidence level of the intervals.
         permutations: Number of random permutations if there are more ways to swap.
         seed: Random seed.
@@ -159,7 +159,7 @@ def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floa
 def _draw_flips(
     units: int, changed_units: Ints, permutations: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
-    """Yield random choices of the units to swap, ``(ways, units)``, in blocks of ways.
+    """Yield random choices of the units to swap, of shape ``(ways, units)``, in blocks of ways.
 
     For the ``changed_units``, the draws are the same as in :func:`permutation_p_values`.
     """
@@ -199,7 +199,8 @@ def _set_results(
     Args:
         tests: The tests of all columns, which the function changes.
         columns: Positions of the given columns in ``tests``.
-        units: Sum of the differences of each unit in the given columns, ``(units, columns)``.
+        units: Sum of the differences of each unit in the given columns, of shape ``(units,
+            columns)``.
         ends: The lower and the higher means that :func:`_subset_means` returns, with one row per
             permutation.
         level: Confidence level of the intervals.
@@ -217,7 +218,12 @@ def _set_results(
 
 
 def _count_as_far(sums: Floats, units: Floats) -> Floats:
-    """Count the sums of each column that are at least as far from 0 as the sum without swapping."""
+    """Count the permutations of each column that are at least as extreme as the observed data.
+
+    Args:
+        sums: Sum of the differences after each permutation, with one row per permutation.
+        units: Observed differences, with one row per unit.
+    """
     rounding = 1e-9 * np.abs(units).sum(axis=0)
     as_far = np.abs(sums) >= np.abs(units.sum(axis=0)) - rounding
     return np.asarray(as_far.sum(axis=0), dtype=np.float64)
@@ -303,7 +309,9 @@ def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -
 def _random_sums(
     units: Floats, signs: Callable[[int], Floats], permutations: int
 ) -> Iterator[Floats]:
-    """Yield the sums of each column under random signs, ``(ways, columns)``, in blocks of ways.
+    """Yield blocks of the sums of each column under random signs.
+
+    A block has the shape ``(permutations of the block, columns)``.
 
     ``signs`` returns a given number of rows of random signs.
     """

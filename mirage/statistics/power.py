@@ -51,7 +51,7 @@ def simulated_verdicts(
     Args:
         sums: Losses since the baseline, summed over the queries of each cluster, ``(simulations,
             clusters, features)``. A loss is a share of the range of its feature.
-        sizes: Number of queries of each cluster, ``(simulations, clusters)``.
+        sizes: Number of queries of each cluster, of shape ``(simulations, clusters)``.
         alpha: Significance level of each verdict.
         margin: Mean loss that ``no_worse`` rules out.
         permutations: Number of random permutations, and of random weightings.
@@ -60,8 +60,8 @@ def simulated_verdicts(
             range of such a feature counts as an answer that turned from right to wrong. This is no
             evidence if any cluster gained in such a feature without such a loss. All answers count
             as reworded.
-        noise: Noise between runs, ``(simulations, features)``, as a share of the range of each
-            feature.
+        noise: Noise between runs, of shape ``(simulations, features)``, as a share of the range of
+            each feature.
     """
     rng = np.random.default_rng(seed)
     clusters, features = sums.shape[1:]
@@ -97,7 +97,7 @@ def _blocks(simulations: int, numbers: int) -> Iterator[slice]:
 
 
 def _p_values(sums: Floats, signs: Floats) -> Floats:
-    """Return the permutation p-values of each simulation, ``(simulations, features)``."""
+    """Return the permutation p-values of each simulation, of shape ``(simulations, features)``."""
     simulations, clusters, features = sums.shape
     flat = sums.swapaxes(0, 1).reshape(clusters, -1)
     squares = np.square(flat).sum(axis=0)
@@ -131,7 +131,9 @@ def _flip_p_values(sums: Floats) -> Floats:
 def _bound_p_values(
     sums: Floats, sizes: Floats, margin: float, weights: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the p-values of two hypotheses about the mean loss, ``(simulations, features)``.
+    """Return the p-values of two hypotheses about the mean loss.
+
+    The result has the shape ``(simulations, features)``.
 
     The first is that the mean loss is at least the margin; the second is that it is at most 0. Each
     p-value is the share of random weightings whose mean agrees with the hypothesis.

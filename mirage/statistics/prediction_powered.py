@@ -45,7 +45,8 @@ class Tuned(NamedTuple):
 
     Attributes:
         tuning: Weight of the predictions. 0 ignores them; 1 trusts them like labels.
-        moves: Number that predictions add to the contribution of each cluster, ``(clusters,)``.
+        moves: Number that predictions add to the contribution of each cluster, of shape
+            ``(clusters,)``.
     """
 
     tuning: float
@@ -64,10 +65,10 @@ def power_tuned(contributions: Floats, controls: Floats) -> Tuned:
 
     Args:
         contributions: ``a``: the contribution of each cluster's labels to the estimating equation,
-            weighted by inverse probability, ``(clusters,)``. Contributions sum to 0.
+            weighted by inverse probability, of shape ``(clusters,)``. Contributions sum to 0.
         controls: ``b``: the sum of the centred predictions of all items of a cluster, minus the
-            weighted sum of those of its labelled items, ``(clusters,)``. The weights are the same
-            as for ``a``. The expectation over samples is 0.
+            weighted sum of those of its labelled items, of shape ``(clusters,)``. The weights are
+            the same as for ``a``. The expectation over samples is 0.
     """
     labelled = int(np.count_nonzero(contributions))
     cross, label_power, power = contributions * controls, contributions**2, controls**2
@@ -137,14 +138,14 @@ def powered_mean(
     intervals.
 
     Args:
-        labels: Label of each item, ``(items,)``; NaN if an item has none.
-        predictions: Prediction of each label, ``(items,)``, on any increasing scale. NaN is
-            replaced by the mean of the other predictions.
-        cluster: Cluster of each item, such as its query, ``(items,)``; by default each item is its
-            own cluster.
-        probability: Probability with which each item was selected for labelling, ``(items,)``; by
-            default equal for all. Every estimate is wrong if items were selected because they
-            looked bad and ``probability`` does not reflect this.
+        labels: Label of each item, of shape ``(items,)``; NaN if an item has none.
+        predictions: Prediction of each label, of shape ``(items,)``, on any increasing scale. NaN
+            is replaced by the mean of the other predictions.
+        cluster: Cluster of each item, such as its query, of shape ``(items,)``; by default each
+            item is its own cluster.
+        probability: Probability with which each item was selected for labelling, of shape
+            ``(items,)``; by default equal for all. Every estimate is wrong if items were selected
+            because they looked bad and ``probability`` does not reflect this.
         level: Confidence level of the intervals.
 
     Raises:
@@ -210,7 +211,9 @@ def _cluster_sums(group: Ints, values: Floats) -> Floats:
 
 
 def cross_predicted(features: Floats, labels: Floats, cluster: Ints, *, seed: int = 0) -> Floats:
-    """Return predictions of labels from features, cross-fitted on the labels, ``(items,)``.
+    """Return predictions of labels from features, cross-fitted on the labels.
+
+    The result has the shape ``(items,)``.
 
     Labelled clusters are split into five folds. The labels of a fold are predicted by a model that
     is fitted to the other folds, so that no label affects its own prediction. Items of clusters
@@ -220,8 +223,8 @@ def cross_predicted(features: Floats, labels: Floats, cluster: Ints, *, seed: in
 
     Args:
         features: Features of shape ``(items, features)``; NaN if a feature is missing.
-        labels: Labels from 0 to 1, ``(items,)``; NaN if an item has no label.
-        cluster: Cluster of each item, ``(items,)``.
+        labels: Labels from 0 to 1, of shape ``(items,)``; NaN if an item has no label.
+        cluster: Cluster of each item, of shape ``(items,)``.
         seed: Random seed of the folds.
     """
     labelled = ~np.isnan(labels)
@@ -246,10 +249,10 @@ def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
     """Fit a logistic regression by Newton's method and return its weights.
 
     Args:
-        X: Design matrix, ``(rows, weights)``.
-        y: Targets between 0 and 1, ``(rows,)``.
-        ridge: Factor of the penalty on half of each squared weight, ``(weights,)``. A penalty of 1
-            counts as much as one row.
+        X: Design matrix, of shape ``(rows, weights)``.
+        y: Targets between 0 and 1, of shape ``(rows,)``.
+        ridge: Factor of the penalty on half of each squared weight, of shape ``(weights,)``. A
+            penalty of 1 counts as much as one row.
     """
     weights = np.zeros(X.shape[1])
     for _ in range(_STEPS if len(y) else 0):

@@ -37,7 +37,8 @@ def normal_quantile(p: float) -> float:
 def t_quantile(degrees: float, p: float) -> float:
     """Return the quantile of Student's t distribution.
 
-    The square of a t variable, divided by the degrees of freedom, has the odds of a beta variable.
+    The square of a t variable, divided by the degrees of freedom, is distributed like the odds of a
+    beta variable.
 
     Args:
         degrees: Degrees of freedom, above 0; the result is NaN if they are NaN.
@@ -89,7 +90,14 @@ def t_quantiles(degrees: float, p: Floats) -> Floats:
 
 
 def _solve(a: float, b: float, target: Floats, log_odds: Floats) -> Floats:
-    """Return the log odds at which the logarithm of the beta distribution has target values."""
+    """Return the log odds of quantiles of the beta distribution, by Newton's method.
+
+    Args:
+        a: First parameter of the distribution.
+        b: Second parameter of the distribution.
+        target: Logarithm of the probability of a smaller value, for each quantile.
+        log_odds: Start of the iteration, for each quantile ``x``: ``log(x / (1 - x))``.
+    """
     scale = _log_beta(a, b)
     for _ in range(_NEWTON_STEPS):
         if not len(target):

@@ -18,10 +18,12 @@ _SELECTION = 0.1  # share of the error rate that is spent on finding the candida
 
 
 def error_draws(covariance: Floats, degrees: float, *, seed: int = 0) -> Floats:
-    """Draw random errors of estimates from Student's t with a given covariance, ``(4000, models)``.
+    """Draw random errors of estimates from Student's t with a given covariance.
+
+    The result has the shape ``(4000, models)``.
 
     Args:
-        covariance: Covariance of the estimates, ``(models, models)``.
+        covariance: Covariance of the estimates, of shape ``(models, models)``.
         degrees: Degrees of freedom. If they are 0, the draws are NaN.
         seed: Random seed.
     """
@@ -44,7 +46,9 @@ def first_model(estimates: Floats) -> int:
 def rank_sets(
     estimates: Floats, errors: Floats, *, level: float = 0.95, alone: Bools | None = None
 ) -> Ints:
-    """Return simultaneous ranges of ranks: the best and worst rank of each model, ``(models, 2)``.
+    """Return simultaneous ranges of ranks: the best and worst rank of each model.
+
+    The result has the shape ``(models, 2)``.
 
     With a probability of ``level``, all ranges contain the true rank of their model. The best rank
     of a model is 1 plus the number of models that are significantly better. Its worst rank is the
@@ -55,14 +59,14 @@ def rank_sets(
     of Economic Studies 91, 476-518. ``validation/coverage/rank_sets.py`` prints the coverage.
 
     Args:
-        estimates: Estimate of each model, ``(models,)``; larger is better.
-        errors: Draws of the estimates' errors, ``(draws, models)``, such as bootstrap estimates
-            minus their mean, or from :func:`error_draws`. A model with a NaN is counted as not
-            significantly different from any model.
+        estimates: Estimate of each model, of shape ``(models,)``; larger is better.
+        errors: Draws of the estimates' errors, of shape ``(draws, models)``, such as bootstrap
+            estimates minus their mean, or from :func:`error_draws`. A model with a NaN is counted
+            as not significantly different from any model.
         level: Confidence level.
         alone: Whether the range of each model has to hold only by itself, and not jointly with the
-            others, ``(models,)``. Comparisons with such models do not widen the ranges of the other
-            models. By default it is false for all models.
+            others, of shape ``(models,)``. Comparisons with such models do not widen the ranges of
+            the other models. By default it is false for all models.
 
     Example:
         >>> import numpy as np
@@ -95,7 +99,7 @@ def winner_interval(
     Statistics 52, 1227-1253, section 4. ``validation/coverage/rank_sets.py`` prints the coverage.
 
     Args:
-        estimates: Estimate of each model, ``(models,)``.
+        estimates: Estimate of each model, of shape ``(models,)``.
         errors: Draws of the estimates' errors, as for :func:`rank_sets`. If an error is NaN, both
             ends are NaN.
         level: Confidence level.
@@ -124,7 +128,10 @@ def winner_interval(
 
 
 def _reach(errors: Floats, alone: Bools, level: float) -> Floats:
-    """Return the smallest significant difference of each two models, ``(models, models)``."""
+    """Return the smallest significant difference of each two models.
+
+    The result has the shape ``(models, models)``.
+    """
     deviations = _difference_deviations(errors)
     joint = np.flatnonzero(~alone)
     reach = np.zeros_like(deviations)
@@ -142,7 +149,7 @@ def _reach(errors: Floats, alone: Bools, level: float) -> Floats:
 
 
 def _difference_deviations(errors: Floats) -> Floats:
-    """Return the standard deviation of each pair's difference, ``(models, models)``."""
+    """Return the standard deviation of each pair's difference, of shape ``(models, models)``."""
     covariance = np.atleast_2d(np.cov(errors, rowvar=False))
     variance = np.diag(covariance)
     squared = variance[:, None] + variance - 2 * covariance

@@ -40,7 +40,14 @@ def ranks(logits: ArrayLike) -> Ints:
 def t_intervals(
     logits: Floats, covariance: Floats, degrees: float, *, level: float = 0.95
 ) -> Floats:
-    """Return the confidence interval of each logit by Student's t, ``(models, 2)``."""
+    """Return the confidence interval of each logit by Student's t, of shape ``(models, 2)``.
+
+    Args:
+        logits: Logit of each model.
+        covariance: Covariance of the logits, of shape ``(models, models)``.
+        degrees: Degrees of freedom.
+        level: Confidence level.
+    """
     from scipy.special import stdtrit
 
     check_level(level)
@@ -50,13 +57,18 @@ def t_intervals(
 
 
 def confidences_by_draws(draws: Floats) -> Floats:
-    """Return the share of draws in which model i is better than model j, ``(models, models)``."""
+    """Return the share of draws in which model i is better than model j.
+
+    The result has the shape ``(models, models)``.
+    """
     columns = list(draws.T)
     return np.array([[p_better_by_draws(a, b) for b in columns] for a in columns])
 
 
 def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floats:
-    """Return the confidence by Student's t that model i is better than j, ``(models, models)``.
+    """Return the confidence by Student's t that model i is better than j.
+
+    The result has the shape ``(models, models)``.
 
     The diagonal is 0.5.
     """

@@ -57,8 +57,8 @@ def serial_differences(
     with Few Heterogeneous Clusters, Review of Economics and Statistics 98, 83-96).
 
     Args:
-        before: Values of the earlier period in the order of time, ``(queries, columns)``; NaN if a
-            query has no value.
+        before: Values of the earlier period in the order of time, of shape ``(queries, columns)``;
+            NaN if a query has no value.
         before_days: The day of each query, as a number.
         after: Values of the later period, in the same form.
         after_days: The day of each query of the later period.
@@ -120,12 +120,13 @@ def day_inflation(values: Floats, days: Ints) -> Floats:
     and not as correlation.
 
     Args:
-        values: Values in the order of time, ``(queries, columns)``; NaN if a query has no value.
+        values: Values in the order of time, of shape ``(queries, columns)``; NaN if a query has no
+            value.
         days: The day of each query, as a number.
 
     Returns:
-        The factors, ``(columns,)``: the variance of the mean, divided by the expected value of its
-        estimate under the assumption that days are independent; at least 1.
+        The factors, of shape ``(columns,)``: the variance of the mean, divided by the expected
+        value of its estimate under the assumption that days are independent; at least 1.
     """
     inflations = []
     for column in values.T:

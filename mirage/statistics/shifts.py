@@ -52,8 +52,8 @@ def shift_evidence(
     the average reaches ``1 / alpha`` with a probability of at most ``alpha``.
 
     Args:
-        counts: For each run, how often each item got each verdict, ``(items, verdicts)``. The
-            number of verdicts may differ between runs and items.
+        counts: For each run, how often each item got each verdict, of shape ``(items, verdicts)``.
+            The number of verdicts may differ between runs and items.
         permutations: Number of random permutations of each test.
         seed: Random seed.
 
@@ -121,9 +121,9 @@ def _outcomes(pooled: Ints, size: int) -> tuple[Ints, Floats]:
     """Return the counts of verdicts that a run of ``size`` verdicts on an item can have.
 
     Returns:
-        The possible counts, ``(outcomes, verdicts)``, and their chances, ``(items, outcomes)``, if
-        the run's verdicts are drawn from the pooled ones without replacement (the multivariate
-        hypergeometric distribution).
+        The possible counts, of shape ``(outcomes, verdicts)``, and their chances, of shape
+        ``(items, outcomes)``, if the run's verdicts are drawn from the pooled ones without
+        replacement (the multivariate hypergeometric distribution).
     """
     from scipy.special import comb
 
@@ -137,7 +137,10 @@ def _outcomes(pooled: Ints, size: int) -> tuple[Ints, Floats]:
 
 
 def _draw(chances: Floats, permutations: int, rng: np.random.Generator) -> Ints:
-    """Draw an outcome of each item, ``(permutations, items)``, as positions in flat ``chances``."""
+    """Draw an outcome of each item, as a position in the flattened ``chances``.
+
+    The result has the shape ``(permutations, items)``.
+    """
     limits = chances.cumsum(axis=1)
     uniform = rng.random((permutations, len(chances)))
     index = np.broadcast_to(np.arange(len(chances)) * chances.shape[1], uniform.shape).copy()

@@ -41,7 +41,8 @@ class Method(NamedTuple):
     Attributes:
         draw: Function that draws random values, a :class:`~mirage.statistics.worlds.StudySample`,
             and returns them with the true values that the method estimates.
-        estimate: Function that returns intervals, ``(truths, 2)``, or whether there is an alarm.
+        estimate: Function that returns intervals, of shape ``(truths, 2)``, or whether there is an
+            alarm.
         kind: The kind of the estimates. ``joint intervals`` are right only if each of them contains
             its true value.
         is_false: Function that returns whether an alarm would be false in a design. By default it
@@ -295,7 +296,7 @@ def _no_worse(sample: StudySample) -> bool:
 
 
 def _draw_history(design: StudyDesign, rng: np.random.Generator) -> Draws:
-    """Return the mean loss of each commit, ``(commits, features)``, and the true effect.
+    """Return the mean loss of each commit, of shape ``(commits, features)``, and the true effect.
 
     A loss is the negative mean of the scores.
     """
@@ -316,7 +317,10 @@ def _history(sample: StudySample) -> bool:
 
 
 def _draw_labels(design: StudyDesign, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return the true labels, ``(items,)``, and the labels of two judges, ``(items, 2)``."""
+    """Return the true labels and the labels of two judges.
+
+    The arrays have the shapes ``(items,)`` and ``(items, 2)``.
+    """
     from scipy.special import ndtri
 
     label, *right = correlated_deviates(design.codes, design.correlation, 3, rng).T

@@ -61,9 +61,10 @@ def mean_differences(
     intervals and p-values are then conservative.
 
     Args:
-        before: Values of the first set, ``(queries, columns)``; NaN if a query has no value.
+        before: Values of the first set, of shape ``(queries, columns)``; NaN if a query has no
+            value.
         before_codes: Cluster of each query of the first set.
-        after: Values of the second set, ``(queries, columns)``.
+        after: Values of the second set, of shape ``(queries, columns)``.
         after_codes: Cluster of each query of the second set.
         low: Lowest possible value of each column; minus infinity if there is none.
         high: Highest possible value of each column; infinity if there is none.
@@ -163,7 +164,7 @@ def exchanged_p_values(
 def _all_ways(later: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return all ways to choose as many clusters for the second set as ``later`` has.
 
-    Each row of the result, ``(ways, clusters)``, marks the chosen clusters.
+    Each row of the result, of shape ``(ways, clusters)``, marks the chosen clusters.
     """
     chosen = np.array(list(combinations(range(len(later)), int(later.sum()))), dtype=np.intp)
     ways = np.zeros((len(chosen), len(later)), dtype=bool)
@@ -182,7 +183,7 @@ def _draw_ways(
 
 
 class _Units(NamedTuple):
-    """The sums and counts of the values in each cluster, ``(clusters, columns)``."""
+    """The sums and counts of the values in each cluster, of shape ``(clusters, columns)``."""
 
     values: Floats
     counts: Floats
@@ -200,7 +201,10 @@ class _Units(NamedTuple):
         return cls(*(part.astype(np.float64) for part in (sums, counts, counts > 0)))
 
     def measures(self, later: NDArray[np.bool_]) -> Floats:
-        """Return the absolute difference of the means in standard errors, ``(draws, columns)``."""
+        """Return the absolute difference of the means in standard errors.
+
+        The result has the shape ``(draws, columns)``.
+        """
         means, variances = zip(
             *(self._mean_and_variance(z.astype(np.float64)) for z in (later, ~later)), strict=True
         )

@@ -13,7 +13,7 @@ class VarianceComponents(NamedTuple):
     """The two components of the variance of values: within queries and between queries.
 
     Attributes:
-        within: Variance of the repeats of a query around their mean, ``(columns,)``.
+        within: Variance of the repeats of a query around their mean, of shape ``(columns,)``.
         between: Variance of the query means over queries; at least 0.
     """
 

@@ -161,8 +161,8 @@ def holds(ends: ArrayLike, truth: ArrayLike) -> Floats:
     """Return 1 if an interval contains the true value, 0 if not, and NaN if its ends are NaN.
 
     Args:
-        ends: Lower and upper ends, ``(..., 2)``.
-        truth: True values, ``(...)``.
+        ends: Lower and upper ends, of shape ``(..., 2)``.
+        truth: True values, of shape ``(...)``.
 
     Example:
         >>> holds([(0.1, 0.3), (0.4, 0.5)], 0.2).tolist()
@@ -175,7 +175,10 @@ def holds(ends: ArrayLike, truth: ArrayLike) -> Floats:
 def correlated_deviates(
     codes: Ints, correlation: float, columns: int, rng: np.random.Generator
 ) -> Floats:
-    """Return normal deviates that are correlated within clusters, ``(queries, columns)``."""
+    """Return normal deviates that are correlated within clusters.
+
+    The result has the shape ``(queries, columns)``.
+    """
     shared = rng.normal(size=(codes.max() + 1, columns))[codes]
     single = rng.normal(size=(len(codes), columns))
     return np.asarray(np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * single)
@@ -202,7 +205,10 @@ def scores_of(deviates: Floats, score: Score, rate: float) -> Floats:
 
 
 def draw_answers(design: StudyDesign, runs: int, rng: np.random.Generator) -> Floats:
-    """Draw the scores of several runs of one system, ``(runs, repeats, queries, features)``."""
+    """Draw the scores of several runs of one system.
+
+    The result has the shape ``(runs, repeats, queries, features)``.
+    """
     codes, features = design.codes, design.features
     deviates = np.sqrt(design.stability) * correlated_deviates(
         codes, design.correlation, features, rng
@@ -238,7 +244,7 @@ def draw_traffic(
     week: float = 0.0,
     columns: int = 1,
 ) -> Floats:
-    """Draw measures of successive answers in traffic, ``(answers, columns)``.
+    """Draw measures of successive answers in traffic, of shape ``(answers, columns)``.
 
     Each measure is a first-order autoregression with a variance of 1, plus ``day_noise`` and
     ``week``.

@@ -134,8 +134,8 @@ class Shares:
     def wins(self, language: str, values: Floats) -> Floats:
         """Return the predicted share of verdicts that each response wins.
 
-        ``values`` are the features of the responses, ``(..., features)``, and shares have the shape
-        ``(...)``. The trees handle NaN, for which they have a separate branch.
+        ``values`` are the features of the responses, of shape ``(..., features)``, and shares have
+        the shape ``(...)``. The trees handle NaN, for which they have a separate branch.
         """
         rows = (values - self.centres[language]).reshape(-1, values.shape[-1])
         shares = self.trees.predict(rows).reshape(values.shape[:-1])
@@ -212,11 +212,14 @@ def _count_wins(part: TrainingData) -> tuple[Floats, Floats]:
 
 
 def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
-    """Return the share of verdicts that each response is expected to win, ``(..., queries)``.
+    """Return the share of verdicts that each response is expected to win.
+
+    The result has the shape ``(..., queries)``.
 
     Args:
-        scores: Scores of a model's responses, ``(..., queries)``.
-        others: Scores of the other models' responses, ``(models, queries of these models)``.
+        scores: Scores of a model's responses, of shape ``(..., queries)``.
+        others: Scores of the other models' responses, of shape ``(models, queries of these
+            models)``.
         paired: Whether the other responses are to the same queries, in the same order. If not, a
             response is compared with all responses of another model.
     """
@@ -239,7 +242,7 @@ def logit_that_wins(share: Floats, logits: Floats) -> Floats:
     overshoots at extreme shares.
 
     Args:
-        share: Share of verdicts that each model wins, ``(n,)``.
+        share: Share of verdicts that each model wins, of shape ``(n,)``.
         logits: Logits of the models against which it wins them.
     """
     # Against opponents that all have the lowest (or highest) logit, the solution has a closed

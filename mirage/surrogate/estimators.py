@@ -27,17 +27,23 @@ class Regressor(Protocol):
 def fit_regressor(
     name: str, monotone: Sequence[int], X: Sequence[Floats], y: Sequence[Floats], *, seed: int
 ) -> Regressor:
-    """Fit a regressor from standardised features to logits, for all languages together.
+    """Fit one regressor for all languages, which predicts logits from standardised features.
 
-    Each row is one model in one tournament, that is, a bootstrap sample of the queries.
+    Each training row is a model in a tournament. A tournament is a bootstrap sample of the queries.
 
     Args:
-        name: One of :data:`NAMES`.
+        name: Name of the regressor, one of :data:`NAMES`.
         monotone: 1 for a feature that must not lower the logit as it rises, -1 for one that must
             not raise it, 0 for any other.
-        X: Features of each language, ``(tournaments, models, features)``.
-        y: Logits of each language, ``(tournaments, models)``.
+        X: Features of each language, of shape ``(tournaments, models, features)``.
+        y: Logits of each language, of shape ``(tournaments, models)``.
         seed: Random seed.
+
+    Returns:
+        The fitted regressor.
+
+    Raises:
+        UnknownNameError: If there is no regressor with this name.
     """
     if name not in ESTIMATORS:
         raise UnknownNameError("estimator", name, NAMES)

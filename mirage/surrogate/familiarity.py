@@ -44,8 +44,8 @@ class Familiarity:
         features: Names of the features, in the order of the columns.
         profiles: Mean features in standard deviations of the training models, ``(models,
             features)``. The distance of two profiles is the root mean squared difference.
-        scale: Standard deviations of the training models, ``(features,)``.
-        residuals: Absolute residuals on the models when they were held out, ``(models,)``.
+        scale: Standard deviations of the training models, of shape ``(features,)``.
+        residuals: Absolute residuals on the models when they were held out, of shape ``(models,)``.
         everywhere: Absolute residuals on the models of all languages.
         nearest: Distance of each model to the nearest model of another group, sorted. Models of one
             group, such as a kind of fault, are held out together.

@@ -165,14 +165,14 @@ class FittedModel:
 
         Args:
             language: Language of the models.
-            values: Features of responses, ``(models, queries, features)``; with ``counts``, the
-                features of one model, ``(queries, features)``.
-            counts: How often each draw contains each query, ``(draws, queries)``.
+            values: Features of responses, of shape ``(models, queries, features)``; with
+                ``counts``, the features of one model, ``(queries, features)``.
+            counts: How often each draw contains each query, of shape ``(draws, queries)``.
             queries: Indices of the queries in the training data; ``None`` if any query is not in
                 the training data.
 
         Returns:
-            The logits, ``(models,)``; with ``counts``, ``(draws,)``.
+            The logits, of shape ``(models,)``; with ``counts``, of shape ``(draws,)``.
         """
         profile = np.nanmean(values, axis=-2) if counts is None else mean_features(values, counts)
         if self.scores is None:
@@ -197,7 +197,7 @@ class FittedModel:
         return logits
 
     def response_logits(self, language: str, values: Floats) -> Floats:
-        """Return a logit for each response of a model, ``(queries,)``.
+        """Return a logit for each response of a model, of shape ``(queries,)``.
 
         For two responses to the same query, the difference of their logits is the log-odds that the
         first response wins.

@@ -61,8 +61,8 @@ class Prediction:
         language: Language code.
         logit: Predicted logit.
         draws: Random draws of the logit, one for each tournament (bootstrap sample of the queries)
-            of the training data, ``(tournaments,)``. Draw t uses the queries of tournament t, and
-            includes a random prediction error of the size of those on held-out models. It is
+            of the training data, of shape ``(tournaments,)``. Draw t uses the queries of tournament
+            t, and includes a random prediction error of the size of those on held-out models. It is
             comparable with the training models' logits in tournament t.
         unfamiliar: Features in which the model differs from all training models, as text; empty if
             it does not differ.
@@ -416,7 +416,9 @@ class SurrogateRanker(NearNames):
         return _Estimate(profile, logit, widened(drawn_logits, counts, clusters) - logit, errors)
 
     def fitted_logits(self, language: str) -> Floats:
-        """Return the logits that the surrogate predicts for its training models, ``(models,)``.
+        """Return the logits that the surrogate predicts for its training models.
+
+        The result has the shape ``(models,)``.
 
         They are natural-log odds, in the order of the models in :attr:`data`. These logits are
         computed from features alone, whereas the logits in :attr:`data` come from verdicts.

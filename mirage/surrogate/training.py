@@ -32,9 +32,11 @@ class TrainingData:
         models: Names, in the order of all arrays here.
         features: Names, in the order of the last axis of ``values`` and ``X``.
         query_ids: Queries that tournaments draw from.
-        values: Each feature of each response, ``(models, queries, features)``; NaN if missing.
-        counts: Number of times that each tournament drew each query, ``(tournaments, queries)``.
-        y: Logits, ``(tournaments, models)``.
+        values: Each feature of each response, of shape ``(models, queries, features)``; NaN if
+            missing.
+        counts: Number of times that each tournament drew each query, of shape ``(tournaments,
+            queries)``.
+        y: Logits, of shape ``(tournaments, models)``.
         facts: Range, direction and requirements of user-defined features by name; see
             :class:`FeatureTable`.
         groups: Group of each model, such as a kind of fault; models of one group are held out
@@ -80,7 +82,9 @@ class TrainingData:
 
     @cached_property
     def X(self) -> Floats:
-        """Mean features over the queries of each tournament, ``(tournaments, models, features)``.
+        """Mean features over the queries of each tournament.
+
+        The array has the shape ``(tournaments, models, features)``.
 
         With :attr:`y` these are the training rows of Algorithm 1 of the paper (MIRAGE-Bench, arXiv
         2410.13716).
@@ -89,17 +93,19 @@ class TrainingData:
 
     @cached_property
     def mean_X(self) -> Floats:
-        """Mean features over all queries, ``(models, features)``."""
+        """Mean features over all queries, of shape ``(models, features)``."""
         return np.asarray(np.nanmean(self.values, axis=1))
 
     @cached_property
     def mean_y(self) -> Floats:
-        """Mean logits over the tournaments, ``(models,)``."""
+        """Mean logits over the tournaments, of shape ``(models,)``."""
         return np.asarray(self.y.mean(axis=0))
 
     @cached_property
     def draws(self) -> Floats:
-        """Random draws of the logits, ``(tournaments, models)``; their percentiles are intervals.
+        """Random draws of the logits, whose percentiles are the ends of intervals.
+
+        The array has the shape ``(tournaments, models)``.
 
         They are the logits in the tournaments, widened by a correction for small samples
         (:func:`mirage.statistics.bootstrap.widened`).
@@ -350,13 +356,13 @@ def require_values(table: FeatureTable) -> None:
 
 
 def mean_features(values: Floats, counts: NDArray[np.int32]) -> Floats:
-    """Return the mean of each feature in each draw of queries, ``(draws, features)``.
+    """Return the mean of each feature in each draw of queries, of shape ``(draws, features)``.
 
     If a feature has no value on any query of a draw, its mean over all queries is used.
 
     Args:
-        values: Features of one model's responses, ``(queries, features)``; NaN if missing.
-        counts: How often each draw contains each query, ``(draws, queries)``.
+        values: Features of one model's responses, of shape ``(queries, features)``; NaN if missing.
+        counts: How often each draw contains each query, of shape ``(draws, queries)``.
     """
     present = ~np.isnan(values)
     total = counts @ np.where(present, values, 0.0)

@@ -86,10 +86,14 @@ class Side:
 
 
 def group_fields(file: ScoreFile) -> dict[str, dict[str, str]]:
-    """Return the fields that may group dependent items, each with the group of each item.
+    """Return the fields by which items may be grouped, and the group of each item.
 
-    These are fields with names such as ``document`` or ``session`` whose values occur with several
-    items, but neither with all of them nor with one item each.
+    Items of one group may be dependent. Such a field has a name like ``document`` or ``session``
+    and occurs with more than half of the items. It has at least two distinct values, and at least
+    two of its items have the same value.
+
+    Returns:
+        A mapping from field name to a mapping from item to group.
     """
     fields: dict[str, dict[str, str]] = {}
     for entry in file.entries:

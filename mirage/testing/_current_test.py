@@ -58,7 +58,7 @@ def leave_open(reason: str) -> None:
 
 
 def is_listening() -> bool:
-    """Return whether a test is running that :func:`leave_open` can mark as skipped."""
+    """Return whether :func:`leave_open` has an effect: a test is running and may be skipped."""
     return CURRENT.get() is not None and not isinstance(CURRENT.get(), _Untraced)
 
 

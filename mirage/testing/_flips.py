@@ -44,9 +44,9 @@ def with_flips(
         p_values: P-values of the permutation test, one per feature.
         gain_p_values: Bootstrap p-values of the hypothesis that the mean did not drop, one per
             feature.
-        losses: Loss of each query as a share of a feature's range, ``(queries, features)``,
-            without the part that another wording can explain; NaN or infinite if the loss is
-            unknown.
+        losses: Loss of each query as a share of a feature's range, of shape ``(queries,
+            features)``, without the part that another wording can explain; NaN or infinite if the
+            loss is unknown.
         codes: Cluster of each query.
         names: Names of the features.
         changed: Whether the answer to each query changed.

@@ -30,10 +30,10 @@ class Noise:
     Attributes:
         pairs: How much worse one answer is than another answer to the same query, as a share of
             a feature's range, ``(pairs of answers, units + 1, features)``.
-        members: Indices of the units of each cluster, ``(clusters, size of the largest)``.
+        members: Indices of the units of each cluster, of shape ``(clusters, size of the largest)``.
         sizes: Number of queries in each cluster.
         possible_losses: Mean loss of the queries of each cluster if all of them drop to their
-            worst value, as a share of a feature's range, ``(clusters, features)``.
+            worst value, as a share of a feature's range, of shape ``(clusters, features)``.
         moved: Share of the queries that get better or worse because the system changed, in
             addition to the random differences in ``pairs``.
         correlation: Correlation, between queries of one cluster, of the changes that ``moved``
@@ -171,7 +171,8 @@ def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[
     Since each loss occurs with both signs, the noise has a mean of 0.
 
     Args:
-        losses: Loss of each query, as a share of a feature's range, ``(queries, features)``.
+        losses: Loss of each query, as a share of a feature's range, of shape ``(queries,
+            features)``.
         codes: Cluster of each query.
         shrink: Factor by which each feature's losses are multiplied.
         names: Names of the features.
@@ -246,7 +247,7 @@ def simulate_comparisons(
 
     Returns:
         The sum of the losses over the queries of each cluster, ``(simulations, clusters,
-        features)``, and the sizes of the clusters, ``(simulations, clusters)``.
+        features)``, and the sizes of the clusters, of shape ``(simulations, clusters)``.
     """
     rng = np.random.default_rng(seed)
     picked = rng.integers(len(noise.sizes), size=(simulations, clusters))

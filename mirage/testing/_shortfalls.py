@@ -63,7 +63,7 @@ def shortfall_error(
     rows: Sequence[tuple[tuple[str, ...], bool]],
     notes: Iterable[str] = (),
 ) -> FellShortError:
-    """Return the error of a failed assertion; its message is a table of 80 columns."""
+    """Return the error of a failed assertion; its message is a table at most 80 characters wide."""
     cells, highlights = zip(*rows, strict=True)
     table = Table(title, tuple(header), tuple(cells), tuple(highlights), tuple(notes), name=0)
     return FellShortError(to_text(table))
@@ -128,7 +128,7 @@ def worse_queries(
     """Return the queries with a worse value, the worst first, each with up to three features.
 
     Args:
-        worse: How much worse each value is, ``(queries, features)``; above 0 is worse.
+        worse: How much worse each value is, of shape ``(queries, features)``; above 0 is worse.
         table: Features of the run.
         show: Function that describes the value at a row and column.
         first: Columns that decide the order of the queries and are described first; all columns

@@ -90,8 +90,8 @@ class Comparison:
         before: Features of the earlier run.
         after: Features of the later run, with queries and features in the same order.
         changes: The change of each feature.
-        worsening: How much worse each value is, ``(queries, features)``; above 0 is worse, NaN if
-            the value is missing in either run. With repeats, the mean over all pairs.
+        worsening: How much worse each value is, of shape ``(queries, features)``; above 0 is worse,
+            NaN if the value is missing in either run. With repeats, the mean over all pairs.
         tested: ``worsening`` without the differences that wording or style can explain
             (:data:`mirage.testing.gate.GATED`).
         losses: ``worsening`` as a share of the feature's range. It is 1 if only the later run lacks
@@ -198,11 +198,11 @@ def compare(
 ) -> Comparison:
     """Compare two runs query by query.
 
-    The test for ``worse`` combines a paired permutation test with a bound of the mean gain. Under
-    the null hypothesis the two responses to a query can be swapped, with all their features.
-    :func:`mirage.statistics.single_step_p_values` defines the statistic and the correction for the
-    number of features. Its random draws are the same in every call. Differences that another
-    wording alone explains are subtracted first, see :data:`mirage.testing.gate.GATED`.
+    The test for ``worse`` combines a paired permutation test with an upper bound on the mean gain.
+    Under the null hypothesis, the two responses to a query are exchangeable, with all their
+    features. :func:`mirage.statistics.single_step_p_values` defines the statistic and the
+    correction for the number of features. Its random draws are the same in every call. Differences
+    that a mere change of wording can explain do not count; see :data:`mirage.testing.gate.GATED`.
 
     * The false positive rate is about ``alpha``, mostly less. At least four queries must differ,
       all for the worse, for a p-value below 0.05.
@@ -213,23 +213,24 @@ def compare(
     * The queries of a cluster are swapped together, so the test uses sums over clusters. At least
       :data:`FEWEST_CLUSTERS` clusters are needed.
     * With repeats, each response is compared with each response of the other run to the same
-      query, and the query counts once, with the mean.
-    * A permutation test overlooks gains that are so rare that the sample has too few of them. So
-      :func:`mirage.statistics.upper_bounds` must also show, at the level ``1 - 2 * alpha``, that
-      the mean did not improve. Features without a range do not have this second condition.
-    * If the earlier run consists of three or more ``runs``, noise between runs is estimated from
-      them (:mod:`mirage.statistics.run_noise`) and enters both verdicts. Otherwise the comparison
-      does not include it.
+      query. The query counts once, with the mean of these differences.
+    * If gains are rare, a sample may contain too few of them, and a permutation test does not
+      allow for that. So :func:`mirage.statistics.upper_bounds` must also show, at the level
+      ``1 - 2 * alpha``, that the mean did not improve. This condition does not apply to features
+      without a range.
+    * If the earlier run consists of three or more ``runs``, the noise between runs is estimated
+      from them (:mod:`mirage.statistics.run_noise`), and both verdicts allow for it. With fewer
+      runs, they do not.
 
     A run is ``no worse`` if two conditions hold. First, correctness measures cover at least half of
     the answers that changed (:mod:`mirage.testing._evidence`). Second, the upper bound of the whole
     loss (:func:`mirage.statistics.upper_bounds`), style included, is within the margin in every
-    feature. Each bound has the level ``1 - alpha``. All of them must hold, so no correction for
-    their number is needed (an intersection-union test, Berger 1982, Multiparameter Hypothesis
-    Testing and Acceptance Sampling, Technometrics 24, 295-300). If only the later run lacks a
-    value, the query counts as a complete loss, except for features that a good answer may lack. At
-    least 29 unchanged queries or clusters are needed to rule out a loss of 0.1, and more if answers
-    change.
+    feature. Each bound has the level ``1 - alpha``. The bounds of all features must be within the
+    margin, so no correction for the number of features is needed (an intersection-union test,
+    Berger 1982, Multiparameter Hypothesis Testing and Acceptance Sampling, Technometrics 24,
+    295-300). If a query has a value in the earlier run only, it counts as a complete loss. Features
+    that can be missing for a good answer are an exception. At least 29 unchanged queries or
+    clusters are needed to rule out a loss of 0.1, and more if answers change.
 
     Args:
         before: Features of the earlier run.
@@ -360,7 +361,7 @@ def _bounds(
 
 
 def each_time(table: FeatureTable) -> Floats:
-    """Return the rounded values of each repeat, ``(repeats, queries, features)``.
+    """Return the rounded values of each repeat, of shape ``(repeats, queries, features)``.
 
     A table without repeats counts as one repeat.
     """

@@ -101,12 +101,12 @@ def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
     each pair of responses, so it does not depend on the number of repeats.
 
     Args:
-        worsening: How much worse each value is, ``(pairs of repeats, queries, features)``; NaN if
-            a value is missing.
+        worsening: How much worse each value is, of shape ``(pairs of repeats, queries, features)``;
+            NaN if a value is missing.
         names: Names of the features.
 
     Returns:
-        Means over the pairs, ``(queries, features)``.
+        Means over the pairs, of shape ``(queries, features)``.
     """
     names = tuple(names)
     means = mean_of_pairs(worsening)
@@ -126,7 +126,7 @@ def beyond_wording(worsening: Floats, names: Iterable[str]) -> Floats:
     :func:`more_than_wording`, this function does not subtract a common loss due to style.
 
     Returns:
-        Means over the pairs, ``(queries, features)``.
+        Means over the pairs, of shape ``(queries, features)``.
     """
     entries = [GATED.get(name) for name in names]
     wording = np.array([0.0 if entry is None else entry.wording for entry in entries])

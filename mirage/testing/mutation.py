@@ -576,9 +576,9 @@ class MutationScore:
 
     @property
     def score(self) -> float:
-        """The share of the kinds of fault that are caught if the most queries have the fault.
+        """The share of the kinds of fault that are caught, with each fault on the most queries.
 
-        It is :meth:`at` the largest of :attr:`shares`; NaN if no fault was tried.
+        This is :meth:`at` for the largest of :attr:`shares`. It is NaN if no fault was tried.
         """
         return self.at(self.shares[0]) if self.fates else math.nan
 
@@ -627,7 +627,7 @@ class MutationScore:
         return tuple(sorted({fate.share for fate in self.fates}, reverse=True))
 
     def counted(self, share: float) -> str:
-        """Return how many kinds of fault are caught, as text.
+        """Return a text with the number of kinds of fault that are caught.
 
         An example is ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``. ``share`` is the share
         of the queries with the fault, one of :attr:`shares`.

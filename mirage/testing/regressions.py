@@ -393,7 +393,10 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
 
 
 def result_table(comparison: Comparison, more: ExtraQueries | None = None) -> str:
-    """Return a table of 80 columns on a comparison whose verdict is not "worse"."""
+    """Return a comparison as a text table, at most 80 characters wide.
+
+    The verdict of the comparison must not be "worse". ``more`` is passed to :func:`summary`.
+    """
     rows = tuple(_row(change) for change in comparison.inconclusive or comparison.compared)
     notes = tuple(table_notes(comparison, [_legend(comparison)] if rows else []))
     return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))

@@ -1,4 +1,4 @@
-"""Find what is wrong with an evaluation that any tool computed."""
+"""Find problems in an evaluation that was computed by any tool."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _check(sides: Sequence[Side]) -> Iterator[Finding]:
 
 
 def _merged(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings; one that is the same for several metrics only once."""
+    """Yield the findings, and merge those that are the same for several metrics into one."""
     metrics: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         metrics.setdefault((finding.kind, finding.where, finding.problem), []).append(finding)

@@ -65,7 +65,7 @@ def test_a_judge_that_moves_is_told_from_one_that_does_not(
     judge.moved = True
     done = run(files, tmp_path, server, monkeypatch, "four")
     assert done.exit_code == 3
-    assert "judge j moved since four: scores are not comparable" in done.stderr
+    assert "judge j has changed since four: scores are not comparable" in done.stderr
     assert (tmp_path / "anchors.jsonl").read_bytes() == anchors
     shown = json.loads(mirage("history", tmp_path / "h.sqlite", "--json").stdout)
     (series,) = shown["judges"]
@@ -94,7 +94,7 @@ def test_other_requests_are_a_change_and_not_a_movement(
     run((good, bad), tmp_path, server, monkeypatch, "one")
     done = run((good, bad), tmp_path, server, monkeypatch, "two", "--llm", "temperature=1")
     assert done.exit_code == 3
-    assert "judge j got other requests since two" in done.stderr
+    assert "judge j has a new prompt, parameters or endpoint since two" in done.stderr
 
 
 @pytest.mark.usefixtures("judge")
@@ -113,5 +113,5 @@ def test_a_failed_call_records_nothing(
 
 def test_anchors_need_a_history(good: Path, bad: Path, tmp_path: Path) -> None:
     options = (*IN_SWAHILI, "--judge", "j", "--anchors", tmp_path / "a.jsonl")
-    assert "--anchors and --history need each other" in refusal("judge", good, bad, *options)
+    assert "--anchors and --history must be given together" in refusal("judge", good, bad, *options)
     assert not (tmp_path / "a.jsonl").exists()

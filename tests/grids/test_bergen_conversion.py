@@ -188,7 +188,7 @@ FILES = {
 }  # fmt: skip
 
 REASONS = {
-    "retriever/odd.yaml": "the pooler MaxPooler is none of MeanPooler, ClsPooler",
+    "retriever/odd.yaml": "the pooler must be one of MeanPooler, ClsPooler, got MaxPooler",
     "context_processor/extract/t30.yaml": "threshold is a dot product",
     "context_processor/lingua.yaml": "llmlingua2.LLMLingua2 is Python code of BERGEN",
     "generator/compressed.yaml": "llm_cocom.LLMCocom is Python code",

@@ -105,7 +105,7 @@ def test_a_cell_shows_the_passages_of_its_pipeline(tmp_path: Path, chat: ChatSer
 
 def test_a_cell_without_generator_shows_no_passages(tmp_path: Path) -> None:
     grid = Grid.read(grid_file(tmp_path, generator="  generator: [none]"))
-    with pytest.raises(SettingError, match="has no generator to show passages to"):
+    with pytest.raises(SettingError, match="has no generator, so there are no shown passages"):
         grid.shown({"retriever": "bm25"})
 
 

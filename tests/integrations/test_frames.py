@@ -99,9 +99,11 @@ def test_ids_that_are_numbers_are_read() -> None:
 
 def test_bad_frames_are_refused_with_their_place() -> None:
     good = RUN.to_pandas()
-    with pytest.raises(DatasetError, match=r"of 'model': 'm', 'n'; select the rows of one model"):
+    with pytest.raises(
+        DatasetError, match=r"same 'model', got 'm', 'n'; select the rows of one model"
+    ):
         run_from_frame(pd.concat([good, good.assign(model="n")]))
-    with pytest.raises(DatasetError, match=r"of 'language': None; select"):
+    with pytest.raises(DatasetError, match=r"same 'language', got None; select"):
         run_from_frame(good.drop(columns="language"))
     with pytest.raises(DatasetError, match=r"run, row 1: .* needs either a text or an error"):
         run_from_frame(good.drop(columns="error"))

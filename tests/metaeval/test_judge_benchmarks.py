@@ -341,7 +341,7 @@ def test_any_function_can_mark_sentences() -> None:
         "en",
     )
     for wrong in ([0.5], [0.1, 0.2, float("nan"), 0.3], [0.1, 0.2, 0.3, float("inf")]):
-        with pytest.raises(JudgmentError, match="finite number for each"):
+        with pytest.raises(JudgmentError, match="one finite number per passage sentence"):
             unlabelled_sentences(
                 NILE, Response(query_id="nile", text=ANSWER), lambda *_, wrong=wrong: wrong
             )

@@ -134,7 +134,7 @@ def test_missing_files_and_sentences_raise_errors(tmp_path: Path) -> None:
         LabelledSentences.memerag(tmp_path, ["en"])
     with pytest.raises(UnknownNameError, match="did you mean 'relevance'"):
         LabelledSentences.memerag(tmp_path, ["en"], task="relevancy")
-    with pytest.raises(DatasetError, match=r"own\.jsonl has no sentence"):
+    with pytest.raises(DatasetError, match=r"own\.jsonl contains no sentences"):
         LabelledSentences.from_jsonl(write(tmp_path / "own.jsonl"))
     with pytest.raises(DatasetError, match="2 entries in labels"):
         LabelledSentences((AnswerSentence(query("a"), "s"),), (("x",), ("y",)), ((),))

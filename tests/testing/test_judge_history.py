@@ -68,9 +68,9 @@ def test_an_unchanged_judge_has_not_moved_and_a_moved_one_has() -> None:
     assert [step.moved for step in quiet.steps] == [False] * 3
     assert quiet.shift == ""
     moved = compare_judge_runs([run("one"), run("two"), run("three", AFTER), run("four", AFTER)])
-    assert moved.shift == "judge j moved since three"
+    assert moved.shift == "judge j has changed since three"
     assert moved.steps[-1].same == pytest.approx(np.mean([0, 0, 2 / 9, 0]))
-    assert "moved since three" in str(moved)
+    assert "changed since three" in str(moved)
 
 
 def test_an_accepted_run_and_other_requests_start_anew() -> None:
@@ -81,7 +81,7 @@ def test_an_accepted_run_and_other_requests_start_anew() -> None:
         [run("one"), run("two", AFTER, "other"), run("three", AFTER, "other")]
     )
     assert [step.moved for step in changed.steps] == [False] * 3
-    assert changed.shift == "judge j got other requests since two"
+    assert changed.shift == "judge j has a new prompt, parameters or endpoint since two"
     for runs, alpha in (([], 0.05), ([run("one")], 1.5)):
         with pytest.raises(SettingError):
             compare_judge_runs(runs, alpha=alpha)

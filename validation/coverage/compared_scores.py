@@ -1,4 +1,4 @@
-"""How often verdicts on others' scores are wrong, by kind of score, design and number of items.
+"""Error rates of verdicts on other tools' scores, by kind of score, design and number of items.
 
 A verdict "worse" is wrong if the mean loss over all possible items is 0. A verdict "no worse" is
 wrong if the mean loss is the margin, 0.1. Both should happen in at most 5 % of the comparisons.

@@ -1,4 +1,4 @@
-"""How often two systems that differ on three queries are told apart, query by query.
+"""How often the better of two systems that differ on three queries is found, query by query.
 
 Systems are made of the texts of ``tests/data/truth`` (``truth_hard`` for the hard level), which no
 surrogate has seen: a true answer

@@ -1,4 +1,4 @@
-"""Judge moved or system moved: false alarms, power, and how often they are told apart.
+"""Whether a judge or a system changed: false alarms, power, and correct conclusions.
 
 A judge gives verdicts (a, b, tie) on anchor pairs, three times each in every run. It has a
 preference on each pair, from which a share of its verdicts deviates (noise). `shift_evidence`

@@ -1,4 +1,4 @@
-"""How often the checks of a board call responses copied, of systems that copied and of honest ones.
+"""How often the checks of a board flag responses as copied, for copying and for honest systems.
 
     python validation/truth/board_copies.py [DATA]
 
