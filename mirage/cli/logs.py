@@ -165,8 +165,8 @@ def drift(
     each: Annotated[
         bool,
         flag(
-            "With --by: compare each period with all the others together. A table lists all periods, and "
-            "those that differ follow with all measures.",
+            "With --by: compare each period with all the others together. A table lists all "
+            "periods, and those that differ follow with all measures.",
             "--each",
         ),
     ] = False,
