@@ -318,7 +318,7 @@ def _extra_language(code: str) -> str:
 
 
 @cache
-def _word_evidence(script: str, extra: str = "") -> Mapping[str, Mapping[str, float]]:
+def _word_evidence(script: str, extra: str = "") -> dict[str, dict[str, float]]:
     """Return for each word in the lexicons of a script's languages its evidence for each language.
 
     Evidence is an addition to the log likelihood of the language.
@@ -419,11 +419,9 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
         names |= {word.casefold() for word in script_words - ordinary}
         sample_language = language or _language_of(ordinary, script, extra) or code
         words |= {word: sample_language for word in ordinary if len(word) > 2}
-    return _Sample(
-        words,
-        frozenset(names - words.keys() - _word_evidence(script, extra).keys()),
-        frozenset(phrases),
-    )
+    # Subtracting the keys of a dictionary from a set would visit all of them.
+    names = names.difference(words).difference(_word_evidence(script, extra))
+    return _Sample(words, frozenset(names), frozenset(phrases))
 
 
 @cache
