@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
-from itertools import count, repeat
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stems
 from mirage.text.ngrams import code_points, pack
 from mirage.text.numbers import without_numbers
-from mirage.text.tokens import SENTENCE_MARK
 
 __all__ = [
     "best_matches",
@@ -112,34 +111,33 @@ class WordIndex:
         # The numbers of the words of each sentence. Before them stands the number -1. The first
         # segment of each text has no words, so that no text is without a segment.
         order: list[int] = []
+        starts: list[int] = []
         self.columns: list[int] = []
         # In a language without spaces, for each pair of characters the columns that have it.
         self._columns_of_pair: dict[str, list[int]] = {}
-        words_until = column = 0
+        words_until, is_spaced = 0, entry.tokens == "word"
         for text in texts:
-            form = text_form(text, entry)
-            self.columns.append(column)
+            self.columns.append(len(starts))
+            starts.append(len(order))
             order.append(-1)
             numbers: dict[str, int] = {}
-            if entry.tokens == "word":
-                # No word is a full stop.
-                tokens = form.sentence_stems.replace(SENTENCE_MARK, " . ").split()
-                numbers = dict.fromkeys(tokens, -1)
-                numbers.pop(".", None)
-                numbers = dict(zip(numbers, count(words_until), strict=False))
-                order += map(numbers.get, tokens, repeat(-1))
-            else:
-                for sentence in form.by_sentence():
-                    order.append(-1)
+            for sentence in text_form(text, entry).by_sentence():
+                starts.append(len(order))
+                order.append(-1)
+                if not is_spaced:
                     for pair in _distinct(sentence, entry):
-                        self._columns_of_pair.setdefault(pair, []).append(len(order) - 1)
-            column += 1 + form.sentence_stems.count(SENTENCE_MARK)
-            words_until += len(numbers)
+                        self._columns_of_pair.setdefault(pair, []).append(len(starts) - 1)
+                    continue
+                for word in sentence:
+                    number = numbers.get(word)
+                    if number is None:
+                        number = numbers[word] = words_until
+                        words_until += 1
+                    order.append(number)
             self._words.append(numbers)
             self._words_until.append(words_until)
-        self.columns.append(column)
-        self._order = np.array(order, int)
-        self._starts = np.flatnonzero(self._order < 0)
+        self.columns.append(len(starts))
+        self._order, self._starts = np.array(order, int), np.array(starts, int)
         self._first_columns = np.array(self.columns[:-1], int)
         self._count = words_until
         # The rows of the words in the tables. Arrays, unlike a list for each word, do not slow down
