@@ -334,7 +334,8 @@ def _word_evidence(script: str, extra: str = "") -> dict[str, dict[str, float]]:
         rest = {*words.numbers, *words.months, *words.abstention}
         for phrases, weight in ((rest, _LISTED_WORD), (common, _COMMON_WORD)):
             for word in _whole_words(phrases):
-                for form, part in ((_without_accents(word), weight / 2), (word, weight)):
+                forms = [] if word.isascii() else [(_without_accents(word), weight / 2)]
+                for form, part in (*forms, (word, weight)):
                     entry = evidence.setdefault(form, {})
                     entry[language] = max(part, entry.get(language, 0.0))
     return evidence
