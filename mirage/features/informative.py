@@ -330,18 +330,24 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
 
     Both texts are aligned word by word, or by characters in languages written without spaces.
     """
-    weights = _reference_weights(item)
+    answer, language = item.parsed.answer_text, item.query.language
+    longest = LONGEST_NAME[Language.of(language).tokens]
+    pairs = [
+        (before, instead)
+        for before, instead in replacements(reference, answer, language)
+        if max(len(before), len(instead)) <= longest
+    ]
+    # Most answers replace nothing, so the weights are computed last.
+    weights = _reference_weights(item) if pairs else _NOTHING
     if isinstance(weights, NotComputed):
         return False
-    answer, language = item.parsed.answer_text, item.query.language
     lacking = weights.keys() - _held_terms((answer,), weights, language)
     replaced: set[str] = set()
-    for before, instead in replacements(reference, answer, language):
+    for before, instead in pairs:
         missing = lacking.intersection(before)
-        is_short = max(len(before), len(instead)) <= LONGEST_NAME[Language.of(language).tokens]
-        if missing and is_short and _are_same_type(missing, instead, reference, item):
+        if missing and _are_same_type(missing, instead, reference, item):
             replaced |= missing
-    return _share(weights, lambda term: term in replaced) > REPLACED_SHARE
+    return _share(weights, replaced.__contains__) > REPLACED_SHARE
 
 
 def _are_same_type(
@@ -403,11 +409,15 @@ def _source_weights(
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
     words_of_text = [word for word in text_words(text, language) if word not in ordinary]
     rows = index_words((*passages, query.text), language).held(words_of_text, WORD_MATCH_SHARE)
+    new = {
+        word: held
+        for word, (*held, in_question) in zip(words_of_text, rows, strict=True)
+        if not in_question
+    }
+    in_other_text = _held_terms((other_text,), new, language) if other_text else ()
     source_numbers = [passages.index(source) for source in sources]
-    in_other_text = _held_terms((other_text,), words_of_text, language) if other_text else ()
-    for word, (*held, in_question) in zip(words_of_text, rows, strict=True):
-        in_source = word in in_other_text or any(held[number] for number in source_numbers)
-        if in_source and not in_question:
+    for word, held in new.items():
+        if word in in_other_text or any(held[number] for number in source_numbers):
             # A word is informative if few passages have it.
             weights[word] = math.log((len(passages) + 1) / (sum(held) + 0.5)) ** 2
     return weights

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -88,6 +88,9 @@ SEPARATOR = " … "
 
 DRAWS = 10_000
 """Number of draws of the Bayesian bootstrap."""
+
+BLOCK = 1_000
+"""Number of draws that are made at a time."""
 
 
 @dataclass(frozen=True)
@@ -226,17 +229,8 @@ def compare_systems(
             f"{a!r} and {b!r} cannot be compared query by query: the responses of two systems "
             "have to be ranked in one call of rank_many, and anchors have none"
         )
-    assert evidence is not None  # checked above, as the next
-    assert evidence.ranker is not None
-    first, second = (
-        without_templates(evidence.tables[model], findings.get(model, ())) for model in (a, b)
-    )
-    ids = [id_ for id_ in first.query_ids if id_ in set(second.query_ids)]
-    if not ids:
-        raise MirageError(f"{a!r} and {b!r} share no query, so they cannot be compared")
-    differing = differing_share(evidence.runs, (a, b), ids)
-    gains = advantages(evidence.ranker, first.select(ids), second.select(ids), differing)
-    codes = cluster_codes(ids, first.clusters)
+    assert evidence is not None  # checked above
+    ids, gains, codes = query_gains(evidence, findings, a, b)
     result = paired_means(gains[:, None], codes)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
     rows = [
@@ -248,6 +242,47 @@ def compare_systems(
     return SystemComparison(
         (a, b), p_positive(gains, codes), result.difference, result.interval, tuple(rows), len(ids)
     )
+
+
+class QueryGains(NamedTuple):
+    """The advantages of one system over another on the queries that both were asked.
+
+    Attributes:
+        query_ids: Ids of the queries.
+        gains: Advantage on each query; see :func:`advantages`.
+        codes: Cluster of each query, counted from 0.
+    """
+
+    query_ids: list[str]
+    gains: Floats
+    codes: Ints
+
+
+def query_gains(
+    evidence: Evidence, findings: Mapping[str, tuple[Finding, ...]], a: str, b: str
+) -> QueryGains:
+    """Return the advantages of system ``a`` over system ``b``, both with features.
+
+    Args:
+        evidence: The features of both systems and the surrogate.
+        findings: Faults in the responses, by model name.
+        a: Name of the first system.
+        b: Name of the second system.
+
+    Raises:
+        MirageError: They share no query.
+    """
+    assert evidence.ranker is not None  # as is_comparable checks
+    first, second = (
+        without_templates(evidence.tables[model], findings.get(model, ())) for model in (a, b)
+    )
+    in_second = set(second.query_ids)
+    ids = [id_ for id_ in first.query_ids if id_ in in_second]
+    if not ids:
+        raise MirageError(f"{a!r} and {b!r} share no query, so they cannot be compared")
+    differing = differing_share(evidence.runs, (a, b), ids)
+    gains = advantages(evidence.ranker, first.select(ids), second.select(ids), differing)
+    return QueryGains(ids, gains, cluster_codes(ids, first.clusters))
 
 
 def without_templates(table: FeatureTable, findings: Iterable[Finding]) -> FeatureTable:
@@ -363,7 +398,7 @@ def p_positive(gains: Floats, codes: Ints) -> float:
     clusters, members = np.unique(codes[gains != 0], return_inverse=True)
     typical = np.full(DRAWS, np.abs(values).mean())
     if len(clusters) == len(values):  # the correlation makes no difference
-        totals = rng.gamma(1.0, size=(DRAWS, len(values))) @ values
+        totals = _sum_exponentials(rng, values)
     else:
         shared = draw_correlations(gains, codes, rng)
         typical *= 1 + shared * (len(values) / len(clusters) - 1)
@@ -372,6 +407,16 @@ def p_positive(gains: Floats, codes: Ints) -> float:
         totals = common @ np.bincount(members, values) + single @ values
     added = rng.gamma(PRIOR, size=(DRAWS, 2))
     return float(np.mean(totals + typical * (added[:, 0] - added[:, 1]) > 0))
+
+
+def _sum_exponentials(rng: np.random.Generator, values: Floats) -> Floats:
+    """Return :data:`DRAWS` sums of the values, each weighted by exponential variables.
+
+    The variables are drawn in blocks that fit into the processor's cache.
+    """
+    sizes = [min(BLOCK, DRAWS - start) for start in range(0, DRAWS, BLOCK)]
+    sums = [rng.standard_exponential((size, len(values))) @ values for size in sizes]
+    return np.concatenate(sums)
 
 
 def draw_correlations(gains: Floats, codes: Ints, rng: np.random.Generator) -> Floats:

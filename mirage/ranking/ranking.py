@@ -35,7 +35,13 @@ from mirage.ranking._pages import Presentable
 from mirage.ranking._rendering import accuracy_lines, winner_notes
 from mirage.ranking._standing import standing_note
 from mirage.ranking.accuracy import accuracy_of
-from mirage.ranking.comparison import SystemComparison, compare_systems, is_comparable
+from mirage.ranking.comparison import (
+    SystemComparison,
+    compare_systems,
+    is_comparable,
+    p_positive,
+    query_gains,
+)
 from mirage.ranking.entries import Entry, Evidence
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
@@ -123,6 +129,7 @@ class Ranking(Presentable):
         self._draws, self._confidence = draws, confidence
         self._by_model = {entry.model: entry for entry in self.entries}
         self._comparisons: dict[tuple[str, str], SystemComparison] = {}
+        self._p_better: dict[tuple[str, str], float] = {}
         if not self.entries:
             raise MirageError("a ranking needs at least one model")
         if len(self._by_model) != len(self.entries):
@@ -441,8 +448,8 @@ class Ranking(Presentable):
             return 0.5
         if self._confidence is not None:
             p = self._confidence[a][b]
-        elif is_comparable(self.evidence, a, b):
-            return self.compare(a, b).p_better
+        elif self.evidence is not None and is_comparable(self.evidence, a, b):
+            return self._p_better_by_query(self.evidence, a, b)
         elif self._draws is not None:
             return p_better_by_draws(self._draws[a], self._draws[b])
         else:
@@ -458,6 +465,15 @@ class Ranking(Presentable):
                 f"confidence that {a!r} is better than {b!r} is not known; compare their ranks"
             )
         return p
+
+    def _p_better_by_query(self, evidence: Evidence, a: str, b: str) -> float:
+        """Return ``p_better`` of :meth:`compare` without the rest of the comparison."""
+        if (a, b) not in self._p_better:
+            first, second = sorted((a, b))
+            _, gains, codes = query_gains(evidence, self.findings, first, second)
+            p = p_positive(gains, codes)
+            self._p_better[first, second], self._p_better[second, first] = p, 1 - p
+        return self._p_better[a, b]
 
     def drawn(self) -> Mapping[str, Floats] | None:
         """Return random draws of each model's logit, or ``None`` if the ranking has no draws.

@@ -73,16 +73,23 @@ class TreeArrays:
 
         ``rows`` has the shape ``(rows, features)``, and the result the shape ``(rows,)``.
         """
-        node = np.tile(self.roots, (len(rows), 1))
-        while True:
-            feature = self.feature[node]
-            inner = feature >= 0
-            if not inner.any():
-                return np.asarray(self.start + self.value[node].sum(axis=1))
-            values = np.take_along_axis(rows, np.maximum(feature, 0).astype(np.intp), axis=1)
-            missing = np.isnan(values)
-            goes_left = np.where(missing, self.missing_left[node], values <= self.threshold[node])
-            node = np.where(inner, np.where(goes_left, self.left[node], self.right[node]), node)
+        shape = len(rows), len(self.roots)
+        values, missing = rows.ravel(), np.isnan(rows).ravel()
+        has_missing = missing.any()
+        first = (np.arange(shape[0]) * rows.shape[1]).repeat(shape[1])
+        node = np.tile(self.roots, shape[0])
+        # The paths that have not reached a leaf yet.
+        open_paths = np.flatnonzero(self.feature[node] >= 0)
+        while len(open_paths):
+            parents = node[open_paths]
+            cells = first[open_paths] + self.feature[parents]
+            goes_left = values[cells] <= self.threshold[parents]
+            if has_missing:
+                goes_left |= missing[cells] & self.missing_left[parents]
+            children = np.where(goes_left, self.left[parents], self.right[parents])
+            node[open_paths] = children
+            open_paths = open_paths[self.feature[children] >= 0]
+        return np.asarray(self.start + self.value[node].reshape(shape).sum(axis=1))
 
     def is_sound(self, features: int) -> bool:
         """Return whether the arrays are valid trees for rows with this number of features.

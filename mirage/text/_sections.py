@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -33,9 +33,24 @@ def _heading(entry: Language) -> re.Pattern[str]:
     )
 
 
+_LINE_OR_HASH = re.compile(rf"\A|[{BREAKS}]|#")
+
+
+def _iter_headings(text: str, entry: Language) -> Iterator[re.Match[str]]:
+    """Yield the matches of :func:`_heading` from left to right, without overlaps."""
+    end = 0
+    # A search for a set of characters is fast. A heading begins a line or has a hash.
+    for place in _LINE_OR_HASH.finditer(text):
+        start = place.start() if place[0] == "#" else place.end()
+        match = _heading(entry).match(text, start) if start >= end else None
+        if match is not None:
+            end = match.end()
+            yield match
+
+
 def _headings(text: str, entry: Language) -> list[_Heading]:
     headings = []
-    for match in _heading(entry).finditer(text):
+    for match in _iter_headings(text, entry):
         hashes = match["marks"].count("#")
         bold = not {"*", "_", "【"}.isdisjoint(match["marks"])
         if hashes > 6 or not (match["colon"] or hashes or bold):

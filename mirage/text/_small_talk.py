@@ -22,7 +22,7 @@ from mirage.text._cues import CUES, cues
 from mirage.text._folding import fold
 from mirage.text.abstentions import ABSTAINS_AT, SIGNS, abstains, signs
 from mirage.text.lexicon import lexicon
-from mirage.text.mentions import bare, stems
+from mirage.text.mentions import bare, bare_text, stems
 from mirage.text.recurring import is_recurring
 from mirage.text.tokens import tokenize
 from mirage.text.words import IN_WORD, WORD
@@ -204,7 +204,7 @@ def _doubts(entry: Language) -> tuple[str, ...]:
 
 
 def _fold_phrase(text: str) -> str:
-    return " ".join(bare(text.casefold()).strip(" :：.!").split())
+    return " ".join(bare_text(text.casefold()).strip(" :：.!").split())
 
 
 @lru_cache(maxsize=65536)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from functools import cache, reduce
 from importlib import resources
+from itertools import chain
 from operator import add
 from typing import Any, NamedTuple
 
@@ -78,28 +79,25 @@ def forest(model: Any, names: Sequence[str], signs: Sequence[str]) -> Forest:
             :meth:`Forest.margin`.
     """
     position = {name: index for index, name in enumerate(signs)}
-    indices = [position[name] for name in names]
-    roots, depths = [], [0]
-    nodes: list[tuple[int, float, int, int]] = []
-    for tree in model["trees"]:
-        first = len(nodes)
-        roots.append(first)
-        depth = {0: 0}
-        for number, node in enumerate(tree):
-            if len(node) == 1:
-                nodes.append((0, node[0], first + number, first + number))
-                continue
-            sign, threshold, left_child, right_child = node
-            nodes.append((indices[sign], threshold, first + left_child, first + right_child))
-            depth[left_child] = depth[right_child] = depth[number] + 1
-        depths += depth.values()
-    signs, thresholds, left_children, right_children = zip(*nodes, strict=True)
-    return Forest(
-        model["start"],
-        np.array(roots, dtype=np.intp),
-        max(depths),
-        np.array(signs, dtype=np.intp),
-        np.array(thresholds, dtype=np.float64),
-        np.array(left_children, dtype=np.intp),
-        np.array(right_children, dtype=np.intp),
-    )
+    indices = np.array([position[name] for name in names], dtype=np.intp)
+    trees = model["trees"]
+    sizes = np.array([*map(len, trees)], dtype=np.intp)
+    roots = sizes.cumsum() - sizes
+    nodes = [*chain.from_iterable(trees)]
+    is_leaf = np.array([*map(len, nodes)]) == 1
+    leaves = np.array([node[0] for node in nodes if len(node) == 1], dtype=np.float64)
+    splits = np.array([node for node in nodes if len(node) > 1], dtype=np.float64).reshape(-1, 4)
+    first = roots.repeat(sizes)[~is_leaf]
+    numbers = np.zeros(len(nodes), dtype=np.intp)
+    thresholds = np.zeros(len(nodes))
+    left_children, right_children = np.arange(len(nodes)), np.arange(len(nodes))
+    numbers[~is_leaf] = indices[splits[:, 0].astype(np.intp)]
+    thresholds[~is_leaf], thresholds[is_leaf] = splits[:, 1], leaves
+    left_children[~is_leaf] = first + splits[:, 2].astype(np.intp)
+    right_children[~is_leaf] = first + splits[:, 3].astype(np.intp)
+    steps, level = 0, roots[~is_leaf[roots]]
+    while len(level):
+        steps += 1
+        level = np.concatenate((left_children[level], right_children[level]))
+        level = level[~is_leaf[level]]
+    return Forest(model["start"], roots, steps, numbers, thresholds, left_children, right_children)

@@ -18,7 +18,7 @@ _MARK_RUN = re.compile(r"([^\w\s\x00-\x7f]{30})")
 
 def nfc(text: str) -> str:
     """Return the text in NFC, without lone surrogates, which libraries in C and Rust reject."""
-    if not _MAY_CHANGE.search(text):
+    if text.isascii() or not _MAY_CHANGE.search(text):
         return text
     if _SURROGATE.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

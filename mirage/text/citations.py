@@ -174,8 +174,10 @@ _REFERENCE = re.compile(r"\[(\^[\w-]{1,20}|\d{1,3})\\?\](?!:)")
 
 def _fold_key(text: str) -> str:
     """Normalise an id, title or citation, so that digits, width, case and spaces do not matter."""
-    text = _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    if not text.isascii():
+        text = _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().split())
 
 
 @lru_cache(maxsize=64)

@@ -279,15 +279,15 @@ class WordIndex:
             shared[:, odd] = column[:, 0]
         start = 0
         for numbers, end in zip(self._words, self._words_until, strict=True):
-            for row, word in enumerate(words):
-                if word in numbers:
-                    counts[row, start:end] = 0
-                    counts[row, numbers[word]] = totals[row]
+            rows = [row for row, word in enumerate(words) if word in numbers]
+            counts[rows, start:end] = 0
+            counts[rows, [numbers[words[row]] for row in rows]] = totals[rows]
             start = end
         # The similarity grows with the count, so the largest count is that of the best word.
-        best = np.maximum.reduceat(counts[:, self._order], self._starts, axis=1)
+        best = np.maximum.reduceat(counts.take(self._order, axis=1), self._starts, axis=1)
         share = best / totals[:, None]
-        sentences = np.clip((share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE), 0, 1)
+        scaled = (share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)
+        sentences = np.minimum(np.maximum(scaled, 0), 1)
         texts = np.maximum.reduceat(sentences, self._first_columns, axis=1)
         return _Tables(sentences, texts, shared, totals)
 
@@ -316,12 +316,24 @@ class _Grams(NamedTuple):
     """The distinct n-grams of each word in a list, sorted by n-gram.
 
     Attributes:
-        values: The n-grams as integers; equal n-grams have equal integers.
+        values: The n-grams as integers.
         words: The number of the word that each n-gram belongs to.
+        bits: The number of bits of each character in ``values``.
     """
 
     values: NDArray[np.int64]
     words: NDArray[np.int64]
+    bits: int
+
+    def packed(self, bits: int) -> NDArray[np.int64]:
+        """Return the n-grams as integers with this number of bits for each character."""
+        if bits == self.bits:
+            return self.values
+        mask = (1 << self.bits) - 1
+        wide = self.values & mask
+        for place in range(1, 63 // self.bits):
+            wide |= (self.values >> place * self.bits & mask) << place * bits
+        return wide
 
 
 def _count_by_text(
@@ -351,8 +363,10 @@ def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDA
     Returns:
         The positions of the n-grams in the first list, and the numbers of the words in the second.
     """
-    first = others.values.searchsorted(grams.values)
-    sizes = others.values.searchsorted(grams.values, side="right") - first
+    bits = max(grams.bits, others.bits)
+    values, other_values = grams.packed(bits), others.packed(bits)
+    first = other_values.searchsorted(values)
+    sizes = other_values.searchsorted(values, side="right") - first
     until = sizes.cumsum()
     number = np.arange(len(sizes)).repeat(sizes)
     position = np.arange(len(number)) + (first - until + sizes).repeat(sizes)
@@ -370,7 +384,7 @@ def _gram_table(words: Sequence[str], length: int) -> _Grams:
     A word too short for an n-gram is one itself, with a space in place of the missing character.
     """
     if not words:
-        return _Grams(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return _Grams(np.zeros(0, np.int64), np.zeros(0, np.int64), _NARROW_BITS)
     text = f" {' '.join(words)}"
     codes = code_points(f"{text}{' ' * (length - 1)}")
     padded = codes == _SPACE
@@ -388,23 +402,14 @@ def _gram_table(words: Sequence[str], length: int) -> _Grams:
         values, numbers = values[order], numbers[order]
         is_first = np.ones(len(values), dtype=bool)
         is_first[1:] = (values[1:] != values[:-1]) | (numbers[1:] != numbers[:-1])
-        return _Grams(values[is_first], numbers[is_first])
+        return _Grams(values[is_first], numbers[is_first], _CODE_POINT_BITS)
     # Sorting plain integers is several times as fast, so the number becomes a part of the value.
     keys = pack(codes, length, _NARROW_BITS)[is_inside] << _WORD_BITS | numbers
     keys.sort()
     is_first = np.ones(len(keys), dtype=bool)
     is_first[1:] = keys[1:] != keys[:-1]
     keys = keys[is_first]
-    return _Grams(_widen(keys >> _WORD_BITS, length), keys & ((1 << _WORD_BITS) - 1))
-
-
-def _widen(values: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Return n-grams with :data:`_NARROW_BITS` for each character in the form of the others."""
-    mask = (1 << _NARROW_BITS) - 1
-    wide = values & mask
-    for place in range(1, length):
-        wide |= (values >> place * _NARROW_BITS & mask) << place * _CODE_POINT_BITS
-    return wide
+    return _Grams(keys >> _WORD_BITS, keys & ((1 << _WORD_BITS) - 1), _NARROW_BITS)
 
 
 @lru_cache(maxsize=16384)

@@ -71,9 +71,10 @@ def text_form(text: str, entry: Language) -> TextForm:
         folded = fold_sentences(sentences)
         if _MARKED_DIGIT.search(folded) is None:
             plain = _DIGITS.sub(" ", folded)
-            parts = [_join_stems(part, entry) for part in plain.split(SENTENCE_MARK)]
+            marked = _mark_stems(plain, entry)
             tokens = " ".join(split_tokens(folded, entry))
-            return TextForm(tokens, " ".join(filter(None, parts)), _mark(parts), is_split=True)
+            parts = marked[1:].split(SENTENCE_MARK)
+            return TextForm(tokens, " ".join(filter(None, parts)), marked, is_split=True)
     plain, *parts = [fold(without_numbers(part)) for part in (text, *sentences)]
     parts = [_join_stems(part, entry) for part in parts]
     tokens = " ".join(tokenize(text, entry))
@@ -83,6 +84,18 @@ def text_form(text: str, entry: Language) -> TextForm:
 def _join_stems(folded: str, entry: Language) -> str:
     """Return the stems of the tokens of a folded text, joined by spaces."""
     return " ".join(stems(split_tokens(folded, entry), entry))
+
+
+def _mark_stems(folded: str, entry: Language) -> str:
+    """Return the stems of each sentence of a folded text, in the form of :func:`_mark`."""
+    if entry.tokens == "character":
+        return _mark([_join_stems(part, entry) for part in folded.split(SENTENCE_MARK)])
+    # Punctuation is folded to blanks, so no token is a full stop.
+    tokens = f". {folded.replace(SENTENCE_MARK, ' . ')}".split()
+    marked = " ".join(stems(tokens, entry)).replace(".", SENTENCE_MARK)
+    return marked.replace(f" {SENTENCE_MARK}", SENTENCE_MARK).replace(
+        f"{SENTENCE_MARK} ", SENTENCE_MARK
+    )
 
 
 def _mark(parts: Sequence[str]) -> str:

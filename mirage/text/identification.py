@@ -318,7 +318,7 @@ def _extra_language(code: str) -> str:
 
 
 @cache
-def _word_evidence(script: str, extra: str = "") -> Mapping[str, Mapping[str, float]]:
+def _word_evidence(script: str, extra: str = "") -> dict[str, dict[str, float]]:
     """Return for each word in the lexicons of a script's languages its evidence for each language.
 
     Evidence is an addition to the log likelihood of the language.
@@ -334,7 +334,8 @@ def _word_evidence(script: str, extra: str = "") -> Mapping[str, Mapping[str, fl
         rest = {*words.numbers, *words.months, *words.abstention}
         for phrases, weight in ((rest, _LISTED_WORD), (common, _COMMON_WORD)):
             for word in _whole_words(phrases):
-                for form, part in ((_without_accents(word), weight / 2), (word, weight)):
+                forms = [] if word.isascii() else [(_without_accents(word), weight / 2)]
+                for form, part in (*forms, (word, weight)):
                     entry = evidence.setdefault(form, {})
                     entry[language] = max(part, entry.get(language, 0.0))
     return evidence
@@ -419,11 +420,9 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
         names |= {word.casefold() for word in script_words - ordinary}
         sample_language = language or _language_of(ordinary, script, extra) or code
         words |= {word: sample_language for word in ordinary if len(word) > 2}
-    return _Sample(
-        words,
-        frozenset(names - words.keys() - _word_evidence(script, extra).keys()),
-        frozenset(phrases),
-    )
+    # Subtracting the keys of a dictionary from a set would visit all of them.
+    names = names.difference(words).difference(_word_evidence(script, extra))
+    return _Sample(words, frozenset(names), frozenset(phrases))
 
 
 @cache

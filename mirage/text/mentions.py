@@ -226,11 +226,24 @@ def bare(token: str) -> str:
 
     Letters that are interchangeable in Arabic scripts become one letter.
     """
-    if token.isascii():
-        return token
-    letters = (
-        char
-        for char in unicodedata.normalize("NFD", token)
-        if unicodedata.category(char) != "Mn" or ord(char) in _KEPT_MARKS
-    )
-    return unicodedata.normalize("NFC", "".join(letters)).translate(_SAME_LETTERS)
+    return bare_text(token)
+
+
+def bare_text(text: str) -> str:
+    """Return the result of :func:`bare` for a text that is too long to be cached."""
+    if text.isascii():
+        return text
+    letters = unicodedata.normalize("NFD", text).translate(_LETTERS)
+    return unicodedata.normalize("NFC", letters).translate(_SAME_LETTERS)
+
+
+class _Letters(dict[int, int | None]):
+    """Each character, or ``None`` for a mark, for :meth:`str.translate`; computed at first use."""
+
+    def __missing__(self, code: int) -> int | None:
+        is_dropped = unicodedata.category(chr(code)) == "Mn" and code not in _KEPT_MARKS
+        self[code] = None if is_dropped else code
+        return self[code]
+
+
+_LETTERS = _Letters()

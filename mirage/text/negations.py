@@ -172,10 +172,9 @@ def _tokens(text: str, code: str) -> tuple[_Token, ...]:
     for match in _pattern(code).finditer(text):
         token_start, token_end = match.span()
         word, is_negation = table[match[0]]
-        is_marked = is_negation or any(
-            start < token_end and token_start < end for start, end in marked
-        )
-        tokens.append(_Token(word, token_start, token_end, is_marked))
+        if marked and not is_negation:
+            is_negation = any(start < token_end and token_start < end for start, end in marked)
+        tokens.append(_Token(word, token_start, token_end, is_negation))
     return tuple(tokens)
 
 

@@ -79,6 +79,7 @@ _CLAUSE = 20
 _CLAUSE_END = re.compile(r"(?<=[^\x00-\x7f\d])\s+(?=[^\W\d_\x00-\x7fๆฯ])")
 _LIST_NUMBER = re.compile(r"[(*_]*\d{1,3}[.)][*_]*")
 _WORDLIKE = re.compile(r"[^\W_]")
+_CLOSING = frozenset("\"'*_”’»)）]】」』")
 _CLOSERS = re.compile(r"[\"'*_”’»)）\]】」』]+(?=\s|\Z)")
 
 
@@ -138,21 +139,23 @@ def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> lis
     return spans
 
 
-def _cuts(text: str, entry: Language, stops: frozenset[int]) -> Iterator[int]:
-    """Yield the offsets at which a sentence may end, including the end of the text."""
+def _cuts(text: str, entry: Language, stops: frozenset[int]) -> list[int]:
+    """Return the offsets at which a sentence may end, including the end of the text."""
+    offsets: list[int] = []
     ends = {match.start() for match in BREAK.finditer(text)} | stops | {len(text)}
     start = 0
     for end in sorted(ends):
         chunk = text[start:end]
         if end in stops:
             if len(chunk.strip()) >= _CLAUSE // 2:
-                yield end
+                offsets.append(end)
         elif not chunk.isspace():
             by_marks = entry.sentence_ends == "marks"
             cuts = _sentencex_cuts(chunk, entry) if by_marks else _clause_cuts(chunk)
-            yield from (start + cut for cut in cuts)
+            offsets += [start + cut for cut in cuts]
         start = end
-    yield len(text)
+    offsets.append(len(text))
+    return offsets
 
 
 def _clause_cuts(line: str) -> Iterator[int]:
@@ -174,13 +177,16 @@ def _sentencex_cuts(line: str, entry: Language) -> Iterator[int]:
             pieces.pop()  # the window may have cut the last sentence, so it is read again
         for piece in pieces:
             start += len(piece)
-            closers = _CLOSERS.match(line, start)
+            is_closed = line[start : start + 1] in _CLOSING
+            closers = _CLOSERS.match(line, start) if is_closed else None
             yield closers.end() if closers else start
 
 
 _ODD_SPACE = re.compile(r"[^\S ]")
 # A search for a set of characters is fast, so the letters before a stop are checked after it.
-_STOP_AND_DIGIT = re.compile(r"[.!?。！？｡।॥؟۔](?:(?<=[。！？｡।॥؟۔])|(?<=[^\W\d_]{5}[.!?])\s)\d")
+_STOP_AND_DIGIT = re.compile(
+    r"[.!?。！？｡।॥؟۔](?=\s?\d)(?:(?<=[。！？｡।॥؟۔])|(?<=[^\W\d_]{5}[.!?])\s)\d"
+)
 
 
 @lru_cache(maxsize=64)
