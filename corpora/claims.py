@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.ensemble import GradientBoostingClassifier
 
 from mirage import MirageDataset
@@ -57,6 +58,9 @@ WEIGHT_OF_DENIALS = 1.5
 """Weight of marked texts that give no answer."""
 WEIGHT_OF_LIES = 1.7
 """Weight of marked or phrased texts that give a wrong answer, which are rarer than true ones."""
+WEIGHT_OF_ORDINARY_TEXTS = 2.0
+"""Weight of the answers of the corpora, alone and among courtesies, and of hard references."""
+ORDINARY = ("bundled", "framed", "hard reference")
 AFFIRMATIONS = ("affirmed", "defended", "double_negation", "negated_truth", "verdict_true")
 WEIGHT_OF_AFFIRMATIONS = 1.5
 """Weight of true answers with a negation, such as "none is higher than"."""
@@ -256,6 +260,8 @@ def weight(text):
     """Return the weight of a training text."""
     if text.kind.startswith(("stance", "choice")):
         return WEIGHT_OF_STANCE_PHRASES
+    if text.kind.startswith(ORDINARY):
+        return WEIGHT_OF_ORDINARY_TEXTS
     if text.commits == "right" and text.kind.startswith(AFFIRMATIONS):
         return WEIGHT_OF_AFFIRMATIONS
     if text.commits == "none" and text.stances:
@@ -323,6 +329,13 @@ def stance_probabilities(model, rows):
     if rows:
         out[:, model.classes_] = model.predict_proba(np.array([row.signs for row in rows]))
     return out
+
+
+def probabilities_of_part(texts, rows, fold, part):
+    """Return the mentions of one part and their probabilities by trees of the other parts."""
+    model = fit_stances(rows, texts, outside(texts, fold, part))
+    index = [i for i, row in enumerate(rows) if fold[row.text] == part]
+    return index, stance_probabilities(model, [rows[i] for i in index])
 
 
 def commit_rows(texts, rows, probabilities):
@@ -398,11 +411,10 @@ def cross_validate(texts, rows, by):
     fold = folds(texts, by)
     said = {}
     out_of_fold = np.zeros((len(rows), len(STANCES)))
-    for part in sorted(set(fold)):
-        inside = {i for i, f in enumerate(fold) if f == part}
-        model = fit_stances(rows, texts, outside(texts, fold, part))
-        index = [i for i, row in enumerate(rows) if row.text in inside]
-        out_of_fold[index] = stance_probabilities(model, [rows[i] for i in index])
+    parts = sorted(set(fold))
+    jobs = (delayed(probabilities_of_part)(texts, rows, fold, part) for part in parts)
+    for index, probabilities in Parallel(n_jobs=-1)(jobs):
+        out_of_fold[index] = probabilities
     groups = list(commit_rows(texts, rows, out_of_fold))
     for part in sorted(set(fold)):
         model = fit_commits(groups, texts, outside(texts, fold, part))
