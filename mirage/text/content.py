@@ -15,7 +15,7 @@ from mirage.text import tokenize
 from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stems
-from mirage.text.ngrams import code_points, pack
+from mirage.text.ngrams import code_points, distinct, pack
 from mirage.text.numbers import without_numbers
 
 __all__ = [
@@ -113,20 +113,20 @@ class WordIndex:
         order: list[int] = []
         starts: list[int] = []
         self.columns: list[int] = []
-        # In a language without spaces, for each pair of characters the columns that have it.
-        self._columns_of_pair: dict[str, list[int]] = {}
+        # In a language without spaces, the characters of each column.
+        characters: list[str] = []
         words_until, is_spaced = 0, entry.tokens == "word"
         for text in texts:
             self.columns.append(len(starts))
             starts.append(len(order))
             order.append(-1)
+            characters.append("")
             numbers: dict[str, int] = {}
             for sentence in text_form(text, entry).by_sentence():
                 starts.append(len(order))
                 order.append(-1)
                 if not is_spaced:
-                    for pair in _distinct(sentence, entry):
-                        self._columns_of_pair.setdefault(pair, []).append(len(starts) - 1)
+                    characters.append("".join(sentence))
                     continue
                 for word in sentence:
                     number = numbers.get(word)
@@ -140,6 +140,7 @@ class WordIndex:
         self._order, self._starts = np.array(order, int), np.array(starts, int)
         self._first_columns = np.array(self.columns[:-1], int)
         self._count = words_until
+        self._columns_of_pairs = _index_pairs([] if is_spaced else characters)
         # The rows of the words in the tables. Arrays, unlike a list for each word, do not slow down
         # the garbage collector.
         self._rows: dict[str, int] = {}
@@ -197,7 +198,11 @@ class WordIndex:
         if self._entry.tokens == "character":
             parts = [grams(word, length) for word in words]
             return [
-                [word in pairs or len(own & pairs) >= least for pairs in self._pairs]
+                [
+                    # The n-grams of a pair are the pair and one with a space, which no text has.
+                    word in pairs or (len(word) > 2 and len(own & pairs) >= least)
+                    for pairs in self._pairs
+                ]
                 for word, own, least in zip(
                     words, parts, [share * len(own) for own in parts], strict=True
                 )
@@ -256,8 +261,14 @@ class WordIndex:
 
     def _compute_pairs(self, pairs: Sequence[str]) -> _Tables:
         tables = self._empty_tables(len(pairs))
-        for row, pair in enumerate(pairs):
-            tables.sentences[row, self._columns_of_pair.get(pair, [])] = 1.0
+        rows = [row for row, pair in enumerate(pairs) if 1 <= len(pair) <= 2]
+        codes = code_points("".join([pairs[row].ljust(2, _NO_CHARACTER) for row in rows]))
+        keys = pack(codes, 2, _CODE_POINT_BITS)[::2] << _COLUMN_BITS
+        first = self._columns_of_pairs.searchsorted(keys)
+        sizes = self._columns_of_pairs.searchsorted(keys + (1 << _COLUMN_BITS)) - first
+        number, position = _ranges(first, sizes)
+        columns = self._columns_of_pairs[position] & ((1 << _COLUMN_BITS) - 1)
+        tables.sentences[np.array(rows, int)[number], columns] = 1.0
         np.maximum.reduceat(tables.sentences, self._first_columns, axis=1, out=tables.texts)
         return tables
 
@@ -367,12 +378,38 @@ def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDA
     values, other_values = grams.packed(bits), others.packed(bits)
     first = other_values.searchsorted(values)
     sizes = other_values.searchsorted(values, side="right") - first
-    until = sizes.cumsum()
-    number = np.arange(len(sizes)).repeat(sizes)
-    position = np.arange(len(number)) + (first - until + sizes).repeat(sizes)
+    number, position = _ranges(first, sizes)
     return number, others.words[position]
 
 
+def _ranges(
+    starts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the integers of several ranges in a row, each with the number of its range.
+
+    Returns:
+        The numbers of the ranges, and the integers.
+    """
+    number = np.arange(len(sizes)).repeat(sizes)
+    return number, np.arange(len(number)) + (starts - sizes.cumsum() + sizes).repeat(sizes)
+
+
+def _index_pairs(characters: Sequence[str]) -> NDArray[np.int64]:
+    """Return the distinct pairs of neighbouring characters of texts, each with its text's number.
+
+    A text of one character has one pair, whose second character is U+0000. Each pair and number are
+    packed into one integer, and the integers are sorted.
+    """
+    parts = [f"{part}{_NO_CHARACTER if len(part) == 1 else ''}\n" for part in characters]
+    codes = code_points("".join(parts))
+    numbers = np.arange(len(parts)).repeat([*map(len, parts)])
+    keys = pack(codes, 2, _CODE_POINT_BITS)
+    # Pairs with a line break extend across the border of a text, and are never looked up.
+    return distinct(keys << _COLUMN_BITS | numbers[: len(keys)])
+
+
+_NO_CHARACTER = "\0"
+_COLUMN_BITS = 21
 _CODE_POINT_BITS = 21
 _SPACE = ord(" ")
 _NARROW_BITS, _WORD_BITS = 16, 15  # of each character and of the number of its word

@@ -60,8 +60,10 @@ class Alphabet:
         is_used = np.zeros(int(codes.max(initial=0)) + 1, bool)
         is_used[codes] = True
         is_used[0] = False
-        self._numbers = is_used.cumsum() * is_used
-        self.size = int(np.count_nonzero(is_used))
+        used = np.flatnonzero(is_used)
+        self.size = len(used)
+        self._numbers = np.zeros(len(is_used), np.int64)
+        self._numbers[used] = np.arange(1, self.size + 1)
         self.bits = max(1, self.size.bit_length())
 
     def numbers(self, codes: Integers) -> Integers:
