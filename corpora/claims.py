@@ -9,11 +9,11 @@
 There are four kinds of training texts. `corpora/claims/LANGUAGE.jsonl` has difficult texts, in
 which each mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R
 attributed, L listed, O in another role). The phrases of `mirage/data/phrases` and of
-`corpora/stances` give more texts. In the true, terse and false answers of `corpora/*.txt` and in
-the references of `corpora/hard`, with and without courtesies, mentions are asserted if they belong
-to the side that the answer takes. Cross-validation leaves out questions, kinds of text or
-languages, one part at a time. No text of `tests/data/claims` is a training text. Run the script
-again if texts, lexicons or signs change.
+`corpora/stances` give more texts. In the true, terse and false answers of `corpora/*.txt`, with
+and without courtesies, and in the references, mentions are asserted if they belong to the side that
+the answer takes. Cross-validation leaves out questions, kinds of text or languages, one part at a
+time. No text of `tests/data/claims` is a training text. Run the script again if texts, lexicons or
+signs change.
 """
 
 import argparse
@@ -30,11 +30,13 @@ from joblib import Parallel, delayed
 from sklearn.ensemble import GradientBoostingClassifier
 
 from mirage import MirageDataset
+from mirage.dataset import LEVELS
 from mirage.languages import LANGUAGES
 from mirage.surrogate.drafts import bundled_texts
 from mirage.text import parse
 from mirage.text._candidates import Forms
 from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
+from mirage.text._cues import CUES
 from mirage.text._unicode import nfc
 from mirage.text.claims import (
     CLEARLY,
@@ -59,8 +61,8 @@ WEIGHT_OF_DENIALS = 1.5
 WEIGHT_OF_LIES = 1.7
 """Weight of marked or phrased texts that give a wrong answer, which are rarer than true ones."""
 WEIGHT_OF_ORDINARY_TEXTS = 2.0
-"""Weight of the answers of the corpora, alone and among courtesies, and of hard references."""
-ORDINARY = ("bundled", "framed", "hard reference")
+"""Weight of the answers of the corpora, alone and among courtesies, and of the references."""
+ORDINARY = ("bundled", "framed", *(f"{level} reference" for level in LEVELS))
 AFFIRMATIONS = ("affirmed", "defended", "double_negation", "negated_truth", "verdict_true")
 WEIGHT_OF_AFFIRMATIONS = 1.5
 """Weight of true answers with a negation, such as "none is higher than"."""
@@ -81,6 +83,14 @@ PHRASED = {
     "corrected": ("right", Stance.ASSERTED, Stance.ATTRIBUTED),
 }
 """What a text made of a phrase commits to, and the stances of right and wrong answers in it."""
+
+
+EVIDENCE = tuple(
+    MENTION_SIGNS.index(name)
+    for name in MENTION_SIGNS
+    if name.startswith(CUES) or name in ("question", "line", "quoted", "in_quotation", "rivals")
+)
+"""Signs of which a denied mention has at least one, so that a denial can be learned from it."""
 
 
 class Text(NamedTuple):
@@ -184,10 +194,13 @@ def framed_texts(code):
             yield taking_a_side(code, "framed", query, framed, true)
 
 
-def hard_references(code):
-    """Yield the references of the hard questions, which often mention a wrong answer in passing."""
-    for query in with_wrong_answers(MirageDataset.bundled(code, level="hard")):
-        yield unmarked_text(code, "hard reference", query, query.reference, side=frozenset({0}))
+def references(code):
+    """Yield the references; those of hard questions often mention a wrong answer in passing."""
+    for level in LEVELS:
+        for query in with_wrong_answers(MirageDataset.bundled(code, level=level)):
+            yield unmarked_text(
+                code, f"{level} reference", query, query.reference, side=frozenset({0})
+            )
 
 
 def phrased_texts(code):
@@ -285,7 +298,7 @@ def training_texts(code):
     yield from phrased_texts(code)
     yield from stance_texts(code)
     yield from choice_texts(code)
-    yield from hard_references(code)
+    yield from references(code)
     yield from framed_texts(code)
 
 
@@ -306,6 +319,17 @@ def stance_at(text, place, places):
     return Stance.ASSERTED if len(own) == 1 and len(mentioned) == 1 else None
 
 
+def is_learnable(row):
+    """Return whether a mention is a training row.
+
+    Nothing in the signs distinguishes "The evidence for 1928 has collapsed" from a plain answer if
+    no word of it is in the lexicon. Learned as denials, such texts make plain answers denials.
+    """
+    if row.stance is Stance.DENIED:
+        return any(row.signs[i] for i in EVIDENCE)
+    return row.stance is not None
+
+
 def fit(values, target, weight, **settings):
     """Return fitted boosted trees."""
     return GradientBoostingClassifier(
@@ -318,7 +342,7 @@ def fit(values, target, weight, **settings):
 
 def fit_stances(rows, texts, use):
     """Return trees for stances, trained on the mentions for which ``use`` holds."""
-    chosen = [row for row in rows if row.stance is not None and use(texts[row.text])]
+    chosen = [row for row in rows if is_learnable(row) and use(texts[row.text])]
     values = np.array([row.signs for row in chosen])
     target = np.array([STANCES.index(row.stance) for row in chosen])
     return fit(values, target, np.array([weight(texts[row.text]) for row in chosen]))
