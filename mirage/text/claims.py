@@ -15,17 +15,14 @@ are the same for all languages; ``corpora/claims.py`` trains them.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from mirage.languages import Language
-from mirage.text._candidates import Forms, locate, select_occurrences, sentence_spans
+from mirage.text._candidates import Forms, locate, select_occurrences
 from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
-from mirage.text._cues import CUES, cues
-from mirage.text._folding import fold
 from mirage.text._trees import Forest, forest, packaged_json
 from mirage.text._unicode import nfc
 
@@ -155,9 +152,6 @@ def _read(
         _mention(index, start, end, _stance_probabilities(row))
         for (start, end, index), row in zip(spans, signs, strict=True)
     )
-    if _announces_falsehood(text, mentions, code):
-        denied = tuple(float(stance is Stance.DENIED) for stance in STANCES)
-        mentions = tuple(m._replace(stance=Stance.DENIED, probabilities=denied) for m in mentions)
     present = _find_present(text, candidates, groups, mentions, code)
     certainty = _certainty(mentions, groups, present)
     return Claims(text, mentions, certainty, _select_committed(certainty, groups))
@@ -182,26 +176,6 @@ def located(text: str, candidates: Sequence[Forms], code: str) -> list[tuple[int
 def _mention(candidate: int, start: int, end: int, probabilities: tuple[float, ...]) -> Mention:
     stance = STANCES[max(range(len(STANCES)), key=probabilities.__getitem__)]
     return Mention(candidate, start, end, stance, probabilities)
-
-
-_ONE_QUOTATION = re.compile(
-    r"""\s*(?:“[^“”]+”|„[^„“”]+[“”]|«[^«»]+»|「[^「」]+」|"[^"]+")[\s.。]*"""
-)
-
-
-def _announces_falsehood(text: str, mentions: Sequence[Mention], code: str) -> bool:
-    """Return whether a text calls false what follows, which is one quotation and nothing else.
-
-    The trees often miss this if the quotation has several sentences.
-    """
-    first, *others = sentence_spans(text, code)
-    if not others or not _ONE_QUOTATION.fullmatch(text, first[1]):
-        return False
-    if any(mention.start < first[1] for mention in mentions):
-        return False
-    opening = text[: first[1]]
-    kinds = {CUES[cue.kind] for cue in cues(fold(opening), opening, Language.of(code))}
-    return "falsity" in kinds and not kinds & {"truth", "negation"}
 
 
 def _stance_probabilities(signs: Sequence[float]) -> tuple[float, ...]:
