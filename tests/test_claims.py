@@ -15,10 +15,12 @@ from subsets import FEW_LANGUAGES, slow_except
 
 from mirage import MirageDataset
 from mirage.features import answered, feature
-from mirage.languages import LANGUAGES
+from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response
 from mirage.surrogate.drafts import bundled_texts
 from mirage.text import parse, read_claims
+from mirage.text._cues import CUES, cues
+from mirage.text._folding import fold
 from mirage.text.claims import Stance
 
 DATA = Path(__file__).parent / "data"
@@ -219,3 +221,17 @@ def test_words_that_only_contain_a_cue_deny_nothing(
 ) -> None:
     """The Thai word for a novel contains that for fiction; Baikal begins like a tall story."""
     assert read_claims(text, [(answer,)], language, question=question).committed == {0}
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("id", "Notulen 8 April menyebut angka itu."),  # holds "not ... but"
+        ("ru", "Некоторая свобода разрешена."),  # holds "не ... а"
+        ("fr", "Le vaccin dont on parle est daté de 1928."),  # "dont" is no "don't"
+    ],
+)
+def test_parts_of_words_are_no_cues(code: str, text: str) -> None:
+    folded = fold(text)
+    kinds = {CUES[cue.kind] for cue in cues(folded, text, Language.of(code))}
+    assert kinds.isdisjoint({"negation", "exclusion"})

@@ -36,9 +36,10 @@ _WIDER = {
 _ACCENTED = frozenset({"de", "es", "fi", "fr", "yo"})
 """Languages in which an accent can change a word: French "né" (born) and "ne" (not)."""
 
-_GAP = r"[^.!?。！？।؟\n]{1,40}?"  # matches the `` ... `` of a phrase
+_GAP = r"[^.!?。！？।؟\n]{1,40}?"  # matches the `` ... `` of a phrase, between words
 _WORD_END = f"(?![{IN_WORD}])"
 _REST_OF_WORD = f"[{IN_WORD}]*"
+_WORD_GAP = f"{_WORD_END}{_GAP}(?<![{IN_WORD}])"
 _SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
 
 
@@ -60,9 +61,11 @@ def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
     If the text contains Latin letters, English cues are also found in texts of other languages.
     """
     is_english = entry is LANGUAGES["en"] or not _has_latin(folded.text)
+    cue_free_spans: list[Span] = []
     for code in (entry.code,) if is_english else (entry.code, "en"):
         spans = [_spans(pattern, folded.text) for pattern in cues_of(code)]
-        cue_free_spans = _spans(_cue_free_pattern(code), folded.text)
+        # Those of the language also apply to English cues: French "dont" is not "don't".
+        cue_free_spans += _spans(_cue_free_pattern(code), folded.text)
         for kind, matches in enumerate(spans):
             # "Second only to" and "not as long as" also match comparison words, but there the
             # lesser comes first.
@@ -195,7 +198,7 @@ def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
     )
     for index, part in enumerate(body.strip("*").split("...")):
         if index:
-            tokens.append(_GAP if spaced else _SHORT_GAP)
+            tokens.append(_WORD_GAP if spaced else _SHORT_GAP)
         tokens += [_character(character) for character in " ".join(form(part).split())]
     if spaced:
         tokens.append(_REST_OF_WORD if ends_inside_word else _WORD_END)
