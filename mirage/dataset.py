@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 Cluster = str | Callable[[Query], str | None] | Mapping[str, str] | None
 """How to assign queries to clusters, such as the document that several queries are about.
 
-With ``None``, the name of a query's cluster is its :attr:`Query.cluster <mirage.Query>`. A text is
-the key of ``metadata`` that has the name. A function of the query, or a mapping from query id,
-gives the name directly. A query without a name is a cluster by itself.
+With ``None``, :attr:`Query.cluster <mirage.Query>` is the name of a query's cluster. A text is a
+key of ``metadata``; its value is the name. A function of the query, or a mapping from query id,
+returns the name. A query without a name is a cluster by itself.
 """
 
 
@@ -80,7 +80,7 @@ def cluster_name(query: Query, cluster: Cluster) -> str | None:
 
 
 LEVELS: Mapping[str, str] = MappingProxyType({"quick": "mini", "hard": "hard"})
-"""Levels of difficulty of the bundled queries, with their folders in the data of the package."""
+"""Levels of difficulty of the bundled queries, each with the name of its folder in the package."""
 
 
 def bundled_name(code: str, level: str) -> str:
@@ -91,7 +91,7 @@ def bundled_name(code: str, level: str) -> str:
 def _queries_of_dossiers(
     dossiers: Iterable[tuple[str, dict[str, Any]]],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the queries of each dossier, with the passages that the dossier stores once."""
+    """Yield the location and the row of each query, with the passages of its dossier."""
     for where, dossier in dossiers:
         shared = {"passages": dossier["passages"], "cluster": dossier["cluster"]}
         for row in dossier["queries"]:
@@ -270,26 +270,28 @@ class MirageDataset(NearNames, Sequence[Query]):
         :mod:`mirage.sources.qa` has the readers, and describes how each converts a file.
 
         Args:
-            path: File (JSON Lines, gzipped or not, or Parquet), or several; for BEIR the folder.
+            path: File (JSON Lines, gzipped or not, or Parquet; for ``answers`` also CSV or TSV), or
+                several files. For BEIR, the folder.
             form: Format: ``answers`` (plain rows), ``kilt``, ``mkqa``, ``xor-tydi`` or
                 ``beir``.
-            language: ISO 639-1 code of queries without a language of their own. For files in
-                several languages, the language to read.
-            qrels: TREC, BEIR or KILT file of relevance judgments. It replaces the relevance of the
+            language: ISO 639-1 code of the queries that name no language. For files of the formats
+                ``mkqa`` and ``xor-tydi``, which have several languages, the language to read.
+            qrels: TREC, BEIR or KILT file of relevance judgments, which replace those of the
                 queries.
             fields: Names that a file of the format ``answers`` uses for the fields, such as
                 ``{"answers": "correct_answers"}``; see :func:`mirage.sources.qa.answers`.
             where: Values that the fields of a row must have for the row to be read, such as
                 ``{"label": 1}``. By default all rows are read.
-            paragraphs: Whether the relevance of a KILT file names paragraphs (``page#3``) instead
-                of pages; :func:`mirage.corpus.read_documents` reads the paragraphs.
+            paragraphs: Whether to read the relevant paragraphs (``page#3``) from a KILT file
+                instead of the relevant pages. :func:`mirage.corpus.read_documents` reads the texts
+                of the paragraphs.
             judged: Whether to leave out the queries for which ``qrels`` has no judgment.
 
         Raises:
             DatasetError: If the file is invalid. The message names the file, the line and the
                 problem.
-            SettingError: If the format needs a language and none is passed, or a setting needs a
-                KILT file or ``qrels``.
+            SettingError: If the format needs a language and none is passed, if a setting does not
+                apply to the format, or if a setting needs a KILT file or ``qrels``.
             UnknownNameError: If there is no such format, language or field.
         """
         from mirage.sources import qa
@@ -329,7 +331,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         Args:
             language: ISO 639-1 code.
             path: Folder with copies of the benchmark's datasets, to read in place of the hub.
-            revisions: Commit hash to read of each dataset, by name of the dataset, such as
+            revisions: Commit hash of the revision to read, by name of the dataset, such as
                 ``nthakur/mirage-bench``. By default the newest revision is downloaded once, and
                 later calls use it again.
 
@@ -456,7 +458,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         )
 
     def without_gold(self) -> MirageDataset:
-        """Return the same queries as an evaluated system receives them.
+        """Return the queries without their ground truth, as an evaluated system receives them.
 
         See :meth:`mirage.Query.without_gold`.
         """
@@ -485,18 +487,18 @@ class MirageDataset(NearNames, Sequence[Query]):
     def describe(self, *, tokens: Callable[[str], Sized] | None = None) -> dict[str, Any]:
         """Return counts and means of the dataset, as plain numbers.
 
-        They include the columns of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1). These
-        are the number of queries, the mean number of tokens per query, and the mean numbers of
-        relevant and of non-relevant passages. Other columns are about the reference response: the
-        mean numbers of tokens of its context (reason section) and of its answer, where citations
-        count too. A mean is taken over the queries for which the value exists. It is ``None`` if
-        there are none.
+        They include the columns of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1): the
+        number of queries, the mean number of tokens per query, and the mean numbers of relevant and
+        of non-relevant passages. Two more columns describe the reference responses: the mean
+        numbers of tokens of the reason section (the context, in the paper) and of the answer,
+        including citations. A mean is taken over the queries for which the value exists; it is
+        ``None`` if there is no such query.
 
         Args:
             tokens: Function that splits a text into tokens. By default
-                :func:`mirage.text.tokenize`: words, or characters if a script has no spaces. The
-                paper counts the tokens of GPT-4o, ``tiktoken.get_encoding("o200k_base").encode``,
-                which are shorter.
+                :func:`mirage.text.tokenize`, which returns words, or characters if a script has no
+                spaces. The paper counts the tokens of GPT-4o, which are shorter: pass
+                ``tiktoken.get_encoding("o200k_base").encode``.
 
         Example:
             >>> MirageDataset.bundled("en").describe()["queries"]
@@ -550,7 +552,14 @@ def _mean(values: Iterable[int]) -> float | None:
 
 
 def check_addition(query: Query, ids: Container[str], language: str, where: str) -> None:
-    """Raise an error if a query has the id of an earlier query in its file, or another language."""
+    """Raise an error if a query has the same id as an earlier query, or is in another language.
+
+    Args:
+        query: Query to check.
+        ids: Ids of the earlier queries.
+        language: Language of the earlier queries.
+        where: Location of the query, for the message.
+    """
     if query.id in ids:
         raise DatasetError(
             f"{where}, field 'id': query {query.id!r} occurs a second time; query ids must be "
@@ -564,19 +573,20 @@ def check_addition(query: Query, ids: Container[str], language: str, where: str)
 
 
 DatasetLike = MirageDataset | str | Path
-"""A dataset, the language of a bundled dataset, or the path of a JSON Lines file of queries."""
+"""A dataset, the language code of a bundled dataset, or the path of a JSON Lines file of queries.
+"""
 
 
 def as_dataset(dataset: DatasetLike) -> MirageDataset:
-    """Convert a dataset, a language code or a path to a dataset.
+    """Return a dataset unchanged, or load the one that a language code or a path names.
 
     Args:
-        dataset: The dataset, see :data:`DatasetLike`.
+        dataset: Dataset, language code or path; see :data:`DatasetLike`.
 
     Raises:
         DatasetError: If ``dataset`` is neither a dataset nor a text nor a path, or if the file is
             missing or invalid.
-        UnknownNameError: If a text without a file ending is not the name or code of a language.
+        UnknownNameError: If a text without a file ending is not the code of a language.
 
     Example:
         >>> as_dataset("sw").name

@@ -166,7 +166,7 @@ EXTRAS = {
     "retrieval": ("Stemmer", "ir-measures", "pyarrow", "usearch"),
     "vllm": ("vllm",),
 }
-"""The extras of this library, with the optional packages that they install."""
+"""Import names of the optional packages that each extra of this library installs."""
 
 HARNESSES = {
     "deepeval": "'deepeval>=4.3.1'",
@@ -175,7 +175,7 @@ HARNESSES = {
     # ragas 0.4.3 imports a module that langchain-community dropped in 0.4.2.
     "ragas": "'ragas>=0.4.3' 'langchain-community<0.4.2'",
 }
-"""The evaluation tools that adapters import, with the versions that they need."""
+"""Requirements that pip installs for each evaluation tool that an adapter imports."""
 
 
 def missing_package(package: str, extra: str | None = None) -> MissingPackageError:

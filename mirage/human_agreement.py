@@ -12,11 +12,12 @@ from mirage.models import HumanAgreement
 def known_agreement(name: str, language: str | None = None) -> tuple[HumanAgreement, ...]:
     """Return the known agreement of a judge or feature with human labels.
 
-    The labels are those of MEMERAG (arXiv 2502.17163). They state for single sentences whether the
-    passages support them. For LLMs the figures are those of the paper (Table 5: means over five
-    languages). For features that need no neural model, ``validation/papers/metaeval.py`` measured
-    them; no part of the features was trained on these labels. The agreement of judges that compare
-    two whole responses was not measured. The result is empty if nothing is known.
+    The labels are those of MEMERAG (arXiv 2502.17163). They state for each sentence whether the
+    passages support it. For LLMs, the figures are those of the paper (Table 5: means over five
+    languages). For features that need no neural model, they were measured by
+    ``validation/papers/metaeval.py``; these features were not trained on the labels. The agreement
+    of judges that compare two whole responses was not measured. The result is empty if no figure is
+    known.
 
     Args:
         name: Name of a model or a feature.

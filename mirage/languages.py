@@ -29,27 +29,27 @@ class Language:
         bleu_tokenizer: Tokenizer of sacrebleu: ``13a`` (splits ASCII punctuation), ``intl`` (splits
             Unicode punctuation such as the danda), ``zh`` or ``char``. None of them needs a
             download.
-        neighbours: ISO 639-1 codes of similar languages outside this table, with which texts might
-            be confused. Malay is missing for Indonesian, because short texts in the two cannot be
-            distinguished.
-        gram_length: Number of characters of the n-grams that compare short phrases: 2 if a
-            character is a syllable or a word.
+        neighbours: ISO 639-1 codes of similar languages outside :data:`LANGUAGES`, which language
+            identification might confuse with this one. Indonesian does not list Malay, because
+            short texts in the two languages cannot be distinguished.
+        gram_length: Length in characters of the n-grams by which short phrases are compared: 2 if a
+            character is a syllable or a word, otherwise 3.
         capitals: Meaning of a capital within a sentence: a name, or any noun; ``none`` if the
             script has no capitals.
         stemmer: Name of the Snowball stemmer; empty if there is none.
         analyzer: Analyzer that is best for lexical search, from
             ``validation/papers/judged_topics.py --analyzers``; see
             :data:`mirage.text.analyzers.Analyzer`.
-        spelling_variants: Pairs of letters that writers use for each other. Stems have the second
-            one instead of the first. A single letter is one that writers may leave out.
+        spelling_variants: Pairs of letters that writers use interchangeably. In stems, the second
+            letter replaces the first. An entry of one letter means that writers may leave it out.
         digits: Digits 0 to 9 of the script; empty if it uses ASCII digits only.
         articles: Words that question answering metrics ignore in an answer.
         endings: Whether words take case endings or particles that dictionaries do not list.
         prefixes: Regular expression for short words that are written together with the next word. A
             prefix is removed only if at least three letters remain.
         inner_stops: Regular expression for texts with a full stop that does not end a sentence,
-            such as titles (``Bw.``) and ordinals (``17.``); only those that sentencex does not
-            know.
+            such as titles (``Bw.``) and ordinals (``17.``). It lists only those that sentencex does
+            not recognise.
         terminators: Characters that end a sentence.
         brackets: Pairs of brackets that may enclose a citation, each as two characters.
         reason_headings: Headings of the reason section, in addition to the English ones.
@@ -119,8 +119,8 @@ class Language:
     def with_board(cls, code: str | Language) -> Language:
         """Return the language with an ISO 639-1 code, if it has a bundled board.
 
-        Every table that exists only for the languages of :data:`LANGUAGES` is read through this
-        method, so that no other language is treated as English without notice.
+        Tables that exist only for the languages of :data:`LANGUAGES` are read through this method.
+        For any other language it raises an error, instead of treating the language as English.
 
         Args:
             code: ISO 639-1 code, or a :class:`Language`.

@@ -51,7 +51,7 @@ Forms = Annotated[
 Verdict = Literal["a", "b", "tie"]
 
 SETTLED = "settled"
-"""The rater or judge whose label is final, because it settles a conflict between people."""
+"""Name of the rater or judge whose label is final, because it settles a conflict between raters."""
 
 
 if TYPE_CHECKING:  # type checkers need the constructor that pydantic's own metaclass declares
@@ -93,7 +93,7 @@ class Passage(Record):
 
     @property
     def titled_text(self) -> str:
-        """The title on a line of its own, if there is one, and the text."""
+        """The title on its own line, if there is one, followed by the text."""
         return f"{self.title}\n{self.text}".strip()
 
     @property
@@ -105,7 +105,7 @@ class Passage(Record):
 GOLD = frozenset(
     {"relevant", "reference", "answerable", "answers", "wrong_answers", "cluster", "metadata"}
 )
-"""Fields of a :class:`Query` with its ground truth, or that may reveal it."""
+"""Fields of a :class:`Query` that contain its ground truth or may reveal it."""
 
 
 EVALUATION_ONLY = "evaluation only"
@@ -122,19 +122,19 @@ class Query(Record):
         passages: Passages, in the order of the prompt.
         relevant: Ids of the passages that answer the question, as in TREC qrels. They may include
             passages that are not shown.
-        reference: Ground-truth response, in the format of a response, with which responses are
-            compared.
+        reference: Ground-truth response with which responses are compared, in the same format as
+            these.
         answerable: Whether any passage answers the question; ``None`` if unknown.
-        answers: All short answers that a right response gives, each as a tuple of accepted
-            spellings (forms): ``(("11", "eleven"),)``. A text means an answer with a single
-            spelling.
+        answers: Short answers; a right response contains all of them. Each is a tuple of accepted
+            spellings (forms), such as ``(("11", "eleven"),)`` for one answer. A text means an
+            answer with a single spelling.
         wrong_answers: False answers that a response may give instead, in the format of ``answers``.
         cluster: Name of the group that the query belongs to, such as the document that several
             queries are about, or the question that it paraphrases. Queries of one cluster count as
             one in confidence intervals and tests.
-        metadata: User's own data. It is kept, but features do not read it and systems do not see
-            it. One key has a meaning: a query whose ``use`` is ``evaluation only`` is excluded from
-            training.
+        metadata: Additional data of the user, which features do not read and systems do not see.
+            Only one key has a meaning: a query whose ``use`` is ``evaluation only`` is excluded
+            from training.
 
     Example:
         >>> query = Query(id="q1", language="en", text="Which river?", answers=("Nile",))
@@ -159,7 +159,9 @@ class Query(Record):
         ids = [passage.id for passage in self.passages]
         duplicate = first_duplicate(ids)
         if duplicate is not None:
-            raise ValueError(f"query {self.id!r} shows passage {duplicate!r} twice; ids are unique")
+            raise ValueError(
+                f"query {self.id!r} shows passage {duplicate!r} twice; passage ids must be unique"
+            )
         return self
 
     def without_gold(self) -> Self:
@@ -185,9 +187,9 @@ class Query(Record):
     def shown_to(self, response: Response) -> tuple[str, ...]:
         """Return the ids of the passages that the prompt of a response showed, in order.
 
-        These are :attr:`Response.shown <mirage.Response>` or, if it is None, the ids of the
-        response's own passages. If it has none, they are the ids of the query's passages. Some of
-        these passages may be missing from the query.
+        These are :attr:`Response.shown <mirage.Response>`. If it is None, they are the ids of the
+        passages that the response contains or, if it contains none, of the query's passages. The
+        query may lack some of these passages.
         """
         if response.shown is not None:
             return response.shown
@@ -250,21 +252,21 @@ class Query(Record):
 
 
 class Response(Record):
-    """A model's raw text for one query.
+    """The response of a model to one query, as unprocessed text.
 
     Attributes:
         query_id: Id of the query.
         text: Text; ``None`` if the model failed. An empty text is a response, not a failure.
         error: Reason of the failure; ``None`` if there is a text.
-        repeat: How often the model had been asked this query before: 0 for the first response.
+        repeat: Number of times that the model was asked this query before: 0 for the first
+            response.
         shown: Ids of the passages in the order of the prompt, if it differs from the query's order.
-            A citation ``[2]`` refers to a position in it. If it is None and there are ``passages``,
-            these were shown, in their order.
-        passages: Shown passages that the query lacks, such as those that a pipeline retrieved. If
-            they are stored here, a run contains everything that its responses were based on.
-        reasoning: What the model wrote before its answer, if it is a reasoning model. It is stored,
-            and neither metrics nor judges read it. A ``<think>`` block at the start of ``text`` is
-            moved here.
+            A citation ``[2]`` refers to the second of these ids. If ``shown`` is None and there are
+            ``passages``, the prompt showed these, in their order.
+        passages: Passages that the prompt showed but the query lacks, such as those that a pipeline
+            retrieved. With them, a run contains everything that its responses were based on.
+        reasoning: Text that a reasoning model wrote before its answer. It is stored, but neither
+            metrics nor judges read it. A ``<think>`` block at the start of ``text`` is moved here.
 
     Example:
         >>> response = Response(query_id="q1", text="<think>Congo? No.</think>The Nile.")
@@ -301,7 +303,7 @@ class Response(Record):
 
 
 def response_of(row: Mapping[str, Any], where: str) -> Response:
-    """Return the response in a row of a file of responses; errors name its location ``where``."""
+    """Convert a row of a file to a response; error messages name its location ``where``."""
     for alias in ("output", "response"):
         if alias in row and "text" not in row:
             row = {name: value for name, value in row.items() if name != alias} | {
@@ -321,12 +323,12 @@ def second_response(response: Response, where: str) -> DatasetError:
 
 
 class Run(Record):
-    """All responses of one model to one dataset, at most one per query, as in TREC.
+    """The responses of one model to the queries of one dataset.
 
-    If a model was asked several times, :attr:`responses` has all of its responses, distinguished by
-    their ``repeat``, and :attr:`repeats` has one run for each time. Iterating over the run, its
-    length and its look-ups use only the first response to each query. So three responses to one
-    query never count as three queries.
+    A run has at most one response per query, as in TREC, unless the model was asked several times.
+    In this case, :attr:`responses` has all of its responses, distinguished by their ``repeat``, and
+    :attr:`repeats` splits them into one run per repeat. Iteration, ``len()`` and look-ups use only
+    the first response to each query, so three responses to one query never count as three queries.
 
     Attributes:
         model: Name of the model.
@@ -361,7 +363,7 @@ class Run(Record):
 
     @cached_property
     def repeats(self) -> tuple[Run, ...]:
-        """Runs with one response per query, one for each time that the model was asked."""
+        """One run per repeat; each has at most one response per query."""
         numbers = sorted({response.repeat for response in self.responses})
         if numbers in ([], [0]):
             return (self,)
@@ -378,7 +380,7 @@ class Run(Record):
         """Join the runs of a model that was asked several times into one run.
 
         Args:
-            runs: One run for each time, in order.
+            runs: One run per repeat, in order.
 
         Raises:
             SettingError: If there is no run, or if the runs differ in model or language.
@@ -474,14 +476,14 @@ class Run(Record):
             deep: Whether to copy the values of the fields too.
         """
         copy = super().model_copy(update=update, deep=deep)
-        # pydantic also copies cached properties, which would be those of the old responses.
+        # pydantic also copies cached properties, which were computed from the old responses.
         copy.__dict__.pop("_by_query", None)
         copy.__dict__.pop("repeats", None)
         return copy
 
     @property
     def failed(self) -> tuple[Response, ...]:
-        """The responses that are failures, including those of repeats."""
+        """The failed responses, including those of repeats."""
         return tuple(response for response in self.responses if response.error is not None)
 
     def get(self, query_id: str) -> Response | None:
@@ -497,7 +499,7 @@ class Run(Record):
             ) from None
 
     def __contains__(self, query: object) -> bool:
-        """Return whether the run has a response to a query with this id, or contains a response.
+        """Return whether the run has a response to a query id, or contains a :class:`Response`.
 
         Example:
             >>> run = Run(model="m", language="en", responses=(Response(query_id="a", text="Yes"),))
@@ -524,7 +526,10 @@ class Run(Record):
 
 
 Half = Literal["", "first", "second"]
-"""Half of the queries that an adaptively chosen pair belongs to; empty for other pairs."""
+"""Half of the dataset's queries to which a query belongs if its pairs are chosen adaptively.
+
+Empty for pairs that are not chosen by earlier verdicts.
+"""
 
 
 class _Comparison(Record):
@@ -548,9 +553,10 @@ class Judgment(_Comparison):
         model_b: Name of the second model.
         verdict: ``a``, ``b`` or ``tie``.
         judge: Name of the judge.
-        half: Half of the queries (``first`` or ``second``) to which this query belongs, if the pair
-            was chosen by earlier verdicts on the other half (:class:`mirage.arena.AdaptivePairs`).
-            Fits of the logits need it to be unbiased. Empty for other pairs.
+        half: Half of the dataset's queries to which the query belongs (``first`` or ``second``), if
+            :class:`mirage.arena.AdaptivePairs` chose the pair; empty for other pairs. Pairs on one
+            half are chosen by verdicts on the other half, so a fit of logits must treat the halves
+            separately to be unbiased.
 
     Example:
         >>> Judgment(query_id="q1", model_a="x", model_b="y", verdict="tie").verdict
@@ -572,10 +578,10 @@ class Vote(_Comparison):
         judge: Name of the judge.
         verdict: ``a``, ``b`` or ``tie``; ``invalid`` if the judge's answer contains no verdict, and
             ``failed`` if there is no answer.
-        prompt_digest: Digest of the judge's prompt. A vote on other responses or with another
-            prompt has another digest and is not reused. Older files call it ``asked``.
+        prompt_digest: Digest of the judge's prompt, which contains the responses. A vote is reused
+            only if the digest is the same. Older files call this field ``asked``.
         error: Reason, if the verdict is ``invalid`` or ``failed``.
-        half: As in :class:`Judgment`.
+        half: See :class:`Judgment`.
     """
 
     judge: Name
@@ -595,7 +601,7 @@ class Vote(_Comparison):
 
 
 class HumanAgreement(Record):
-    """The measured agreement of a judge, or of a feature used as one, with human labels.
+    """The measured agreement of a judge, or of a feature that is used as a judge, with people.
 
     Attributes:
         judge: Name of a model or a feature.
@@ -609,8 +615,8 @@ class HumanAgreement(Record):
         interval: 95 % confidence interval of the balanced accuracy.
         sentences: Number of labelled sentences.
         source: Who measured it, on which data, and how the judge was asked.
-        prompt_digest: Digest of the user's prompt, if the judge was an LLM with one; empty for the
-            prompts that ship, and for judges without a prompt.
+        prompt_digest: Digest of the prompt, if the judge was an LLM with a prompt of the user.
+            Empty for the prompts of this library, and for judges without a prompt.
     """
 
     judge: Name

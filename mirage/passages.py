@@ -66,9 +66,9 @@ def _same_document(passage: Passage, other: Passage) -> bool:
 
 
 def _document_names(passage: Passage) -> set[str]:
-    """Return the names of a passage's document: its id, with the folder and without it.
+    """Return the names of a passage's document: its id, and its id without the folder.
 
-    The name without the folder is needed because systems use different paths for one document.
+    The id without the folder is needed because systems use different paths for one document.
     """
     name = passage.document_id
     return {name, PurePosixPath(name).name} - {""}
@@ -159,12 +159,13 @@ def citation_gaps(
 
 
 class CitationSurvey:
-    """The :func:`citation_gaps` of a run whose responses are read block by block.
+    """A survey that computes the :func:`citation_gaps` of a run from blocks of its responses.
 
     The passages of a system are compared with those of the queries in the same block.
 
     Args:
-        retrieved: As for :func:`citation_gaps`.
+        retrieved: Whether the passages of the queries were retrieved for the run; see
+            :func:`citation_gaps`.
     """
 
     def __init__(self, *, retrieved: bool = False) -> None:
@@ -175,7 +176,7 @@ class CitationSurvey:
         self._unjudged_reason = self._foreign_reason = self._strange_reason = ""
 
     def add(self, queries: Iterable[Query], pairs: Iterable[tuple[Query, Response]]) -> None:
-        """Survey a block: some queries, and the responses to them."""
+        """Add a block, which consists of some queries and the responses to them."""
         answers = [pair for pair in pairs if pair[1].text is not None]
         self._answers += len(answers)
         if not self._retrieved and not self._is_judged:
@@ -193,7 +194,10 @@ class CitationSurvey:
 
     @property
     def needs_recount(self) -> bool:
-        """Whether all responses must be given to :meth:`recount` before :meth:`gaps`."""
+        """Whether :meth:`recount` must read all responses before :meth:`gaps` is called.
+
+        This is the case if more than half of the responses may have citations in an unknown style.
+        """
         return 2 * self._strange > self._answers
 
     def recount(self, pairs: Iterable[tuple[Query, Response]]) -> None:
@@ -211,7 +215,7 @@ class CitationSurvey:
     def _survey_judged(
         self, queries: Iterable[Query], pairs: Iterable[tuple[Query, Response]]
     ) -> None:
-        """Note whether any response was shown a passage that the dataset has."""
+        """Record whether the prompt of any response showed a passage of the dataset."""
         pairs_with_passages = [
             (query, response)
             for query, response in pairs
@@ -238,9 +242,9 @@ class CitationSurvey:
         )
 
     def _survey_ids(self, pairs: Iterable[tuple[Query, Response]]) -> None:
-        """Count the responses that contain square brackets, as citations do.
+        """Count the responses that contain square brackets, which may be citations.
 
-        Also count those that cite an id whose format differs from that of all shown ids.
+        Also count the responses that cite an id whose format differs from that of all shown ids.
         """
         for query, response in pairs:
             if not _BRACKET.search(response.text or ""):
@@ -258,10 +262,10 @@ class CitationSurvey:
     def _foreign_ids_reason(self) -> str:
         """Return a reason if the cited ids have another format than the shown ids.
 
-        Two conditions must be true. No response cites a shown passage. And at least half of the
-        responses with brackets contain an id whose format differs from that of all shown ids, such
-        as ``deploy.rst:3`` if the shown ids are like ``deploy.rst#3``. If an id has the right
-        format but was not shown, it is a false citation, not an unknown format.
+        Two conditions must be true. No response cites a shown passage, and at least half of the
+        responses that contain square brackets cite an id whose format differs from that of all
+        shown ids. An example is ``deploy.rst:3`` if the shown ids are like ``deploy.rst#3``. An id
+        that has the right format but was not shown is a false citation, not an unknown format.
         """
         is_foreign = 2 * self._foreign >= self._bracketed and not self._cites
         return self._foreign_reason if is_foreign else ""
@@ -332,9 +336,7 @@ def _strange_bracket(query: Query, response: Response) -> str:
 
 
 def _is_recognised(text: str, query: Query, response: Response) -> bool:
-    """Return whether the parser recognises a bracket as a citation.
-
-    The cited passage need not be one that was shown.
+    """Return whether the parser recognises a bracket as a citation, even of a passage not shown.
 
     Args:
         text: The word ``x``, followed by the bracket and a full stop.
@@ -346,7 +348,7 @@ def _is_recognised(text: str, query: Query, response: Response) -> bool:
 
 
 def _foreign_ids(query: Query, response: Response) -> Iterator[str]:
-    """Yield the cited ids whose format differs from the ids of all shown passages."""
+    """Yield the cited ids whose format differs from that of all shown ids."""
     shown_ids = query.shown_to(response)
     forms = set(map(_id_form, shown_ids))
     for match in _BRACKET.finditer(response.text or ""):

@@ -1,4 +1,4 @@
-"""A retrieval-augmented generation system that is composed of a retriever and a generator."""
+"""Retrieval-augmented generation systems that combine a retriever and a generator."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from mirage.retrieval import ContextProcessor, Reranker, RetrievalRun, Retriever
 class Pipeline(NearNames):
     """A system of a retriever, an optional reranker, an optional processor, and a generator.
 
-    A pipeline is a :class:`~mirage.Generator`, so that every function that takes a generator, such
-    as :meth:`mirage.Leaderboard.rank`, takes a pipeline. The passages of a dataset's queries are
-    ignored. The retrieved passages are shown to the generator, and its citations are measured
-    against them.
+    A pipeline is a :class:`~mirage.Generator`, so every function that takes a generator also takes
+    a pipeline, such as :meth:`mirage.Leaderboard.rank`. It ignores the passages of the queries, and
+    shows the passages that it retrieves to the generator. Citations are measured against the
+    retrieved passages.
 
     Args:
         retriever: Retriever of passages. ``None`` shows no passages (closed book).
         reranker: Reranker of the first ``rerank_k`` passages.
-        processor: Processor of the first ``show_k`` passages before they are shown, such as a
-            :class:`~mirage.retrieval.SentencePruner`.
+        processor: Processor that changes the first ``show_k`` passages before they are shown, such
+            as a :class:`~mirage.retrieval.SentencePruner`.
         generator: Generator, or function of a query, that answers from the shown passages.
         retrieve_k: Number of passages to retrieve per query.
         rerank_k: Number of passages to rerank.
@@ -137,15 +137,15 @@ class Pipeline(NearNames):
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Run:
-        """Answer every query as :meth:`mirage.Generator.run` does, from retrieved passages.
+        """Answer every query from retrieved passages, as :meth:`mirage.Generator.run` does.
 
-        Each response contains the passages that it was made from.
+        Each response contains the passages that it was generated from.
 
         Args:
             dataset: Queries, or the language of bundled ones.
-            out: JSON Lines file that each response is appended to. If the file already has a text
-                for a query, made from the same passages, it is kept and the query is not answered
-                again.
+            out: JSON Lines file to which each response is appended. If the file already has a
+                response that was generated from the same passages, the query is not answered again.
+                Failed responses do not count.
             executor: Executor whose workers generate the responses, as in :func:`mirage.respond`.
                 Passages are retrieved and reranked in this process. By default this process does
                 everything.

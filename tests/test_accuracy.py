@@ -164,7 +164,7 @@ def test_recorded_responses_without_passages(board: Leaderboard, right: dict[str
 def test_closed_book_settings_are_checked(board: Leaderboard, right: dict[str, str]) -> None:
     with pytest.raises(SettingError, match="recorded responses"):
         board.rank(right, "mine", closed_book=True, progress=False)
-    with pytest.raises(SettingError, match="'other', which is no system"):
+    with pytest.raises(SettingError, match="'other', which is not a ranked system"):
         board.rank_many({"mine": right}, closed_book={"other": right}, progress=False)
     with pytest.raises(SettingError, match="closed_book must be True"):
         board.rank_many({"mine": right}, closed_book=right.get, progress=False)

@@ -176,7 +176,7 @@ BAD_LINES = [
     ),
     (
         {**ROW, "passages": [{"id": "1", "text": "x"}, {"id": "1", "text": "y"}]},
-        "line 2: query 'a' shows passage '1' twice; ids are unique",
+        "line 2: query 'a' shows passage '1' twice; passage ids must be unique",
     ),
     (ROW, "line 2, field 'id': query 'a' occurs a second time; query ids must be unique"),
     (

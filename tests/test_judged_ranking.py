@@ -323,7 +323,7 @@ def test_few_queries_give_a_warning() -> None:
     assert "one query" in note(single_query, "one query")
     assert all(math.isnan(entry.interval[0]) for entry in single_query)
     assert {entry.rank_interval for entry in single_query} == {(1, 3)}
-    with pytest.raises(MirageError, match="uses one query"):
+    with pytest.raises(MirageError, match="too few queries"):
         single_query.p_better("a", "b")
 
 

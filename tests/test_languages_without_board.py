@@ -109,7 +109,7 @@ def test_other_features_have_a_value_or_a_reason(code: str) -> None:
     assert "language with a board" in FeatureSuite.default().unmet(data)["support_lexical"]
     for name in FOR_BOARDS:
         table = FeatureSuite([name]).score(data, run, progress=False)
-        assert "has no board" in table.unmeasured[name]
+        assert "has no bundled board" in table.unmeasured[name]
     offline = [d.example for d in DEFINITIONS.values() if not d.facts.models]
     names = [name for name in offline if name.partition("@")[0] not in FOR_BOARDS]
     assert FeatureSuite(names).score(data, run, progress=False).values.shape == (1, len(names))

@@ -101,7 +101,7 @@ def test_the_passages_behind_a_response_are_its_own_or_else_the_querys() -> None
         (
             Query,
             {"id": "a", "language": "en", "text": "?", "passages": (*PASSAGES, PASSAGES[0])},
-            "query 'a' shows passage 'd#1' twice; ids are unique",
+            "query 'a' shows passage 'd#1' twice; passage ids must be unique",
         ),
         (
             Query,

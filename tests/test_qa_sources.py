@@ -241,7 +241,7 @@ def test_fields_may_have_other_names(tmp_path: Path) -> None:
         MirageDataset.from_qa(path, fields={"answers": "best.txt"})
     with pytest.raises(UnknownNameError, match="did you mean 'answers'"):
         MirageDataset.from_qa(path, fields={"answer": "best"})
-    with pytest.raises(SettingError, match="only the format 'answers' has fields"):
+    with pytest.raises(SettingError, match="only with the format 'answers'"):
         MirageDataset.from_qa(path, "kilt", fields=fields)
 
 

@@ -1,4 +1,4 @@
-"""A file of rows that long work writes block by block, and that survives a crash."""
+"""A file of rows that is written block by block, so that complete blocks survive a crash."""
 
 from __future__ import annotations
 
@@ -21,11 +21,17 @@ from mirage._base.logs import logger
 from mirage.errors import DatasetError, needing
 
 _LOG = logger("mirage")
-_ROW_GROUP = 10_000  # Parquet rows that are converted at once
+_ROW_GROUP = 10_000  # number of rows in a row group of Parquet
 
 
 class _Block(BaseModel):
-    """The end of a block in the file of unfinished rows; the first record has the inputs."""
+    """A record of the journal: the end of a complete block, or (first record) the inputs.
+
+    Attributes:
+        size: Size of the file of rows at the end of the block, in bytes.
+        digest: SHA-256 of the block.
+        inputs: Digest of the inputs; only in the first record.
+    """
 
     size: int
     digest: str = ""
@@ -33,28 +39,32 @@ class _Block(BaseModel):
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error, before the work begins, if the package to write a file is missing."""
+    """Raise an error if the package that writes this kind of file is missing.
+
+    Call this function before long work begins.
+    """
     if _is_parquet(path):
         _pyarrow()
 
 
 class BlockFile:
-    """A file of rows that is written block by block, and appears when all blocks are written.
+    """A file of rows that is written block by block, and exists only when all blocks are written.
 
     Until then, the rows are in ``PATH.part``, and ``PATH.journal`` lists the complete blocks. If
-    the work is interrupted, the same work continues after the last complete block. A resumed file
-    has the same bytes as one that was written without interruption.
+    the work is interrupted, a new object with the same arguments continues after the last complete
+    block. A resumed file has the same bytes as a file that was written without interruption.
 
     Args:
-        path: The file: Parquet if its suffix is ``.parquet``, otherwise JSON Lines, which are
-            compressed if the suffix is ``.gz``.
-        inputs: Digest of everything that the rows depend on.
+        path: The file: Parquet if its suffix is ``.parquet``, otherwise JSON Lines. JSON Lines are
+            compressed with gzip if the suffix is ``.gz``.
+        inputs: Digest of all inputs that the rows depend on.
 
     Attributes:
         blocks: Number of complete blocks.
 
     Raises:
-        DatasetError: If the file cannot be written, or there are unfinished rows of other inputs.
+        DatasetError: If the file cannot be written, or ``PATH.part`` is damaged or has rows of
+            other inputs.
     """
 
     def __init__(self, path: Path, inputs: str) -> None:
@@ -75,8 +85,8 @@ class BlockFile:
         start, *blocks = self._journal.earlier or [_Block(size=0, inputs=inputs)]
         if start.inputs != inputs:
             raise DatasetError(
-                f"{self.part}: has rows of other responses, queries or features; to start anew, "
-                f"delete it and {self._journal_path}, or choose another file"
+                f"{self.part}: the file has rows of other responses, queries or features; to start "
+                f"anew, delete it and {self._journal_path}, or choose another file"
             )
         if not self._journal.earlier:
             self._journal.add(start)
@@ -90,7 +100,7 @@ class BlockFile:
         return file
 
     def _check(self, file: IO[bytes], blocks: Sequence[_Block]) -> None:
-        """Set the file to the end of the last complete block, after checking all of them."""
+        """Check all complete blocks, and cut the file after the last of them."""
         self.blocks: int = 0
         self._size = 0
         file.seek(0)
@@ -110,7 +120,7 @@ class BlockFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Closing writes what a full disk refused before; complete blocks are in the file already.
+        # Closing tries again to write data that a full disk refused; complete blocks are safe.
         with suppress(OSError):
             self._file.close()
         self._journal.__exit__()
@@ -130,11 +140,11 @@ class BlockFile:
             yield from map(json.loads, file)
 
     def finish(self, columns: Mapping[str, str]) -> None:
-        """Write the file, and delete the unfinished one.
+        """Write the finished file, and delete ``PATH.part`` and ``PATH.journal``.
 
         Args:
-            columns: The columns of a Parquet file, each with its type: ``string``, ``int64``,
-                ``float64`` or ``texts``, which is a map from text to text.
+            columns: Type of each column of a Parquet file, by name: ``string``, ``int64``,
+                ``float64`` or ``texts`` (a map from text to text). Other formats ignore it.
         """
         with writing(self.path):
             self._file.flush()

@@ -1,4 +1,4 @@
-"""Run asynchronous work with limited concurrency, also from synchronous code."""
+"""Run asynchronous work with limited concurrency, from asynchronous or synchronous code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirage.errors import SettingError
 
 T = TypeVar("T")
 
-_POLL_S = 0.1  # seconds between checks whether a blocked loop was interrupted
+_POLL_S = 0.1  # seconds between two checks for an interrupt of a blocked event loop
 
 
 class _InterruptError(Exception):
@@ -64,8 +64,8 @@ async def for_each(
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine from synchronous code and return its result.
 
-    If an event loop is running already, as in a notebook, the coroutine runs in another thread
-    with its own loop.
+    If an event loop is running already, as in a notebook, the coroutine runs in another thread with
+    a new event loop.
     """
     return _run_in_thread(work) if _is_running() else asyncio.run(work)
 

@@ -1,4 +1,4 @@
-"""Read and write text, JSON Lines and records, with errors that name file, line and field."""
+"""Read and write text, JSON Lines and records; errors name the file, the line and the field."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _BUFFER = 1 << 20  # bytes per read of a Parquet column
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Return an iterator over the lines of a UTF-8 file, each with its location.
+    """Return an iterator over pairs of a location and a line of a UTF-8 file.
 
     A location is the text ``file, line n``. Blank lines are left out. The file may be compressed
-    with gzip. An error such as a missing file is raised immediately. The lines are read when they
-    are needed.
+    with gzip. Errors such as a missing file are raised immediately; the lines are read later, when
+    they are needed.
     """
     check_input(path)
     return _file_lines(path)
@@ -69,7 +69,7 @@ def _lines(text: str, source: str) -> Iterator[tuple[str, str]]:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the objects of a JSON Lines file, each with its location.
+    """Return an iterator over pairs of a location and an object of a JSON Lines file.
 
     Args:
         path: Path of the file, as in :func:`lines`.
@@ -78,11 +78,15 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def record_rows(path: Path, *, whole: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the rows of a file of records, each with its location.
+    """Return an iterator over pairs of a location and a row of a file of records.
 
     A file with the suffix ``.parquet`` is read as Parquet, and its missing values are left out. Any
-    other file is read as JSON Lines, which may be compressed with gzip. Set ``whole`` if the caller
-    keeps all rows in memory; see :func:`mirage._base.inputs.byte_lines`.
+    other file is read as JSON Lines, which may be compressed with gzip.
+
+    Args:
+        path: Path of the file.
+        whole: Whether the caller keeps all rows in memory; see
+            :func:`mirage._base.inputs.byte_lines`.
     """
     if path.name.lower().endswith(".parquet"):
         return ((where, _without_nulls(row)) for where, row in parquet_rows(path))
@@ -106,15 +110,15 @@ def _without_nulls(value: Any) -> Any:
 def table_rows(
     path: Path, damaged: list[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the rows of a JSON Lines or Parquet file, each with its location.
+    """Return an iterator over pairs of a location and a row of a JSON Lines or Parquet file.
 
-    A file with the suffix ``.parquet`` is read as Parquet, any other as JSON Lines, which may be
-    compressed with gzip. The file may be larger than memory.
+    A file with the suffix ``.parquet`` is read as Parquet, any other file as JSON Lines, which may
+    be compressed with gzip. The file may be larger than memory.
 
     Args:
         path: Path of the file.
-        damaged: List to which the errors of lines are added that are not JSON objects. By default
-            they are raised.
+        damaged: List that collects the error messages of lines that are not JSON objects. By
+            default, the first such error is raised.
     """
     if path.name.lower().endswith(".parquet"):
         return parquet_rows(path)
@@ -122,10 +126,10 @@ def table_rows(
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the rows of a file, each with its location.
+    """Return an iterator over pairs of a location and a row of a file in any format.
 
-    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, perhaps followed by
-    ``.gz``. Its first line then has the names of the columns. Other files are read by
+    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, optionally followed by
+    ``.gz``. In this case, its first line has the names of the columns. Other files are read by
     :func:`table_rows`.
     """
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
@@ -179,16 +183,16 @@ def _json_lines(
 
 
 def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a Parquet file, each with its location, reading one row group at a time.
+    """Yield pairs of a location and a row of a Parquet file, reading one row group at a time.
 
-    ``first`` is the number of the first row in the locations.
+    In the locations, the rows are numbered from ``first``.
     """
     with needing("pyarrow"):
         pyarrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")
     check_input(path)
     try:
-        # With a buffer, pages are read when they are needed; without it, whole columns are.
+        # With a buffer, pages are read when they are needed; without it, whole columns are read.
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             number = first
             for group in range(file.num_row_groups):
@@ -206,7 +210,7 @@ def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str,
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the objects in a JSON Lines text, each with its location.
+    """Return an iterator over pairs of a location and an object in a JSON Lines text.
 
     ``source`` is the name of the text in the locations.
     """
@@ -233,13 +237,14 @@ def json_object(where: str, line: str) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[None]:
-    """Convert errors of writing a file in a ``with`` block into errors that name the file.
+    """Convert errors that occur while a ``with`` block writes a file to errors that name the file.
 
     Errors of the operating system and texts that are not valid Unicode become a
     :class:`~mirage.errors.DatasetError`.
 
     Args:
-        path: Path of the file that the block writes. It is checked first unless it is ``None``.
+        path: Path of the file that the block writes. Unless it is ``None``, it is checked before
+            the block runs.
     """
     if path is not None:
         check_path(path)
@@ -270,8 +275,8 @@ def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
 
     Args:
         path: Path of the file.
-        follow: Whether to replace the target of a symbolic link at ``path`` and keep the link. Use
-            it for paths that the user chose. If false, the link itself is replaced.
+        follow: Whether to keep a symbolic link at ``path`` and replace its target. Set it for paths
+            that the user chose. If false, the link itself is replaced.
     """
     with writing(path):
         target = Path(os.path.realpath(path)) if follow else path.absolute()
@@ -301,10 +306,10 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(
 
 @contextmanager
 def _open_folder(folder: Path) -> Iterator[int | None]:
-    """Open a folder in a ``with`` statement, and yield its descriptor; ``None`` on Windows.
+    """Open a folder for a ``with`` block, and yield its descriptor; ``None`` on Windows.
 
-    Files are created relative to the descriptor. Therefore they get into this folder even if
-    another folder takes its path in the meantime.
+    Files are created relative to the descriptor. Therefore, they are created in this folder even if
+    another folder has taken its path in the meantime.
     """
     if not _HAS_DIR_FD:
         yield None
@@ -366,8 +371,8 @@ def refuse_link(path: Path) -> None:
     """Raise an error if a path is a symbolic link.
 
     Args:
-        path: Path that the user did not choose. Its name is predictable, so somebody else may have
-            put a link there.
+        path: Path that the program chose. Its name is predictable, so another user may have put a
+            link there.
     """
     if path.is_symlink():
         raise _link_error(path)
@@ -414,9 +419,9 @@ def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise an error if a name cannot safely be the name of a file in a folder.
+    """Raise an error if a name is not safe as the name of a file in a folder.
 
-    ``what`` is a noun for the named thing, for the error message.
+    ``what`` is a noun that describes the name in the error message.
     """
     windows_path = PureWindowsPath(name)
     if (
@@ -436,9 +441,9 @@ _LONGEST_NAME = 200
 
 
 def file_name(name: str) -> str:
-    """Return a valid file name for any text, such as a model's name.
+    """Return a valid file name for any text, such as the name of a model.
 
-    Different texts have different file names.
+    Different texts give different file names.
 
     Example:
         >>> file_name("meta/llama-3")
@@ -459,7 +464,12 @@ def file_name(name: str) -> str:
 
 
 def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
-    """Return a record built from a mapping; errors name its location ``where``."""
+    """Return a record built from a mapping.
+
+    Raises:
+        DatasetError: If the mapping is not valid; the message names its location ``where`` and the
+            field.
+    """
     try:
         return record.model_validate(row)
     except ValidationError as error:
@@ -476,7 +486,8 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
 def _field_hint(record: type[BaseModel], row: Mapping[str, Any], limit: int = 5) -> str:
     """Return the end of an error message, which helps to correct the fields of a row.
 
-    It lists the fields that the record has, fields that it does not have, and similar names.
+    The text lists the fields of the record and the unknown fields of the row, and suggests a
+    similar name.
     """
     fields = list(record.model_fields)
     unknown = [name for name in row if name not in fields]

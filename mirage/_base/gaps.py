@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NotComputed:
-    """A missing value of a feature; in a table it is NaN with a reason.
+    """A missing value of a feature, which a table stores as NaN and a reason.
 
     Attributes:
-        reason: Why there is no value.
+        reason: The reason why there is no value.
         retry: Whether a second attempt may succeed, for example after a failed network call.
     """
 

@@ -1,8 +1,8 @@
-"""Search for cyclic garbage less often while many objects are created that stay.
+"""Run Python's garbage collector less often while many long-lived objects are created.
 
-Python's search visits every object again and again. Importing this package, parsing texts and
-rendering pages create many objects and almost no cycles, and the searches take a fifth to a third
-of the time.
+The collector visits all objects again and again to find reference cycles. Importing this package,
+parsing texts and rendering pages create many objects and almost no cycles, so the collector takes a
+fifth to a third of the time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-# Python's own thresholds are 700, 10 and 10. Cycles of this many objects take a few megabytes.
+# Python 3.11 has the thresholds 700, 10 and 10. This many objects take a few megabytes.
 _THRESHOLD = 50_000
 
 _lock = Lock()
@@ -22,7 +22,10 @@ _before: tuple[int, int, int] = (0, 0, 0)
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Do not search at all. Objects that exist at the end are rarely searched again."""
+    """Disable the garbage collector in a ``with`` block.
+
+    After the block, the collector rarely visits the objects that exist at its end.
+    """
     if not gc.isenabled():
         yield
         return
@@ -31,7 +34,7 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if not gc.get_freeze_count():
-            # Together, these two put all objects among the old ones.
+            # Together, these calls move all objects to the oldest generation.
             gc.freeze()
             gc.unfreeze()
         gc.enable()
@@ -39,7 +42,9 @@ def no_collection() -> Iterator[None]:
 
 @contextmanager
 def rare_collection() -> Iterator[None]:
-    """Search after every 50,000 new objects instead of 700. Works as a decorator, too.
+    """Run the garbage collector only after every 50,000 new objects in a ``with`` block.
+
+    By default, Python 3.11 runs it after 700 new objects. The function also works as a decorator.
 
     Example:
         >>> import gc
@@ -53,7 +58,7 @@ def rare_collection() -> Iterator[None]:
         _depth += 1
         if _depth == 1:
             _before = gc.get_threshold()
-            # 0 means that the user has switched the search off.
+            # 0 means that the user has disabled the collector.
             if 0 < _before[0] < _THRESHOLD:
                 gc.set_threshold(_THRESHOLD, *_before[1:])
     try:

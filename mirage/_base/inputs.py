@@ -1,4 +1,7 @@
-"""Open, read and find input files, with limits on their size and without leaving a folder."""
+"""Open, read and find input files, with limits on their size.
+
+A search for files never returns files outside of the given folder.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 # Limits -------------------------------------------------------------------------------------------
 
 LIMIT = "MIRAGE_READ_LIMIT"
-"""Environment variable that changes all limits together."""
+"""Environment variable that sets all size limits together."""
 
 Kind = Literal["file", "line", "settings"]
 """Kind of size limit: for a whole file, for one line of a file, or for a settings file."""
@@ -41,9 +44,10 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 def limit_of(kind: Kind) -> int:
     """Return the maximum number of bytes to read from one input, after decompression.
 
-    The default is 1 GiB for a file in memory, 64 MiB for a line of a file that is read line by
-    line, and 16 MiB for a settings file. The environment variable ``MIRAGE_READ_LIMIT``, such as
-    ``8G``, replaces the first limit, and the others change in proportion.
+    The default is 1 GiB for a file that is read into memory, 64 MiB for a line of a file that is
+    read line by line, and 16 MiB for a settings file. The environment variable
+    ``MIRAGE_READ_LIMIT``, such as ``8G``, replaces the limit for files, and the other limits change
+    in proportion.
     """
     text = os.environ.get(LIMIT, "")
     if not text:
@@ -70,7 +74,7 @@ def too_large(source: object, kind: Kind = "file") -> DatasetError:
 
 
 def check_path(path: Path) -> None:
-    """Raise an error if a path contains NUL or lone surrogates, which no file system allows."""
+    """Raise an error if a path contains NUL or characters that cannot be encoded."""
     try:
         is_valid = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -97,7 +101,7 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
     """Open a file or pipe for reading, and decompress it if its content is gzip.
 
     Args:
-        path: Path of the file. Its suffix does not matter.
+        path: Path of the file. Compression is detected by the content, not by the suffix.
     """
     check_input(path)
     try:
@@ -121,7 +125,7 @@ def chunks(file: IO[bytes], source: object, kind: Kind = "file") -> Iterator[byt
 
     Args:
         file: The file.
-        source: Name of the file in errors.
+        source: Name of the file in error messages.
         kind: Kind of limit; see :func:`limit_of`.
 
     Raises:
@@ -154,7 +158,7 @@ def read_text(path: Path, kind: Kind = "file") -> str:
 def inflate(data: bytes, source: object) -> bytes:
     """Return the decompressed content of data that zlib compressed.
 
-    ``source`` is the name of the data in errors.
+    ``source`` is the name of the data in error messages.
     """
     limit = limit_of("file")
     try:
@@ -169,8 +173,8 @@ def inflate(data: bytes, source: object) -> bytes:
 def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, from 1.
 
-    Set ``whole`` if the caller keeps the whole file in memory: the size limit of files then applies
-    in addition to that of lines (:func:`limit_of`).
+    Set ``whole`` if the caller keeps the whole file in memory. The size limit for files then
+    applies in addition to the limit for lines (:func:`limit_of`).
     """
     longest = limit_of("line")
     remaining = limit_of("file")
@@ -190,7 +194,7 @@ def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
 def decode(line: bytes, where: str, *, first: bool = True) -> str:
     """Return a line as text.
 
-    If it is the ``first`` line of a file, a byte order mark at its start is left out.
+    Set ``first`` for the first line of a file: a byte order mark at its start is then left out.
     """
     try:
         return line.decode("utf-8-sig" if first else "utf-8")
@@ -211,8 +215,8 @@ def files_below(
     because it may lead outside or in circles. A warning names each skipped link, except links to
     files for which ``wanted`` is false.
 
-    ``depth`` is the largest number of subfolders on the way to a file; 0 only searches the folder
-    itself. By default there is no limit.
+    ``depth`` is the largest number of subfolders between the folder and a file; 0 only searches the
+    folder itself. By default, there is no limit.
     """
     root = Path(os.path.realpath(folder))
     paths = []
@@ -248,9 +252,9 @@ def _is_inside(path: Path, root: Path) -> bool:
 def matching_files(pattern: Path) -> tuple[list[Path], Path]:
     """Return the files that match a pattern, and the pattern's root.
 
-    The root is the part of the pattern before the first wildcard, a folder. Files outside of the
-    root are not returned; see :func:`files_below`. Wildcards (``*``, ``?``, ``[...]`` and ``**``)
-    do not match names that begin with a dot.
+    The root is the folder before the first part of the pattern that has a wildcard. Files outside
+    of the root are not returned; see :func:`files_below`. Wildcards (``*``, ``?``, ``[...]`` and
+    ``**``) do not match names that begin with a dot.
     """
     parts = pattern.parts
     root_length = next(

@@ -1,4 +1,4 @@
-"""A file that keeps the records of long work as they arrive, and that survives a crash."""
+"""A file that stores the records of long work as they arrive, so that they survive a crash."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Journal(Generic[R]):
 
     Each record is passed to the operating system immediately, so no record is lost if the process
     is killed. When the file is opened, an incomplete last record is removed. NULs at the end, which
-    some file systems leave after a power failure, are removed too. A warning is logged in both
-    cases. Only one process at a time may write a file. If the path is a symbolic link, the link is
+    some file systems leave after a power failure, are removed too. In both cases, a warning is
+    logged. Only one process at a time may write a file. If the path is a symbolic link, the link is
     kept and its target is written.
 
     Args:
-        path: Path of the file. With None, nothing is read or written.
+        path: Path of the file; if it is ``None``, nothing is read or written.
         record: Class of the records.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Delay imports until they are needed: for the names of a package (PEP 562), or for a function."""
+"""Delay the imports of a package's names (PEP 562) or of a function until they are needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lazy(
     modules = {name: module for module, group in names.items() for name in group}
 
     def get(name: str) -> Any:
-        # pytest loads this module in every run, so that it imports more only if it is used.
+        # pytest loads this module in every run, so further imports wait until they are needed.
         from mirage._base.garbage import no_collection
 
         if name not in modules:
@@ -40,10 +40,10 @@ def lazy(
 
 
 def imported_when_called(module: str, name: str) -> Callable[..., Any]:
-    """Return a function that imports the named function of a module at its first call.
+    """Return a function that imports a function of a module when it is called, and calls it.
 
-    In this way, a method can be implemented in a package that the module of its class must not
-    import. ``tests/test_layers.py`` lists the few functions that are called in this way.
+    So a method can be implemented in a package that the module of its class must not import.
+    ``tests/test_layers.py`` lists the few functions that are called in this way.
     """
 
     def call(*args: Any, **keywords: Any) -> Any:

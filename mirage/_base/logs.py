@@ -8,7 +8,7 @@ from mirage._base.quoting import visible
 
 
 def logger(name: str) -> logging.Logger:
-    """Return the logger with this name; it escapes hidden characters in messages."""
+    """Return the logger with this name; the logger escapes hidden characters in its messages."""
     escaping_logger = logging.getLogger(name)
     escaping_logger.addFilter(_make_visible)  # a filter is added once only
     return escaping_logger

@@ -1,4 +1,4 @@
-"""A dictionary that computes missing values, for functions of single words."""
+"""A dictionary that computes missing values; it caches functions of single words."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 LARGEST = 1 << 16
-"""Number of values from which on all are forgotten, to bound the memory."""
+"""Largest number of values; a full dictionary is emptied, to limit its memory."""
 
 
 class Memo(dict[Key, Value], Generic[Key, Value]):
-    """A dictionary that computes the value of a missing key, and keeps it.
+    """A dictionary that computes the value of a missing key, and stores it.
 
-    Looking up a known key takes a third of the time that a function with
-    :func:`functools.lru_cache` takes.
+    Looking up an existing key is three times as fast as a cached call with
+    :func:`functools.lru_cache`.
 
     Args:
-        compute: Returns the value of a key.
+        compute: Function that returns the value of a key.
     """
 
     def __init__(self, compute: Callable[[Key], Value]) -> None:

@@ -70,14 +70,16 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "write": ("save",),
     }
 )
-"""Method names that other libraries use, each with Mirage's names for the same, best first."""
+"""Method names of other libraries, each with similar methods of Mirage, the most similar first."""
 
 SIMILAR = 0.7
-"""Least similarity of a suggested name, as difflib measures it; 0.6 suggests "drawn" for "rank"."""
+"""Smallest similarity (by difflib) of a suggested name; 0.6 would suggest "drawn" for "rank"."""
 
 
 def hint(name: str, names: Iterable[str]) -> str:
-    """Return the end of a message that suggests the most similar of ``names``, if any is similar.
+    """Return the end of an error message, which suggests the most similar of ``names``.
+
+    The result is empty if no name is similar.
 
     Example:
         >>> hint("plott", ["best", "plot"]), hint("evaluate", ["rank"]), hint("x", ["rank"])
@@ -90,10 +92,10 @@ def hint(name: str, names: Iterable[str]) -> str:
 
 
 class _Suggestion:
-    """A message that looks for a similar name only when it is shown.
+    """An error message that searches for a similar name only when it is displayed.
 
-    pydantic and ``hasattr`` ask classes for many names that they do not have, and to compare a name
-    with all others takes half a millisecond.
+    pydantic and ``hasattr`` look up many names that classes do not have, and comparing a name with
+    all other names takes half a millisecond.
     """
 
     def __init__(self, start: str, name: str, owner: object) -> None:
@@ -113,7 +115,7 @@ class _Suggestion:
 
 
 class NearNamesMeta(ABCMeta):
-    """Metaclass of classes whose errors on missing class attributes suggest similar names."""
+    """Metaclass: the error for a missing class attribute suggests the most similar name."""
 
     if not TYPE_CHECKING:  # a type checker would otherwise accept every name
 
@@ -123,7 +125,7 @@ class NearNamesMeta(ABCMeta):
 
 
 class NearNames(metaclass=NearNamesMeta):
-    """Base class whose errors on missing attributes suggest the most similar name."""
+    """Base class: the error for a missing attribute suggests the most similar name."""
 
     __slots__ = ()
 

@@ -28,7 +28,7 @@ def package(name: str, extra: str | None = None) -> Any:
 
 
 def check_bitsandbytes(purpose: str) -> None:
-    """Raise an error if a package is missing that is required to load models in 4 or 8 bits.
+    """Raise an error if a package that loading a model in 4 or 8 bits requires is missing.
 
     Args:
         purpose: The setting that requires the packages, such as ``"load_in='4bit'"``, for the

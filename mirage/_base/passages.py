@@ -13,7 +13,7 @@ NOTHING_JUDGED = (
 
 _WORD = re.compile(r"[^\W_]+")
 _GRAM = 5  # characters of an n-gram
-_SHARED = 0.5  # share of n-grams from which two texts are versions of one passage
+_SHARED = 0.5  # versions of one passage share at least this part of their n-grams
 
 
 def document_of(passage_id: str) -> str:
@@ -22,7 +22,7 @@ def document_of(passage_id: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Return a text in NFKC with single spaces, for comparison."""
+    """Return a text in the Unicode form NFKC with single spaces, for comparison."""
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
@@ -34,8 +34,8 @@ def bare_text(text: str) -> str:
 def is_other_text(text: str, other: str) -> bool:
     """Return whether two texts with equal ids are different passages, not versions of one passage.
 
-    They are different if less than half of the character 5-grams of the shorter text occur in the
-    longer text. If a text is empty, the result is False.
+    They are different if less than half of the character 5-grams of the text with fewer 5-grams
+    occur in the other text. If a text is empty, the result is ``False``.
     """
     first, second = bare_text(text), bare_text(other)
     if not first or not second or first in second or second in first:

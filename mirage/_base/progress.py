@@ -10,7 +10,7 @@ from mirage._base.quoting import one_line
 
 
 def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any:
-    """Return a tqdm progress bar for ``total`` steps, of which ``done`` are already done.
+    """Return a tqdm progress bar for ``total`` steps; it starts at step ``done``.
 
     The bar is displayed in a notebook, or on stderr if stderr is a terminal. It is not displayed if
     ``progress`` is false. ``what`` is the text before the bar.
@@ -30,7 +30,7 @@ def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any
 
 
 class _NoBar:
-    """A bar that is not displayed, with the methods of tqdm that Mirage calls."""
+    """A replacement for a tqdm progress bar that displays nothing."""
 
     def __enter__(self) -> Self:
         return self

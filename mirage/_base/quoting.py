@@ -1,10 +1,10 @@
-"""Quote foreign text, so that it can be written safely into code, markup or another format.
+"""Quote foreign text to write it safely into code, markup or another format.
 
-Foreign text is any text that this library did not write itself: names of files, models and metrics,
+Foreign text is any text that does not come from this library: names of files, models and metrics,
 ids, questions, responses, messages of servers. Each function returns a quoted form of such a text.
 When the quoted form is displayed or read back, it gives the original text. Nothing in it is active:
-no code, markup, link or formula, and nothing that moves or hides text on a terminal. This is the
-only module that writes foreign text into other formats.
+no code, markup, link or formula, and nothing that moves or hides text on a terminal. No other
+module writes foreign text into other formats.
 
 ======================  ===========================================================
 into                    function
@@ -67,11 +67,11 @@ _BREAKS = re.compile("\r\n|[\t\n\r]")
 
 
 def visible(text: str) -> str:
-    r"""Return a text for a terminal or a log, with hidden characters as escapes such as ``\x1b``.
+    r"""Return a text in which hidden characters are escaped, for a terminal or a log.
 
-    Tabs and line feeds are kept. Joiners are kept between letters of scripts that need them, and
-    variation selectors after characters that have variants. Applying the function to its own result
-    changes nothing.
+    Escapes look like ``\x1b``. Tabs and line feeds are kept. Joiners are kept between letters of
+    scripts that need them, and variation selectors after characters that have variants. Applying
+    the function to its result changes nothing.
 
     Example:
         >>> print(visible("a\x1b[2J\u202eb"))
@@ -91,7 +91,7 @@ def one_line(text: str) -> str:
 
 
 def json_text(text: str, encoding: str = "utf-8") -> str:
-    r"""Return JSON for a terminal, with hidden characters escaped; its value is unchanged.
+    r"""Return JSON in which hidden characters are escaped, for a terminal; its value is unchanged.
 
     Args:
         text: JSON.
@@ -157,7 +157,7 @@ def _in(characters: re.Pattern[str], char: str) -> bool:
 
 
 def utf8_text(text: str) -> str:
-    r"""Return a text that UTF-8 can encode, with surrogates replaced by escapes.
+    r"""Return a text in which escapes replace surrogates, which UTF-8 cannot encode.
 
     Python decodes bytes of a file name that are not UTF-8 as surrogates.
 
@@ -306,7 +306,7 @@ def html_text(text: str) -> str:
 
 
 def html_characters(text: str) -> str:
-    r"""Return a text with only characters that are valid in HTML; the caller escapes markup.
+    r"""Return a text without characters that are invalid in HTML; the caller must escape markup.
 
     Control characters become visible symbols, and invalid characters become U+FFFD. Characters that
     set the direction of writing are kept: put them into an element that isolates them.
@@ -331,7 +331,7 @@ def _visible_character(match: re.Match[str]) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Return a value as JSON for a script element, with the special characters of HTML escaped.
+    r"""Return a value as JSON for an HTML script element; special characters of HTML are escaped.
 
     Example:
         >>> print(script_json("</script>"))
@@ -343,7 +343,7 @@ def script_json(value: Any) -> str:
 
 
 def xml_text(text: str) -> str:
-    r"""Return a text with only characters that are valid in XML; the caller escapes markup.
+    r"""Return a text without characters that are invalid in XML; the caller must escape markup.
 
     Example:
         >>> print(xml_text("a\x00b"))
@@ -379,13 +379,17 @@ _ESCAPED_FORMULA = re.compile(
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table as comma-separated values, in which no text is a formula of a spreadsheet.
+    """Return a table as comma-separated values in which spreadsheet programs see no formulas.
 
     Texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end get an apostrophe in front
-    (OWASP's rule against CSV injection). That includes texts with blanks or invisible characters
-    before the symbol, full-width symbols, and symbols after a character that another program may
-    treat as the separator of cells. :func:`read_csv` removes the apostrophe. Numbers remain
-    numbers, and NaN is blank. Surrogates, which UTF-8 cannot encode, are escaped.
+    (OWASP's rule against CSV injection). The rule also covers full-width symbols, symbols after
+    blanks or invisible characters, and symbols after a character that another program may treat as
+    the separator of cells. :func:`read_csv` removes the apostrophe. Numbers remain numbers, and NaN
+    is blank. Surrogates, which UTF-8 cannot encode, are escaped.
+
+    Args:
+        header: The column names.
+        rows: The cells of each row, in the order of the header.
 
     Example:
         >>> print(csv_text(["id", "change"], [["=1+1", -0.12]]), end="")

@@ -1,4 +1,4 @@
-"""The reasoning that a model writes before its answer, which is kept apart from the answer."""
+"""Separate the reasoning that a model writes before its answer from the answer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _TAG = re.compile(r"<(/?)(?:think|thinking)>", re.IGNORECASE)
 def split_reasoning(text: str) -> tuple[str, str]:
     """Split a model's output into its reasoning and its answer.
 
-    The reasoning is a ``<think>`` block at the start. If the prompt has opened the block, the
-    output has only the closing tag. If the block is not closed, because a limit cut the output off,
-    all of it is reasoning. The reasoning is empty if there is no such block.
+    The reasoning is a ``<think>`` block at the start. If the prompt already contains the opening
+    tag, the output has only the closing tag. If the block is not closed, because a token limit cut
+    the output off, the whole output is reasoning. The reasoning is empty if there is no such block.
 
     Example:
         >>> split_reasoning("<think>Congo? No.</think>\\n\\nThe Nile.")

@@ -1,4 +1,4 @@
-"""Read rows of frames and files, and detect missing values."""
+"""Read rows of data frames and files, and detect missing values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
     "title": ("title", "wikipedia_title"),
     "document": ("document", "document_id"),
 }
-"""Names of the fields of a passage in files of BEIR, MIRACL, Pyserini and KILT."""
+"""Possible names of each field of a passage, as in files of BEIR, MIRACL, Pyserini and KILT."""
 
 
 def value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
@@ -23,10 +23,10 @@ def value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
 
     Args:
         row: The row.
-        name: The name of the field. A dotted name such as ``input.text`` leads into nested objects
-            and lists of objects. A name with braces, such as ``{title}: {question}``, is a template
-            that is filled with the texts of fields.
-        where: The location of the row, for errors.
+        name: The name of the field. A dotted name such as ``input.text`` is a path into nested
+            objects and lists of objects. A name with braces, such as ``{title}: {question}``, is a
+            template that is filled with the texts of fields.
+        where: The location of the row, for error messages.
 
     Raises:
         DatasetError: If the row lacks the field.
@@ -111,9 +111,10 @@ def placed(
 
     Args:
         rows: The rows.
-        source: Name of the rows in a location, the text ``source, row n`` for error messages.
-        **defaults: Values by field, which replace missing values. A field that has neither a value
-            nor a default is left out.
+        source: Name of the rows. Locations, which error messages quote, are texts ``source, row n``
+            with ``n`` counted from 0.
+        **defaults: Values by field, which replace missing values. A field with neither a value nor
+            a default is left out.
     """
     present_defaults = present(defaults)
     return [(f"{source}, row {n}", present_defaults | present(row)) for n, row in enumerate(rows)]

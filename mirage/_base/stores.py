@@ -1,6 +1,6 @@
-"""Stores: folders with a manifest, a JSON file that lists each file with its SHA-256.
+"""Stores: folders with a manifest, which is a JSON file that lists each file with its SHA-256.
 
-The manifest is written last, so that an incomplete folder has none.
+The manifest is written last, so an incomplete folder has no manifest.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def write_manifest(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
 
     Args:
         folder: The folder.
-        kind: Kind of the store, such as a corpus.
+        kind: Kind of the store, such as ``"corpus"``.
         fields: Further fields of the manifest.
     """
     with writing(folder):
@@ -84,15 +84,15 @@ def read_manifest(
     """Return the manifest of a folder after checking the files that it lists.
 
     The digests detect damage. They are not a signature: anyone who can write a file into the folder
-    can also write a matching manifest. Therefore data for compiled code is checked again by the
-    function that reads it.
+    can also write a matching manifest. Therefore, the function that passes data to compiled code
+    checks the data again.
 
     Args:
         folder: Folder to read.
         kind: Required kind of the store.
         fields: Types of the fields that the manifest must have.
         files: Names of files that the manifest must list.
-        verify: Whether to check the SHA-256 of each file. If not, only sizes are checked.
+        verify: Whether to check the SHA-256 of each file. If false, only sizes are checked.
 
     Raises:
         DatasetError: If the folder is not a store of this kind, or is damaged.
@@ -131,15 +131,15 @@ def read_manifest(
 
 
 def is_outdated(folder: Path) -> bool:
-    """Return whether a folder's manifest has no digests, because an earlier version wrote it."""
+    """Return whether a folder's manifest lacks digests because an earlier version wrote it."""
     manifest = _load(folder / MANIFEST)
     return manifest is not None and "kind" in manifest and "digest" not in manifest
 
 
 def stored_key(folder: Path, kind: str) -> object:
-    """Return the key in a folder's manifest, which identifies the content, without checking files.
+    """Return the key in a folder's manifest, which identifies the content of the folder.
 
-    The result is ``None`` if the folder has no manifest of this kind.
+    No files are checked. The result is ``None`` if the folder has no manifest of this kind.
     """
     manifest = _load(folder / MANIFEST)
     return None if manifest is None or manifest.get("kind") != kind else manifest.get("key")
@@ -150,7 +150,7 @@ def _rebuild_hint(folder: Path, kind: str) -> str:
 
 
 def _load(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file, or ``None`` if the file has none or cannot be read."""
+    """Return the JSON object in a file, or ``None`` if it has no object or cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_MANIFEST:
             return None
@@ -177,8 +177,8 @@ def _are_entries(entries: Mapping[str, object]) -> bool:
 def _find_fault(path: Path, entry: Mapping[str, Any], verify: bool) -> str:
     """Return a description of the fault of a file, or an empty string if it has none.
 
-    A file must have the size that its entry in the manifest has and, if ``verify`` is true, also
-    the SHA-256.
+    The size of the file must equal the size in its entry in the manifest. If ``verify`` is true,
+    the SHA-256 must be equal too.
     """
     try:
         if not path.is_file():
@@ -235,8 +235,11 @@ def move_into_place(part: Path, folder: Path) -> None:
 def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
     """Lock a file for a ``with`` block; only one process at a time can hold the lock.
 
-    The file is created if it is missing. If another process holds the lock, the function waits for
-    that process if ``wait`` is true, and otherwise raises an error.
+    The file is created if it is missing.
+
+    Args:
+        path: Path of the file.
+        wait: Whether to wait if another process holds the lock. If false, an error is raised.
     """
     import portalocker
 
@@ -278,7 +281,7 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
 
 @contextmanager
 def writing_array(path: Path, dtype: DTypeLike, size: int) -> Iterator[IO[bytes]]:
-    """Open a file for an array of ``size`` numbers, which the caller writes as bytes in parts.
+    """Open a file for an array of ``size`` numbers; the caller writes the bytes of the numbers.
 
     The complete file equals the one that :func:`save_array` would write.
     """
@@ -316,7 +319,7 @@ def read_arrays(path: Path, expected: Mapping[str, ArrayType]) -> dict[str, NDAr
 
     Args:
         path: Path of the file.
-        expected: Names of the arrays to read, each with its required type and shape.
+        expected: Required type and shape of each array to read, by name.
     """
     with _reporting_damage(path):
         try:
@@ -401,8 +404,8 @@ def temporary(prefix: str) -> tuple[Path, Callable[[object], None]]:
     """Create a temporary folder.
 
     Returns:
-        The folder, and a function that ties it to an object: after a call with an object, the
-        folder is deleted when that object is garbage collected.
+        The folder, and a function that takes an object. After a call, the folder is deleted when
+        the object is garbage collected.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"mirage-{prefix}-"))
 
@@ -421,26 +424,26 @@ def build_folder(
     whole: Callable[[], bool] | None = None,
     wait: bool = False,
 ) -> tuple[Path, Callable[[object], None]]:
-    """Build a folder if it is missing or damaged.
+    """Build a folder if it is missing, is damaged or has another key.
 
     ``fill`` writes to a temporary folder beside the final path. If a killed process left files in
-    the temporary folder, they are reused. The complete result is then moved to the final path. A
-    complete folder with this key is kept, after its digests have been checked. A damaged folder, or
-    one with another key, is replaced. The caller does not need to check digests again.
+    the temporary folder, they are reused. The complete result is then moved to the final path. An
+    existing folder is kept if it has this key and its digests are correct. The caller does not need
+    to check digests again.
 
     Args:
         folder: Final path; ``None`` for a temporary folder.
-        kind: Kind of the store, in manifests and errors.
-        key: Identifier of the content, which the manifest has as ``key``.
+        kind: Kind of the store, for the manifest and error messages.
+        key: Identifier of the content; the manifest stores it in the field ``key``.
         fill: Function that writes the missing files into a folder, the manifest last.
-        whole: Function that returns whether to keep the existing folder. By default it is kept if
-            it is complete and has this key.
+        whole: Function that returns whether to keep the existing folder. By default, the folder is
+            kept if it is complete and has this key.
         wait: Whether to wait for another process that builds the folder.
 
     Returns:
-        The folder, and a function that ties a temporary folder to an object: after a call with an
-        object, the folder is deleted when that object is garbage collected. If the folder is not
-        temporary, the function does nothing.
+        The folder, and a function that takes an object. After a call, a temporary folder is deleted
+        when the object is garbage collected. If the folder is not temporary, the function does
+        nothing.
     """
     if folder is None:
         target, delete_with = temporary(kind.replace(" ", "-"))

@@ -24,7 +24,7 @@ WIDTH = 80
 """Default width of a plain-text table, in terminal columns."""
 
 GAP = "  "
-JOINERS = "\u200c\u200d"  # useless at the end of a truncated name
+JOINERS = "\u200c\u200d"  # they have no effect at the end of a truncated name
 
 STYLE = (
     ".mirage-ranking td, .mirage-ranking th {padding: 0.15em 0.7em; text-align: right} "
@@ -39,7 +39,7 @@ RANKED = ("rank", "model", "logit", "95 % interval", "rank interval")
 
 @dataclass(frozen=True, eq=False)
 class Rows(Generic[R]):
-    """A result that consists of rows; iterating over it yields them."""
+    """A result that consists of rows; iterating over it yields the rows."""
 
     rows: tuple[R, ...]
 
@@ -67,11 +67,11 @@ class Table:
         title: Line above the table.
         header: Name of each column.
         rows: Cells of each row, in the order of the header.
-        marked: Whether each row is highlighted. By default none is.
+        marked: Whether each row is highlighted. By default, no row is highlighted.
         notes: Lines below the table.
         name: Index of the column of names, which is aligned left and truncated if space is short.
-        texts: Indices of other columns of text, which are aligned left too. All other columns are
-            columns of numbers.
+        texts: Indices of other text columns, which are aligned left too. All remaining columns
+            contain numbers.
     """
 
     title: str
@@ -155,9 +155,10 @@ def ranked_cells(
 
 
 def to_text(table: Table, width: int = WIDTH) -> str:
-    """Return a table for a terminal of ``width`` columns, with ``*`` before highlighted rows.
+    """Return a table as plain text for a terminal of ``width`` columns.
 
-    Hidden characters of names, titles and notes are escaped (:mod:`mirage._base.quoting`).
+    An asterisk precedes highlighted rows. Hidden characters of names, titles and notes are escaped
+    (:mod:`mirage._base.quoting`).
 
     Example:
         >>> print(to_text(Table("Scores", ("rank", "model"), (("1", "a"), ("2", "b")))))
@@ -177,9 +178,10 @@ def to_text(table: Table, width: int = WIDTH) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """Return a table in GitHub's Markdown, with the names of highlighted rows in bold.
+    """Return a table in GitHub's Markdown.
 
-    Markup, links and mentions in names, titles and notes are escaped.
+    The names of highlighted rows are bold. Markup, links and mentions in names, titles and notes
+    are escaped.
     """
     text_columns = {table.name, *table.texts}
     rule = tuple(":--" if j in text_columns else "--:" for j in range(len(table.header)))
@@ -196,7 +198,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """Return a table as one HTML element, in which names keep their own writing direction."""
+    """Return a table as one HTML element in which each text keeps its writing direction."""
     text_columns = {table.name, *table.texts}
     head = "".join(_html_cell("th", cell, j in text_columns) for j, cell in enumerate(table.header))
     body = "".join(
@@ -216,7 +218,7 @@ def to_html(table: Table) -> str:
 def to_latex(table: Table) -> str:
     """Return a ``table`` environment for the LaTeX package booktabs, with the title as caption.
 
-    Notes are comments above it.
+    The notes become comments above the environment.
     """
     text_columns = {table.name, *table.texts}
     columns = "".join("l" if j in text_columns else "r" for j in range(len(table.header)))
@@ -254,8 +256,8 @@ def parts(table: Table, width: int = WIDTH) -> tuple[Table, ...]:
     """Split a table into parts that fit a terminal of ``width`` columns.
 
     Each part has all rows, all columns of text and some columns of numbers. If the columns of text
-    leave no space for numbers, each row has a number instead of its texts, and the notes list the
-    texts of each number.
+    leave no space for numbers, a row number replaces the texts of each row, and the notes list the
+    texts by row number.
     """
     text_columns = sorted({table.name, *table.texts})
     number_columns = [j for j in range(len(table.header)) if j not in text_columns]
@@ -300,7 +302,7 @@ def _part(
 
 
 def _number_rows(table: Table, text_columns: list[int]) -> Table:
-    """Return the table with a number in each row instead of its texts.
+    """Return the table with a row number instead of the texts of each row.
 
     The notes list the number and the texts of each row.
     """
@@ -350,8 +352,8 @@ def _truncate(text: str, width: int) -> str:
 def _width(text: str) -> int:
     """Return the number of terminal columns that a text takes.
 
-    A vowel sign beside a letter counts as one column, as in most terminals. The package rich would
-    not count it.
+    A spacing vowel sign counts as one column, as in most terminals. The package rich does not count
+    it.
     """
     return cell_len(text) + sum(unicodedata.category(c) == "Mc" for c in text)
 

@@ -14,7 +14,10 @@ from mirage.errors import JudgmentError
 
 
 class Controlled(NamedTuple):
-    """Logits that sum to 0, coefficients of controls, and their joint covariance in this order."""
+    """Logits that sum to 0, coefficients of controls, and the joint covariance of both.
+
+    In the covariance, the models come before the controls.
+    """
 
     logits: Floats
     effects: Floats
@@ -48,9 +51,9 @@ def with_controls(
     score = columns.score.astype(np.float64)
 
     def net_weights(weight: Floats) -> Floats:
-        """Return for each model its weights as first model a, minus its weights as model b.
+        """Return the summed weights of each model as model a, minus those as model b.
 
-        ``weight`` has one value per judgment; the values are summed over judgments.
+        ``weight`` has one value per judgment.
         """
         won, lost = (np.bincount(side, weight, models) for side in (a, b))
         return np.asarray(won - lost, dtype=np.float64)
@@ -102,10 +105,10 @@ def with_controls(
 def _check_identifiable(
     information: Floats, models: int, names: Sequence[str], ridge: float
 ) -> None:
-    """Raise an error if the judgments say no more about some control than the ridge does.
+    """Raise an error if the judgments contain too little information about a control.
 
-    What they say is measured by the information about its coefficient once all other parameters are
-    estimated.
+    The information about the coefficient of a control, once all other parameters are estimated,
+    must exceed the information that the ridge adds.
     """
     for column, name in enumerate(names, start=models):
         remaining = np.arange(len(information)) != column

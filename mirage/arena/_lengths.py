@@ -10,6 +10,10 @@ from mirage.text import parse, tokenize
 def answer_tokens(run: Run, query: Query) -> int:
     """Return the number of tokens of an answer, without its reason section and citations.
 
+    Args:
+        run: The run that contains the response.
+        query: The query of the response.
+
     Raises:
         JudgmentError: The model failed on this query.
     """

@@ -20,7 +20,7 @@ FIELDS = PromptFields(
         ("question", "question"),
         ("reference", "reference"),
         ("passage", "passages"),
-        # The lists belong to the passages: they say which passage a number counts.
+        # The lists belong to the passages: they define which passage a cited number refers to.
         ("order-of-a", "passages"),
         ("order-of-b", "passages"),
         ("response-a", "answer_a"),
@@ -55,7 +55,7 @@ whether what it says is right, and answers the question, going by the text marke
 forms of one part are separated by slashes. Compare the meaning, not the words"""
 
 REFERENCE_DIGEST = sha256(_BY_REFERENCE.encode()).hexdigest()[:16]
-"""The digest of the prompt that ships with a reference answer."""
+"""The digest of the prompt that ships with the library, in its version with a reference answer."""
 
 _AIM = "Judge the texts marked <response-a {word}> and <response-b {word}>"
 
@@ -90,7 +90,7 @@ _FORM: Form[Verdict] = Form(
     "[[A]], [[B]] or [[C]]",
     read=read_verdict,
     sought="verdict",
-    # Only verdicts are broken up in the material: some models cite with double brackets.
+    # Break up only verdicts in the inserted texts, because some models cite with double brackets.
     breaks=(verdict_break(_VERDICTS),),
 )
 
@@ -113,7 +113,7 @@ def judge_question(
     *,
     reference: bool = False,
 ) -> Question[Verdict]:
-    """Return the question which of two responses is better, with ``a`` as response A.
+    """Return a question to a judge: which of two responses to a query is better.
 
     The prompt contains all passages of the query in full, with their ids. If both systems got the
     passages in the same order, the prompt lists them in this order and numbers them. Otherwise it
@@ -123,11 +123,11 @@ def judge_question(
 
     Args:
         query: The query.
-        a: Response A.
-        b: Response B.
+        a: The response that is shown first, as response A.
+        b: The response that is shown second, as response B.
         template: The user's prompt; by default the prompt that ships with the library.
         reference: Whether the prompt that ships with the library shows the right answer. A template
-            shows the right answer if it has the field for it.
+            shows the right answer if it has the field ``{reference}``.
     """
     query = _with_shown_passages(query, a, b)
     orders = {"a": query.shown_to(a), "b": query.shown_to(b)}
@@ -168,7 +168,7 @@ def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:
 
 
 def _ordered_passages(query: Query, order: tuple[str, ...]) -> tuple[Passage, ...]:
-    """Return the passages of the query in the order of the ids in ``order``, others at the end."""
+    """Return the passages of the query in the order of the ids ``order``, other passages last."""
     position = {id_: n for n, id_ in enumerate(order)}
     return tuple(
         sorted(query.passages, key=lambda passage: position.get(passage.id, len(position)))

@@ -1,4 +1,4 @@
-"""Votes as columns, which the measurements of agreement and biases of judges use."""
+"""Votes as columns, to measure the agreement and the biases of judges."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class VoteTable:
         models: Sorted model names.
         judges: Sorted judge names.
         query: Index into ``queries``.
-        low: Index into ``models`` of the model whose name comes first in the alphabet.
+        low: Index into ``models`` of the model whose name sorts first.
         high: Index into ``models`` of the other model.
         judge: Index into ``judges``.
         low_first: Whether the response of ``low`` was shown first.
@@ -124,10 +124,11 @@ class Items(NamedTuple):
 
 
 def tabulate(votes: Iterable[Vote]) -> VoteTable:
-    """Return these votes as a table, without votes that are invalid or failed.
+    """Return the votes as a table, without invalid and failed votes.
 
     Raises:
-        JudgmentError: As for :func:`mirage.arena.position_bias`.
+        JudgmentError: An object is not a vote, no vote has a verdict, or a judge voted twice on the
+            same models in the same order.
     """
     all_votes = list(votes)
     stray = next((vote for vote in all_votes if not isinstance(vote, Vote)), None)

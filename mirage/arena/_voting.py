@@ -21,7 +21,10 @@ _VoteKey = tuple[str, str, str, str, str]  # a `_Key` and the digest of the prom
 
 
 def shown_pairs(pairs: Iterable[Pair], both_orders: bool) -> list[Pair]:
-    """Return these pairs without duplicates, and with ``both_orders`` also swapped."""
+    """Return the pairs without duplicates.
+
+    If ``both_orders`` is true, each pair is followed by the same pair in the other order.
+    """
     orders = ((pair, pair.swapped) if both_orders else (pair,) for pair in pairs)
     return list(dict.fromkeys(pair for order in orders for pair in order))
 
@@ -175,7 +178,10 @@ def _key(vote: Vote) -> _Key:
 
 
 def vote_order(vote: Vote) -> tuple[str, ...]:
-    """Return the sort key of a vote; sorted votes have both orders of a pair side by side."""
+    """Return the sort key of a vote.
+
+    Sorting by it puts the votes on both orders of a pair next to each other.
+    """
     return (
         vote.query_id,
         *sorted((vote.model_a, vote.model_b)),

@@ -1,23 +1,23 @@
 """Adaptive choice of pairs: estimate the exhaustive ranking from a fraction of its judgments.
 
 The exhaustive ranking compares every pair of models on every query. It is treated as a fixed
-result, of which some verdicts are not known because they were not requested. Each round here
+result, and the verdicts that were not requested as missing values. Each round
 
 1. fits Bradley-Terry logits to the verdicts so far, with a normal prior, and takes their covariance
    from the curvature (Laplace's approximation);
 2. computes how much variance the missing verdicts leave in each difference of two exhaustive
    logits. By the law of total variance this is the variance now, minus the variance that remains
    when every verdict is known;
-3. chooses, one after the other, the pairs whose judgment is expected to correct the order of most
-   models. Each pair is chosen as if the pairs before it had been judged already. A pair is judged
-   on a query on which its models were compared least, because the verdicts on a model's response
-   to one query are correlated.
+3. chooses one pair after the other. Each time it takes the pair whose judgment is expected to
+   prevent the most errors in the order of the models, as if the pairs before it had been judged
+   already. A pair is judged on a query on which its models were compared least, because the
+   verdicts on a model's response to one query are correlated.
 
 The queries are divided into two halves with separate fits, and pairs on one half are chosen by the
-verdicts on the other. If a half were chosen by its own verdicts, two models that look far apart by
-chance would not be compared again. Two models that look close would be compared until they no
-longer do, so a fit to all verdicts would stretch differences. With two halves, no verdict
-influences which pairs are chosen on its own half. The mean of both fits, which
+verdicts on the other. If the pairs on a half were chosen by verdicts on the same half, two models
+that look far apart by chance would not be compared again. Two models that look close would be
+compared until they no longer do, so a fit to all verdicts would stretch differences. With two
+halves, no verdict influences which pairs are chosen on its own half. The mean of both fits, which
 :meth:`BradleyTerry.fit` takes, is then free of this bias to first order (cross-fitting;
 Chernozhukov et al. 2018, Double/Debiased Machine Learning, Econometrics Journal 21, section 3).
 
@@ -60,7 +60,7 @@ from mirage.statistics.clusters import cluster_codes
 # MIRAGE-Bench publishes have a variance of 1.0 to 2.1 per language.
 _RIDGE = 2.0
 _FEW = 5  # pseudo-judgments per model that shrink the dispersion towards that without ties
-_DRAWS = 1000  # of the logits that all pairs would give
+_DRAWS = 1000  # random draws of the logits that all pairs would give
 _SETTLED = 1e-9  # variances up to this are rounding errors of 0
 
 _FREE, _ASKED, _JUDGED, _CLOSED = 0, 1, 2, 3  # state of a pair on a query
@@ -77,8 +77,9 @@ class AdaptivePairs:
     people or any other judge. No pair is chosen twice on the same query.
 
     The queries are split into two halves, and pairs on one half are chosen by verdicts on the
-    other. Fit logits to :attr:`judgments`, not to a list of your own, because they record the half
-    of each judgment. Without the halves, logits are too far apart and intervals too narrow.
+    other. Fit logits to :attr:`judgments`, not to a list that you collect yourself, because
+    :attr:`judgments` records the half of each query. Without the halves, logits are too far apart
+    and intervals too narrow.
 
     Choosing a pair takes about 0.1 ms for 19 models and 1 ms for 100.
 
@@ -91,7 +92,8 @@ class AdaptivePairs:
             response. They are never chosen, and are not part of the exhaustive ranking.
         clusters: Cluster name by query id. All queries of a cluster are in one half, because their
             verdicts are correlated.
-        seed: Random seed of the choice between equal pairs, and of which model is shown first.
+        seed: Random seed of the choice between equally good pairs, and of the order in which the
+            two responses are shown.
 
     Raises:
         JudgmentError: There are fewer than two models or no query; a model or query is listed
@@ -178,7 +180,7 @@ class AdaptivePairs:
 
     @property
     def halves(self) -> Mapping[str, Half]:
-        """Whether each query is in the ``first`` or ``second`` half of the queries, by query id.
+        """The half of each query, ``first`` or ``second``, by query id.
 
         Each half chooses its pairs by the verdicts on the other half; see :attr:`Judgment.half
         <mirage.Judgment.half>`.
@@ -193,9 +195,9 @@ class AdaptivePairs:
         The exhaustive ranking uses the judgments on all possible pairs. The bound is the 5 %
         quantile of tau over random draws of the exhaustive logits. Their distribution is normal,
         with the covariance that the missing verdicts cause. The bound is 0 before the first
-        judgment and 1 when no pair is left to judge. In simulations in which judging stops at a
-        bound, tau is at least as high in 95 % of the arenas or more. If verdicts on one query are
-        correlated (a poor response loses to every other), the bound tends to be too low.
+        judgment and 1 when no pair is left to judge. In simulations in which judging stopped at a
+        given bound, tau reached the bound in at least 95 % of the arenas. If verdicts on one query
+        are correlated (a poor response loses to every other), the bound tends to be too low.
         """
         wins, missing = self._wins.sum(axis=0), (self._pending + self._unasked).sum(axis=0)
         logits = fit_bradley_terry(wins, _RIDGE, self._logits.mean(axis=0))
@@ -233,14 +235,14 @@ class AdaptivePairs:
         return [pair for half in (0, 1) for pair in self._choose(half, shares[half])]
 
     def _shares(self, wanted: int) -> list[int]:
-        """Return how many pairs to choose in each half, so that both halves get equally many."""
+        """Return the number of pairs to choose in each half, to keep both totals equal."""
         unasked = [int(self._unasked[half].sum()) for half in (0, 1)]
         behind = self._handed_out[1] - self._handed_out[0]
         first = min(max((wanted + behind + 1) // 2, wanted - unasked[1], 0), wanted, unasked[0])
         return [first, min(wanted - first, unasked[1])]
 
     def _choose(self, half: int, wanted: int) -> list[Pair]:
-        """Return pairs on queries of a half that are chosen by verdicts on the other half."""
+        """Choose pairs on queries of one half by the verdicts on the other half."""
         wins, information = self._wins[half], self._information[1 - half]
         covariance = _covariance(wins, information, self._pending[half])
         exhaustive = _covariance(wins, information, self._pending[half] + self._unasked[half])
@@ -361,7 +363,7 @@ class AdaptivePairs:
             )
 
     def _gains(self, half: int, covariance: Floats, missing: Floats) -> Floats:
-        """Return how much a judgment on each pair lowers the expected number of wrong orders.
+        """Return the decrease in the expected number of wrong orders by a judgment on each pair.
 
         The result is correct up to a common factor. Logits and information come from the verdicts
         on the other half.
@@ -414,6 +416,6 @@ def _update_covariance(covariance: Floats, a: int, b: int, information: float) -
 
 
 def _difference_variances(covariance: Floats) -> Floats:
-    """Return the variance of the difference of each two logits."""
+    """Return the variance of the difference between every two logits."""
     variances = covariance.diagonal()
     return np.asarray(variances[:, None] + variances - 2 * covariance)

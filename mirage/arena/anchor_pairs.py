@@ -1,6 +1,6 @@
-"""Pairs of responses that never change, on which a judge is asked again in every run.
+"""Fixed pairs of responses, about which a judge is asked again in every run.
 
-A change of the verdicts on them comes from the judge, because no system is involved.
+If the verdicts on them change, the judge has changed, because the responses are always the same.
 """
 
 from __future__ import annotations
@@ -89,7 +89,12 @@ class AnchorPairs:
 
     @classmethod
     def draw(cls, dataset: DatasetLike, runs: Iterable[Run], *, seed: int = 0) -> AnchorPairs:
-        """Draw pairs of two runs' responses at random, on as many different queries as possible.
+        """Draw up to 40 random pairs of responses, on as many different queries as possible.
+
+        Args:
+            dataset: The queries, or the language of bundled ones.
+            runs: At least two runs of different models on this dataset.
+            seed: Random seed.
 
         Raises:
             JudgmentError: The runs cannot be compared on this dataset.
@@ -100,7 +105,7 @@ class AnchorPairs:
             raise JudgmentError("no pair of responses can be compared, so none can be an anchor")
         order = np.random.default_rng(seed).permutation(len(possible)).tolist()
         times, rows = Counter[str](), list[tuple[int, int, Pair]]()
-        for position in order:  # the first pair of each query comes before the second of any
+        for position in order:  # the first pair of every query comes before any second pair
             pair = possible[position]
             rows.append((times[pair.query_id], len(rows), pair))
             times[pair.query_id] += 1
@@ -118,10 +123,11 @@ class AnchorPairs:
 
     @classmethod
     def load(cls, path: str | Path) -> AnchorPairs:
-        """Read a file of :meth:`save`.
+        """Read pairs from a file that :meth:`save` wrote.
 
         Raises:
-            DatasetError: The file is wrong; the message gives the line and the field.
+            DatasetError: The file has no pairs, or a line is wrong; the message gives the line and
+                the field.
         """
         pairs = tuple(validated(AnchorPair, row, where) for where, row in read_rows(Path(path)))
         if not pairs:

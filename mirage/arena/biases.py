@@ -1,15 +1,15 @@
 """Biases of judges: for a position, for long answers, and for models of their own family.
 
 These are the three biases of LLM judges that MIRAGE-Bench lists (arXiv 2410.13716, section 4.2).
-Each function takes the votes of one or several judges. If the function does not distinguish judges,
-pass the votes of one judge, ``[vote for vote in votes if vote.judge == name]``, to measure this
-judge alone. Invalid and failed votes are left out, and counted.
+Each function takes the votes of one or several judges. Position bias and verbosity bias are
+measured for all judges together. To measure a single judge, pass only its votes: ``[vote for vote
+in votes if vote.judge == name]``. Invalid and failed votes are left out, and counted.
 
 Intervals of shares come from a bootstrap that draws queries with replacement
-(:func:`mirage.statistics.bootstrap.bootstrap`). There is no interval below 14 queries, or if all
-queries have the same result, as with a judge that always prefers the first response. Related
-queries count as one cluster: ``cluster`` maps a query id to its cluster, such as a document. A
-query that is not in the mapping is a cluster by itself.
+(:func:`mirage.statistics.bootstrap.bootstrap`). There is no interval with fewer than 14 queries, or
+if all queries have the same result, for example because a judge always prefers the first response.
+Related queries count as one cluster: ``cluster`` maps a query id to its cluster, such as a
+document. A query that is not in the mapping is a cluster by itself.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class PositionBias(VoteStatistic):
             does, 0 if neither position is favoured.
         interval: Lower and upper end of the confidence interval of ``value`` at ``level``; NaN with
             fewer than 14 queries, or if all have the same result.
-        first: Share of pairs of responses in which, in both orders, the response shown first won.
-        second: Share of pairs in which, in both orders, the response shown second won.
+        first: Share of pairs of responses for which the response shown first won in both orders.
+        second: Share of pairs for which the response shown second won in both orders.
         consistent: Share of pairs with the same verdict in both orders. In the remaining pairs, one
             order was a tie and the other was not.
         pairs: Number of pairs of responses that one judge saw in both orders, summed over judges.
@@ -150,8 +150,8 @@ def _difference(sums: Floats) -> Floats:
     """Return the difference of two means.
 
     Args:
-        sums: The last axis has the sum of the first values in place 0, the sum of the second values
-            in place 1, and the number of values in the last place.
+        sums: The last axis has the sum of the first values at index 0, the sum of the second values
+            at index 1, and the number of values at the last index.
     """
     return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
 
@@ -170,7 +170,7 @@ class VerbosityBias(VoteStatistic):
             many times as long. If the value is positive, the longer answer is favoured; if it is
             negative, the shorter.
         interval: Lower and upper end of the confidence interval of ``value`` at ``level``; NaN with
-            fewer than two queries.
+            fewer than two clusters of queries.
         votes: Number of votes with a verdict; they are on ``queries`` queries.
         left_out: Number of votes that are invalid or failed.
     """
@@ -180,7 +180,7 @@ class VerbosityBias(VoteStatistic):
 
     @property
     def odds_twice_as_long(self) -> float:
-        """The factor on the odds of winning for an answer twice as long as the other."""
+        """The factor on the odds of winning for an answer twice as long as its opponent's."""
         return float(np.exp(self.value / 3))
 
     def __str__(self) -> str:
@@ -299,8 +299,8 @@ class _PairVotes:
         won: Score of the low model, summed over votes.
         longer: Length of the low model's answer minus the other's, divided by their sum.
         starts: First row of each pair of models.
-        low: First model of each pair.
-        high: Second model of each pair.
+        low: Index of the low model of each pair of models.
+        high: Index of the other model of each pair of models.
     """
 
     models: int
@@ -342,9 +342,10 @@ class _PairVotes:
         return np.add.reduceat(values, self.starts, axis=-1)
 
     def slopes(self, values: Floats) -> Floats:
-        """Convert derivatives by the log-odds of each row to derivatives by the parameters.
+        """Convert derivatives with respect to log-odds to derivatives with respect to parameters.
 
-        The parameters are the logits of the models, followed by the verbosity bias.
+        ``values`` contains the derivatives with respect to the log-odds of each row. The parameters
+        are the logits of the models, followed by the verbosity bias.
         """
         sides = np.eye(self.models)[self.low] - np.eye(self.models)[self.high]
         by_length = self.sums(values * self.longer).sum(axis=-1, keepdims=True)
@@ -365,7 +366,7 @@ class _PairVotes:
 
 
 def _fit(rows: _PairVotes, weights: Floats, start: Floats) -> Floats:
-    """Fit logits and verbosity bias once for each row of ``weights``, which weighs the votes.
+    """Fit logits and verbosity bias once for each row of ``weights``, the weights of the votes.
 
     Return one row per fit, with the logits of the models, followed by the bias.
     """
@@ -391,18 +392,18 @@ def _chances(rows: _PairVotes, params: Floats) -> Floats:
 
 
 def _variance_of_ridge(rows: _PairVotes, fit: Floats) -> float:
-    """Return the variance of the bias that is due to the ridge, treated as observations."""
+    """Return the variance of the bias that the ridge causes, treated as additional observations."""
     chance = _chances(rows, fit)
     information = rows.information(rows.votes * chance * (1 - chance), _PENALTY)[0]
     return float(_PENALTY * np.square(np.linalg.inv(information)[-1]).sum())
 
 
 def _check_lengths_vary(rows: _PairVotes) -> None:
-    """Raise an error if the votes say less about the verbosity bias than the ridge penalty does.
+    """Raise an error if the votes contain too little information about the verbosity bias.
 
-    What the votes say is measured by the information about the bias once the logits are estimated.
-    Votes on two models of which one always wins do not count, because the logits alone can explain
-    them.
+    The information about the bias, once the logits are estimated, must exceed the information that
+    the ridge penalty adds. Votes on two models of which one always wins do not count, because the
+    logits alone can explain them.
     """
     won, votes = rows.sums(rows.won), rows.sums(rows.votes)
     contested = rows.spread((won > 0) & (won < votes))
@@ -435,7 +436,7 @@ def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) ->
     for run in runs:
         if run.model in by_model:
             raise JudgmentError(
-                f"two runs are of model {run.model!r}; pass only the one that was judged"
+                f"two runs have the model {run.model!r}; pass only the run that was judged"
             )
         by_model[run.model] = run
     length = np.zeros((len(table.queries), len(table.models)))
@@ -579,8 +580,8 @@ def _paired_means(query: Ints, judge_scores: Floats, peers: Floats) -> tuple[Int
     Args:
         query: Query of each item.
         judge_scores: Scores of the judge, of shape ``(items,)``; NaN if the judge has no verdict.
-        peers: Scores of neutral judges, of shape ``(items, judges)``; NaN for others and without a
-            verdict.
+        peers: Scores of neutral judges, of shape ``(items, judges)``; NaN for judges that are not
+            neutral or have no verdict.
 
     Returns:
         The query of each item that the judge and a neutral judge judged, and a row per item: the
@@ -596,7 +597,7 @@ def _paired_means(query: Ints, judge_scores: Floats, peers: Floats) -> tuple[Int
 
 
 def _scores_of_family(items: Items, member: Bools) -> tuple[Floats, Ints]:
-    """Return each judge's score of the family's model in each item, and the index of its opponent.
+    """Return each judge's score of the family's model in each item, and its opponent's index.
 
     The scores are NaN if both models are of the family, or neither is.
     """

@@ -42,10 +42,10 @@ from mirage.statistics.ranks import (
 Ties = Literal["half", "drop", "davidson"]
 
 MOST_MODELS = 1000
-"""Largest number of models in a fit: the covariance has a cell for every two of them."""
+"""Largest number of models in a fit, because the covariance matrix grows with its square."""
 
 _CELLS = 1 << 18  # array elements of the win matrices of tournaments that are fitted together
-_DENSE = 1 << 23  # array elements of all queries' win matrices, above which rows are counted
+_DENSE = 1 << 23  # array elements of all queries' win matrices; above it, judgments are counted
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,14 @@ class BradleyTerry(NearNames):
             clusters: Cluster name by query id; see :attr:`Query.cluster <mirage.Query>`. A query
                 that is not listed is a cluster by itself.
 
+        Returns:
+            The logits with their covariance, which print as a table.
+
         Raises:
-            JudgmentError: All judgments are ties, which are dropped; the models fall into groups
-                that were never compared with each other (in all judgments, or in one half of the
-                queries); or, without a ridge, some models won or lost everything. The message lists
-                the models.
+            JudgmentError: All judgments are ties and ``ties="drop"`` leaves none; the models fall
+                into groups that were never compared with each other (in all judgments, or in one
+                half of the queries); or, without a ridge, some models won or lost everything. The
+                message lists the models.
         """
         if self.controls:
             return self._fit_with_controls(judgments, clusters)
@@ -230,7 +233,7 @@ class BradleyTerry(NearNames):
         As in the paper (MIRAGE-Bench, arXiv 2410.13716), a tournament draws ``queries`` of the
         judged queries with replacement ("a maximum of 100" in the paper). Every judgment on a query
         counts as often as the query was drawn. A tournament never draws more queries than were
-        judged, because that would invent evidence. All tournaments are fitted together.
+        judged, because that would overstate the evidence. All tournaments are fitted together.
 
         In some tournament, a model may win or lose everything, or may not be compared at all. Only
         the ridge then bounds its logit in this tournament, and :attr:`Tournaments.separated` marks
@@ -423,8 +426,8 @@ class _Sampler:
 def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
     """Split the judgments into the two halves of the queries if pairs were chosen adaptively.
 
-    Otherwise all judgments are one part. Each part comes with a text with which error messages
-    begin. Queries in neither half were not chosen by any verdict; they are distributed alternately
+    Otherwise all judgments are one part. Each part comes with a text that its error messages begin
+    with. Queries in neither half were not chosen by any verdict; they are distributed alternately
     over both parts.
     """
     if columns.halves is None:
@@ -454,8 +457,8 @@ def _draw_counts(
     cluster with queries in several parts is drawn for all of them together.
 
     Returns:
-        For each part, how often each tournament draws each query, and the cluster of each query;
-        empty if single queries are drawn.
+        For each part, how often each tournament draws each query, and the cluster of each query.
+        The clusters are empty if single queries are drawn.
     """
     queries_per_part = None if queries is None else max(1, queries // len(parts))
     clusters_by_part = [

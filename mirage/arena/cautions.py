@@ -11,7 +11,7 @@ from mirage.models import Vote
 from mirage.statistics.clusters import FEWEST
 
 FEW_QUERIES = 20
-"""Number of judged queries below which a ranking warns that they are few."""
+"""Number of judged clusters of queries below which a ranking warns that there are few queries."""
 
 
 def cautions(
@@ -21,6 +21,12 @@ def cautions(
     skipped: Sequence[Skipped] = (),
 ) -> tuple[str, ...]:
     """Return warnings about judgments that are weak evidence for a ranking.
+
+    Args:
+        fit: The fit to the judgments.
+        judgments: The judgments.
+        votes: The votes of judges from which the judgments were computed, if they are known.
+        skipped: The pairs that were not judged.
 
     Returns:
         One sentence per reason; empty if there is none.

@@ -51,7 +51,7 @@ def length(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
 
     Returns:
         A control for :class:`BradleyTerry`. The fit raises ``UnknownNameError`` if a verdict is on
-        a query or model that is not listed here.
+        a query that is not in ``dataset``, or on a model without a run.
 
     Example:
         >>> from mirage import BradleyTerry, MirageDataset
@@ -70,6 +70,10 @@ def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
     """Return a control for the number of Markdown headings, list items and bold texts.
 
     The numbers are compared in the same way as lengths in :func:`length`.
+
+    Args:
+        dataset: The queries that were answered.
+        runs: The responses that were judged, one run per model.
 
     Returns:
         A control for :class:`BradleyTerry`.
@@ -101,9 +105,10 @@ def position() -> Control:
 
 
 def same_family(families: Mapping[str, str]) -> Control:
-    """Return a control for judges of a model's own family.
+    """Return a control for the preference of judges for models of their own family.
 
-    It is 1 if only ``model_a`` has the judge's family, -1 if only ``model_b`` has it, and else 0.
+    Its value is 1 if only ``model_a`` is of the judge's family, -1 if only ``model_b`` is, and 0
+    otherwise.
 
     Args:
         families: Family of each judge and model by name, as for

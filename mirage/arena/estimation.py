@@ -44,7 +44,7 @@ _ROWS = 1 << 18  # judgments whose gradients are in memory at a time
 def win_matrix(
     a: _Column, b: _Column, score: _Column, models: int, weights: _Column | None = None
 ) -> Floats:
-    """Return how often each model won against each other model, shape ``(models, models)``.
+    """Return the number of wins of each model against each other, of shape ``(models, models)``.
 
     Args:
         a: Index of the first model of each judgment.
@@ -74,7 +74,7 @@ def win_matrix(
 def query_win_matrices(
     query: _Column, a: _Column, b: _Column, score: _Column, queries: int, models: int
 ) -> Floats:
-    """Return the win matrix of each query, shape ``(queries, models, models)``.
+    """Return the win matrix of each query, of shape ``(queries, models, models)``.
 
     ``query`` is the index of the query of each judgment, below ``queries``. The other arguments are
     as in :func:`win_matrix`.
@@ -88,7 +88,7 @@ def query_win_matrices(
 
 
 def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = None) -> Floats:
-    """Return the logits that maximise the Bradley-Terry likelihood, shape ``(..., models)``.
+    """Return the logits that maximise the Bradley-Terry likelihood, of shape ``(..., models)``.
 
     P(i beats j) = 1 / (1 + exp(logit_j - logit_i)) (Bradley & Terry 1952). The ridge subtracts
     ``ridge / 8`` times the sum of squared centred logits from the log-likelihood. For each model,
@@ -151,7 +151,7 @@ def fit_davidson(
         start: Logits and log nu at which the fit starts; zeros by default.
 
     Returns:
-        Logits ``(..., models)`` and log nu ``(...)``.
+        The logits, of shape ``(..., models)``, and log nu, of shape ``(...)``.
 
     Raises:
         JudgmentError: The fit does not converge. This happens only if a model won or lost
@@ -177,8 +177,9 @@ def fit_davidson(
 def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> Floats:
     """Return the probability that model i is preferred to j, of shape ``(..., models, models)``.
 
-    In Davidson's model (if ``log_nu`` is not ``None``), half the probability of a tie is added for
-    each model. So ``[i, j] + [j, i]`` is 1 here too. The diagonal is 0.5.
+    In Davidson's model (if ``log_nu`` is not ``None``), half the probability of a tie is added to
+    the probability of each model, so the probabilities at ``[i, j]`` and ``[j, i]`` sum to 1 here
+    too. The diagonal is 0.5.
 
     Args:
         logits: Logits, of shape ``(..., models)``.
@@ -281,8 +282,8 @@ def sandwich(
 
     It is the sandwich ``A^-1 B A^-1`` of Huber (1967) and White (1982) with clusters (Liang & Zeger
     1986). A is the information at ``logits``. B is the sum over queries of ``g g'``, with g the
-    gradient of one query's judgments, times ``G / (G - 1)`` for G queries. Inverses are taken
-    within logits that sum to 0.
+    gradient of one query's judgments, times ``G / (G - 1)`` for G queries. The inverses are
+    restricted to logits that sum to 0.
 
     The ridge is added to A, and to B with the same weight, as if it were additional observations.
     For ordinary models the effect is negligible. But the variance of a model that won or lost
@@ -301,8 +302,8 @@ def sandwich(
             :func:`mirage.statistics.clusters.small_sample`; otherwise ``None``.
 
     Returns:
-        The covariance, of shape ``(models, models)``; all values are NaN if there is only one
-        query.
+        The covariance, of shape ``(models, models)``; all values are NaN if there is only one query
+        or cluster.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     models = len(logits)
@@ -335,10 +336,10 @@ def influences(
 ) -> Floats:
     """Return the influence of each query's judgments on the logits, to first order.
 
-    The shape is ``(queries, models)``, with one row per query with judgments, in sorted order. A
-    row is ``A^-1 g``, with A and g as in :func:`sandwich`. The sandwich is the sum of the outer
-    products of these rows, apart from its factor and the ridge. The arguments are as in
-    :func:`sandwich`.
+    The shape is ``(queries, models)``. There is one row for each query that has judgments, in
+    sorted order. A row is ``A^-1 g``, with A and g as in :func:`sandwich`. The sandwich is the sum
+    of the outer products of these rows, apart from its factor and the ridge. The arguments are as
+    in :func:`sandwich`.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     cluster = np.unique(query, return_inverse=True)[1]
@@ -383,7 +384,7 @@ def cluster_meat(
     tie_probability: Floats | None = None,
     factors: Floats | None = None,
 ) -> Floats:
-    """Return the sum over queries of the outer product of a query's gradient with itself.
+    """Return the sum over queries of the outer products of their gradients with themselves.
 
     This is the matrix B of :func:`sandwich` without its factor and the ridge. To limit memory,
     about 2^18 judgments are processed at a time.
@@ -479,7 +480,7 @@ def _reachable(edges: Bools, start: int) -> Bools:
 
 
 def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Floats, Floats]:
-    """Prepare the arrays for fits of one or several win matrices; their first axis is tournaments.
+    """Prepare arrays for fitting one or several win matrices; their first axis is tournaments.
 
     Returns:
         How often each two models were compared, how often each model won, and start values.
@@ -539,8 +540,8 @@ def newton(derivatives: _Derivatives, params: Floats, models: int) -> Floats:
     """Maximise several likelihoods by damped Newton steps.
 
     Args:
-        derivatives: Function of rows of parameters and of the indices of these rows. It returns the
-            gradient and the information matrix of each row.
+        derivatives: Function that takes rows of parameters and the indices of these rows, and
+            returns the gradient and the information matrix of each row.
         params: Start values, one row per likelihood, with the logits in the first columns. They are
             changed in place.
         models: Number of models, that is, of logits.

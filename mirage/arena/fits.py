@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _CELLS = 1 << 18  # array elements of the win matrices of tournaments that are summed together
-_MOSTLY = 0.5  # share of tournaments in which a model is separated, from which it is unbound
+_MOSTLY = 0.5  # a model is unbound if it is separated in at least this share of tournaments
 _MULTIPLIED = 4096  # clusters whose multipliers are in memory at a time
 
 
@@ -58,8 +58,9 @@ class LogitEstimates(ABC):
 
         The interval uses Student's t, the customary correction for few clusters (Cameron & Miller
         2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human Resources 50,
-        section VI.D). It is NaN if there is only one query, and for models whose logit the
-        judgments do not bound (:attr:`BradleyTerryFit.unbound`).
+        section VI.D). It is NaN if there is only one query, if related queries form fewer than four
+        clusters, and for models whose logit the judgments do not bound
+        (:attr:`BradleyTerryFit.unbound`).
         """
         logits, covariance, degrees, unbound = self._estimate
         ends = t_intervals(logits, covariance, degrees, level=level)
@@ -104,7 +105,8 @@ class LogitEstimates(ABC):
 
         It is one-sided and uses the same t distribution as the intervals. It includes the
         additional uncertainty of models that won or lost everything. It is 0.5 for a model against
-        itself, and NaN if there is only one query.
+        itself. Otherwise it is NaN if there is only one query, or if related queries form fewer
+        than four clusters.
         """
         return float(self.confidences[_index(self.models, a), _index(self.models, b)])
 
@@ -118,7 +120,8 @@ class ControlEffect:
     Attributes:
         name: Name of the control.
         value: Change in the log-odds of winning per unit of the control.
-        interval: 95 % interval, computed as for logits; NaN if there is only one query.
+        interval: 95 % interval, computed as for logits; NaN if there is only one query, or if
+            related queries form fewer than four clusters.
         caution: Reason why the controlled quantity may itself make an answer better; empty if there
             is none.
     """
@@ -164,9 +167,9 @@ class BradleyTerryFit(LogitEstimates):
             and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
             It is 0 if related queries form fewer than :data:`mirage.statistics.clusters.FEWEST`
             clusters; every order is then uncertain.
-        influence: How far the judgments on each query move the logits, of shape ``(queries,
-            models)`` (:func:`mirage.arena.estimation.influences`); ``None`` if the array would be
-            too large.
+        influence: First-order influence of the judgments on each query on the logits, of shape
+            ``(queries, models)`` (:func:`mirage.arena.estimation.influences`); ``None`` if the
+            array would be too large.
         fits: Number of fits over which logits are averaged: two (one per half of the queries) if
             pairs were chosen adaptively, else one.
         effects: Effect of each control, an association; empty without controls.
@@ -236,7 +239,7 @@ class BradleyTerryFit(LogitEstimates):
         return np.asarray(self.logits + errors / scale)
 
     def win_probability(self, a: str, b: str) -> float:
-        """Return the probability that a is preferred to b on a query; a tie counts half."""
+        """Return the probability that a is preferred to b on a query; a tie is half a win."""
         pair = [_index(self.models, a), _index(self.models, b)]
         return float(estimation.win_probabilities(self.logits[pair], self.log_nu)[0, 1])
 
@@ -249,7 +252,11 @@ class BradleyTerryFit(LogitEstimates):
         return estimation.win_probabilities(self.logits, self.log_nu)
 
     def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
-        """Return a DataFrame indexed by model, best first: logit, lower, upper, rank, separated."""
+        """Return a DataFrame indexed by model, best first.
+
+        Columns: logit, lower, upper, rank, and separated (whether the model won or lost every
+        judgment). ``lower`` and ``upper`` are the ends of :meth:`interval`.
+        """
         ends = self.interval(level=level)
         columns = {
             "model": self.models,
@@ -270,16 +277,18 @@ class Tournaments(LogitEstimates):
     It prints as a table.
 
     Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Intervals from
-    percentiles of the tournaments would cover a logit too rarely if queries are few, and too often
-    if fewer are drawn than were judged (``validation/coverage/intervals.py``).
+    percentiles of the tournaments would contain the true logit too rarely with few queries, and too
+    often if fewer queries are drawn than were judged (``validation/coverage/intervals.py``).
 
     Attributes:
         models: Model names, in the order of all arrays here.
         query_ids: Queries that could be drawn: those whose judgments are used.
-        counts: How often each tournament drew each query, int32 ``(tournaments, queries)``.
+        counts: How often each tournament drew each query, as int32 of shape ``(tournaments,
+            queries)``.
         logits: Natural-log odds, of shape ``(tournaments, models)``; each row sums to 0.
-        separated: Whether, in this tournament, the model won every judgment, lost every one, or had
-            none; bool ``(tournaments, models)``. Only the ridge keeps such a logit finite.
+        separated: Whether a model won every judgment, lost every judgment or had none in a
+            tournament, as bool of shape ``(tournaments, models)``. Only the ridge keeps such a
+            logit finite.
         log_nu: Log of Davidson's tie parameter, of shape ``(tournaments,)``; ``None`` unless
             ``ties="davidson"``.
         clusters: Cluster of each query if whole clusters were drawn; empty if single queries were
@@ -325,7 +334,7 @@ class Tournaments(LogitEstimates):
 
     @property
     def covariance(self) -> Floats:
-        """Covariance of the mean logits, of shape ``(models, models)``; NaN if there is one query.
+        """Covariance of the mean logits, of shape ``(models, models)``; NaN for a single query.
 
         It is computed by :func:`mirage.statistics.bootstrap.draws_covariance` for the number of
         judged queries, regardless of how many each tournament draws.
@@ -365,7 +374,7 @@ class Tournaments(LogitEstimates):
         """Return a DataFrame indexed by model, best mean logit first.
 
         Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
-        separated (share of tournaments).
+        separated (the share of tournaments in which the model is separated).
         """
         ends, rank_ends = self.interval(level=level), self.rank_interval(level=level)
         columns = {
@@ -397,7 +406,8 @@ def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
     """Return the influence of each query cluster's judgments on the logits.
 
     The shape is ``(clusters, models)``, with clusters sorted by name. The small-sample correction
-    is included, so that the sum of the outer products of the rows is the covariance of the logits.
+    is included: the sum of the outer products of the rows is the covariance of the logits, apart
+    from the ridge.
     """
     _, code, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
     sums = np.stack([np.bincount(code, column) for column in influence.T], axis=1)
@@ -405,7 +415,7 @@ def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
 
 
 def mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
-    """Combine fits that have no query in common into one, whose logits are the means."""
+    """Combine fits without common queries into one fit, whose logits are the means."""
     influences = [fit.influence for fit in fits if fit.influence is not None]
     nus = [fit.log_nu for fit in fits if fit.log_nu is not None]
     clusters = tuple(name for fit in fits for name in fit.clusters)

@@ -48,10 +48,10 @@ class Fragility:
     Attributes:
         model: Name of the model.
         rank: Rank of the model with all judgments.
-        queries: The fewest queries whose removal changes the rank; ``None`` if no such removal of
-            up to half of the queries was found.
-        verdicts: The fewest judgments whose removal changes the rank; ``None`` if no such removal
-            of up to half of the judgments was found.
+        queries: The smallest removal of queries that changes the rank; ``None`` if no such removal
+            of up to half of the queries was found.
+        verdicts: The smallest removal of judgments that changes the rank; ``None`` if no such
+            removal of up to half of the judgments was found.
     """
 
     model: str
@@ -91,8 +91,8 @@ def fragility(
     2508.11847). As in that paper, the function selects removals by their approximate influence on
     the difference of two logits (to first order; Broderick, Giordano & Meager 2020, An Automatic
     Finite-Sample Robustness Metric, arXiv 2011.14999), and checks them by a new fit. It then
-    recomputes the influences at the new logits and selects again, until the removal no longer
-    changes. If there are few possible removals of a size, it tries all of them.
+    recomputes the influences at the new logits and selects again, until the selected removal stays
+    the same. If there are only a few possible removals of a size, it tries all of them.
 
     Each returned removal changes the rank in a new fit to the remaining judgments, which still
     connect all models. In small arenas, where all smaller removals were tried, it is the smallest;
@@ -164,7 +164,8 @@ class _Units:
     """Units that can be dropped (queries or verdicts), grouped into kinds of equal effect.
 
     Attributes:
-        wins: Win matrix of one unit of each kind, sparse, ``(kinds, models * models)``.
+        wins: Flattened win matrix of one unit of each kind, as a sparse array of shape ``(kinds,
+            models * models)``.
         ties: Number of ties in one unit of each kind.
         counts: Number of units of each kind.
     """
@@ -208,7 +209,7 @@ class _Units:
 
         Args:
             direction: Inverse information times the contrast vector (1 and -1 for the two models),
-                ``(..., models)``.
+                of shape ``(..., models)``.
             expected: Expected score of model i against model j, at ``[..., i, j]``.
 
         Returns:
@@ -252,7 +253,7 @@ class _Search:
         """
         wins, ties = self.units.remaining(dropped)
         if self.model.ridge == 0:
-            # Disconnected models have no logits without a ridge, so all judgments stand in.
+            # Without a ridge, disconnected models have no logits; fit all judgments instead.
             valid = np.array([*map(self._is_valid, wins, ties)], dtype=bool)
             wins[~valid], ties[~valid] = self.wins, self.ties
         logits, log_nu = self.model._solve(wins, ties, start)
@@ -309,7 +310,7 @@ def _follow_influence(search: _Search) -> None:
     params = np.tile(search.start, (len(contrast), 1))
     for _ in range(_ROUNDS):
         influence = _influences(units, model, dropped, params, contrast)
-        # The difference with all judgments, extrapolated from the current parameters.
+        # The difference of logits with all judgments, extrapolated from the current parameters.
         gap = (contrast * params[:, : len(order)]).sum(axis=1) + (dropped * influence).sum(axis=1)
         largest = np.argsort(-influence, axis=1, kind="stable")
         sizes = _sizes(influence, largest, units.counts, gap)
@@ -337,7 +338,7 @@ def _influences(
     Args:
         units: The units.
         model: The Bradley-Terry model.
-        dropped: Units that are already removed, with one row per pair of models.
+        dropped: Number of removed units of each kind, with one row per pair of models.
         params: Parameters fitted after this removal, with one row per pair of models.
         contrast: Row with 1 for the first and -1 for the second model of each pair.
     """
@@ -431,7 +432,10 @@ def _try_all_smaller(search: _Search) -> None:
 
 
 def _win_rows(columns: Judgments, row: Any, rows: int) -> Any:
-    """Return sparse win matrices, one flattened matrix per row: ``(rows, models * models)``."""
+    """Return win matrices as a sparse array of shape ``(rows, models * models)``.
+
+    Each row is a flattened win matrix. ``row`` is the number of the row that counts each judgment.
+    """
     from scipy.sparse import csr_array
 
     models = len(columns.models)
@@ -442,7 +446,7 @@ def _win_rows(columns: Judgments, row: Any, rows: int) -> Any:
 
 
 def _outcome_kinds(columns: Judgments) -> Ints:
-    """Return an integer per judgment that identifies its pair of models and its outcome."""
+    """Return an integer for each judgment that identifies its pair of models and its outcome."""
     a, b = columns.a.astype(np.intp), columns.b.astype(np.intp)
     scores = np.where(a < b, columns.score, 1 - columns.score)
     pair = np.minimum(a, b) * len(columns.models) + np.maximum(a, b)

@@ -57,8 +57,8 @@ class PairwiseJudge(NearNames):
 
     A judge sees the question, its passages and the two responses, but not the names of the models.
     It has to end its answer with a verdict. If it does not, it is asked again, at most five times;
-    after that its vote is invalid, which is different from a tie. If a call fails permanently, its
-    vote is failed.
+    after that its vote is invalid, which is different from a tie. If a call fails permanently, the
+    vote counts as failed.
 
     :meth:`compare` judges pairs of runs on randomly drawn queries, :meth:`compare_adaptively`
     judges the pairs that are most informative about the order of the models, and :meth:`judge`
@@ -78,12 +78,13 @@ class PairwiseJudge(NearNames):
             does not prefer the same response twice, its verdict is a tie. If one of its two votes
             is invalid or failed, it has no verdict. By default each pair is judged once, and which
             response comes first is random.
-        agreement: Measured agreement of these judges with people, such as
-            :meth:`mirage.metaeval.JudgeResult.agreement`, in addition to published measurements.
-        prompt: Your own prompt instead of the one that ships: a text with the fields ``{question}``
-            and ``{answer_a}`` and ``{answer_b}``, and perhaps ``{reference}``, ``{passages}``,
-            ``{language}``, ``{marks}`` and ``{form}``. The judge's guide describes the fields. The
-            texts that are inserted for them are enclosed in markers that they cannot close.
+        agreement: Measured agreement of these judges with people, such as the result of
+            :meth:`mirage.metaeval.JudgeResult.agreement`. Published measurements are added.
+        prompt: Your own prompt instead of the one that ships with the library: a text with the
+            fields ``{question}`` and ``{answer_a}`` and ``{answer_b}``, and perhaps
+            ``{reference}``, ``{passages}``, ``{language}``, ``{marks}`` and ``{form}``. The judge's
+            guide describes the fields. The texts that are inserted for them are enclosed in markers
+            that they cannot close.
         reference: Show the judge the right answer, as in the pairwise LLMeval of BERGEN: the short
             answers of the query, or else the answer of its reference. Pairs on queries that have
             neither are skipped. If you pass a ``prompt``, its field ``{reference}`` shows the right
@@ -135,7 +136,7 @@ class PairwiseJudge(NearNames):
 
     @property
     def prompt_digest(self) -> str:
-        """The digest of the prompt; empty for the prompt that ships, without a reference."""
+        """The digest of the prompt; empty for the library's own prompt without a reference."""
         if self._template is None:
             return REFERENCE_DIGEST if self.reference else ""
         return self._template.digest
@@ -264,8 +265,8 @@ class PairwiseJudge(NearNames):
             batch: Number of pairs that are judged together; by default the number of models. A
                 batch ten times as large costs little accuracy.
             queries: Number of queries to draw, as for :meth:`compare`.
-            seed: Random seed for queries, the choice between equal pairs, and which response comes
-                first.
+            seed: Random seed for queries, the choice between equally good pairs, and which response
+                comes first.
             out: File of votes, as for :meth:`compare`.
             executor: Executor, as for :meth:`compare`.
             progress: Show a progress bar, as for :meth:`compare`.
@@ -311,8 +312,9 @@ class PairwiseJudge(NearNames):
     ) -> Estimate:
         """Estimate the calls and cost of :meth:`compare` with these arguments; nothing is sent.
 
-        With ``judgments``, estimate an upper bound for :meth:`compare_adaptively`: that many pairs
-        of average length, because the choice of pairs depends on the verdicts.
+        If ``judgments`` is given, estimate an upper bound for :meth:`compare_adaptively` instead.
+        The bound assumes pairs of average length, because the choice of pairs depends on the
+        verdicts.
 
         Args:
             dataset: The queries.
@@ -321,6 +323,9 @@ class PairwiseJudge(NearNames):
             pairs: Share of the drawn queries on which each pair of models is judged.
             judgments: Largest number of pairs to judge adaptively; ``None`` for :meth:`compare`.
             seed: Random seed.
+
+        Returns:
+            The estimated calls and cost, summed over judges.
 
         Raises:
             JudgmentError: The runs cannot be compared on this dataset.
@@ -347,6 +352,9 @@ class PairwiseJudge(NearNames):
             dataset: The queries.
             runs: The runs.
             pairs: The pairs to judge.
+
+        Returns:
+            The estimated calls and cost, summed over judges.
 
         Raises:
             JudgmentError: The runs cannot be compared on this dataset.
@@ -486,6 +494,6 @@ def _report(judged: Judged) -> None:
     if not judged.judgments:
         first = (*judged.failed, *judged.invalid)[0]
         raise NoJudgmentError(
-            f"no judgment was obtained from {len(judged.votes)} votes; the first, of "
+            f"no judgment was obtained from {len(judged.votes)} votes; the first vote, by "
             f"{first.judge!r} on query {first.query_id!r}: {first.error}"
         )

@@ -28,6 +28,9 @@ def read_votes(path: str | Path) -> list[Vote]:
     Args:
         path: JSON Lines file of :class:`~mirage.Vote`.
 
+    Returns:
+        The votes, in the order of the file.
+
     Raises:
         DatasetError: The file is wrong; the message gives the line and the field.
     """
@@ -43,6 +46,9 @@ def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
     Args:
         path: JSON Lines file of :class:`~mirage.Judgment` or of :class:`~mirage.Vote`.
         judge: Name of the only judge to count; all by default.
+
+    Returns:
+        The votes and the judgments that follow from them; no votes if the file contains judgments.
 
     Raises:
         DatasetError: The file holds neither votes nor judgments, or a line is wrong; the message
@@ -77,10 +83,10 @@ class RecordedJudge:
     """A judge of pairs whose votes are in a file, such as people's votes from ``mirage label``.
 
     It has a verdict on a pair if the file has a vote on these two models and this query, in either
-    order. A vote that names the digest of the texts that its judge saw only counts if the two
-    responses, the question and the passages are still the same; a warning gives the number of
-    others. Pairs without a vote get no verdict, so a ranking uses those that people have labelled
-    so far.
+    order. A vote may store the digest of the texts that the rater saw. Such a vote only counts if
+    the two responses, the question and the passages are still the same; a warning gives the number
+    of votes that do not count. Pairs without a vote get no verdict, so a ranking uses those that
+    people have labelled so far.
 
     Args:
         path: JSON Lines file of :class:`~mirage.Vote`.
@@ -118,6 +124,8 @@ class RecordedJudge:
         progress: bool = True,  # noqa: ARG002  # part of the protocol
     ) -> Judged:
         """Return the recorded verdicts on these pairs.
+
+        Arguments are those of :meth:`PairwiseJudge.judge`; ``out`` must be ``None``.
 
         Raises:
             NoJudgmentError: The file has no current vote on any of the pairs.
@@ -158,7 +166,7 @@ def _is_current(vote: Vote, contest: Contest) -> bool:
 
 
 def _drop_superseded(votes: list[Vote]) -> list[Vote]:
-    """Return the votes, without votes that a later vote with another prompt replaces."""
+    """Return the votes without those that a later vote with another prompt replaces."""
     last_prompt = {(_question_key(vote), vote.model_a): vote.prompt_digest for vote in votes}
     last = [
         vote

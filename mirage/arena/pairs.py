@@ -63,10 +63,10 @@ class Skipped:
 class Contest:
     """At least two runs of different models on one dataset, checked to be comparable.
 
-    It raises the errors that :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge` list.
-    If there is a ``template``, it replaces the prompt that ships with the library. With
-    ``reference``, the prompt that ships shows the right answer. If the prompt shows the right
-    answer, pairs on queries without one are skipped.
+    It raises the errors that :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge` list. If
+    there is a ``template``, it replaces the prompt that ships with the library. With ``reference``,
+    the prompt that ships shows the right answer. If the prompt shows the right answer, pairs on
+    queries without a right answer are skipped.
     """
 
     def __init__(
@@ -88,7 +88,13 @@ class Contest:
     def draw(
         self, queries: int | None, share: float, seed: int
     ) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Draw pairs at random; return the pairs to judge, and the skipped pairs with the reason.
+        """Draw pairs at random, and return the pairs to judge and the skipped pairs.
+
+        Args:
+            queries: Number of queries to draw; ``None`` for :data:`QUERIES`, with a warning if the
+                dataset has more.
+            share: Share of the drawn queries on which each pair of models is judged.
+            seed: Random seed.
 
         Raises:
             SettingError: ``queries`` is below 1, or ``share`` is not above 0 and at most 1.
@@ -148,7 +154,7 @@ class Contest:
         return judge_question(query, a, b, self._template, reference=self._reference)
 
     def digest(self, pair: Pair) -> str:
-        """Return a digest of what a judge of a pair sees, regardless of the wording of the prompt.
+        """Return a digest of the texts that a judge of a pair sees, without the instructions.
 
         It changes if the question, a passage or a response changes, or if the pair is swapped.
         """
@@ -185,7 +191,7 @@ class Contest:
             raise JudgmentError(f"a comparison needs at least two runs, got {len(runs)}")
         model, count = Counter(run.model for run in runs).most_common(1)[0]
         if count > 1:
-            raise JudgmentError(f"two runs are of model {model!r}; give each run its own name")
+            raise JudgmentError(f"two runs have the model {model!r}; give each run its own name")
         name, language = self.dataset.name, self.dataset.language
         for run in runs:
             if run.language != language:

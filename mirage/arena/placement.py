@@ -25,7 +25,7 @@ _WALKS = 200_000  # simulated random walks
 
 
 class Sample(NamedTuple):
-    """Pairs (query, anchor) for a judge, in the order to judge them, and sampling probabilities.
+    """Pairs of a query and an anchor, in the order to judge them, and sampling probabilities.
 
     Attributes:
         query: Query index of each pair, of shape ``(pairs,)``.
@@ -48,6 +48,9 @@ def sample(possible: Bools, pairs: int, *, seed: int = 0) -> Sample:
         possible: Whether a pair can be judged, of shape ``(queries, anchors)``.
         pairs: Number of pairs; all if there are fewer.
         seed: Random seed.
+
+    Returns:
+        The sampled pairs, and the probability of sampling each possible pair.
     """
     rng = np.random.default_rng(seed)
     order_in_query, order_in_turn = rng.random(possible.shape), rng.random(possible.shape)
@@ -79,9 +82,9 @@ class Anchors(NamedTuple):
 
     Attributes:
         logits: Natural-log odds, of shape ``(anchors,)``.
-        influence: How far the judgments on each cluster of queries move each logit, ``(clusters,
-            anchors)``. It describes the uncertainty of the logits that arises because the queries
-            are a sample. 0 if it is not known.
+        influence: Influence of the judgments on each cluster of queries on each logit, of shape
+            ``(clusters, anchors)``; 0 if it is not known. It describes the uncertainty of the
+            logits that arises because the queries are a sample.
         covariance: Covariance of the remaining uncertainty of the logits, of shape ``(anchors,
             anchors)``.
     """
@@ -96,10 +99,10 @@ class Placement(NamedTuple):
 
     Attributes:
         logit: Logit on the anchors' scale.
-        interval: Lower and upper end. NaN with fewer than
+        interval: Lower and upper end of the logit's confidence interval. NaN with fewer than
             :data:`~mirage.statistics.prediction_powered.FEWEST` judged clusters of queries, or if
             the verdicts do not bound an end, as for a model that won everything.
-        errors: How far the verdicts of each cluster move the logit, of shape ``(clusters,)``.
+        errors: Influence of the verdicts of each cluster on the logit, of shape ``(clusters,)``.
         leverage: Derivative of the logit with respect to each anchor's logit, of shape
             ``(anchors,)``.
         open_variance: Variance of the logit if the model won, or lost, everything; else 0.
@@ -179,7 +182,7 @@ def place(
     def contributions(logit: float) -> Floats:
         return by_cluster((weight * (score - _expected(logit, anchors))).sum(axis=1))
 
-    # Without a win, without a loss, or with a single cluster, the verdicts alone bound no logit.
+    # Without a win, without a loss, or with one cluster, the verdicts do not bound the logit.
     if not 0 < total_score < weights_per_anchor.sum() or np.count_nonzero(sizes) < 2:
         return _one_sided_placement(judged, score, anchors, sizes)
     logit_without_predictions = _solve_logit(total_score, weights_per_anchor, anchors)
@@ -215,7 +218,7 @@ def place(
 
 
 def joint_covariance(anchors: Anchors, placed: list[Placement]) -> Floats:
-    """Return the joint covariance of the logits of the anchors, followed by the placed models."""
+    """Return the joint covariance of the logits of anchors and placed models, in this order."""
     count = len(anchors.logits)
     leverage = np.vstack([np.eye(count), *(placement.leverage for placement in placed)])
     errors = np.stack(
@@ -324,9 +327,9 @@ def _one_sided_placement(
 
 
 def level_of_looks(level: float, looks: Sequence[int]) -> float:
-    """Return the level that each of several intervals needs, so that jointly they have a level.
+    """Return the level that each of several intervals needs for a given joint level.
 
-    A decision whether to stop may be taken after several numbers of judgments, called looks.
+    A judge may be stopped at several times, called looks, each after a given number of judgments.
     Intervals then have to be wider at every look. Here they are wider by a constant factor (Pocock
     1977, Group Sequential Methods in the Design and Analysis of Clinical Trials, Biometrika 64,
     191-199). The information is assumed to grow in proportion to the number of judgments. The
@@ -335,6 +338,9 @@ def level_of_looks(level: float, looks: Sequence[int]) -> float:
     Args:
         level: Joint confidence level of all intervals.
         looks: Number of judgments at each look, in ascending order.
+
+    Returns:
+        The confidence level of the interval at each look.
     """
     from scipy.special import ndtr
 

@@ -77,7 +77,7 @@ def judgments_of(scores: Floats, names: ArrayLike, query_ids: ArrayLike | None =
 
 
 def methods() -> Mapping[str, Method]:
-    """Return the methods of rankings for :func:`mirage.statistics.validate`."""
+    """Return the methods for rankings that :func:`mirage.statistics.validate` checks, by name."""
     return {
         "logits": Method(_draw, _logits),
         "rank intervals": Method(_draw_ranks, _ranks, "joint intervals"),

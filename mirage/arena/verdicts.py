@@ -17,7 +17,7 @@ class Judged:
     Iterating over it yields the judgments, so ``BradleyTerry`` accepts it directly.
 
     Attributes:
-        votes: Vote of each judge on each pair, in each order that it saw.
+        votes: Vote of each judge on each pair, one for each order in which the judge saw it.
         judgments: Judgments that follow from the votes.
         skipped: Pairs that were not judged on a query.
     """
@@ -28,7 +28,7 @@ class Judged:
 
     @property
     def invalid(self) -> tuple[Vote, ...]:
-        """Votes for which the judge's output had no verdict; ``error`` contains the output."""
+        """Votes for which the judge's output had no verdict; ``error`` quotes the output."""
         return tuple(vote for vote in self.votes if vote.verdict == "invalid")
 
     @property
@@ -47,7 +47,7 @@ class Judged:
         return f"Judged({counts})"
 
     def describe(self) -> dict[str, int]:
-        """Return the number of judgments, ties, votes, invalid and failed votes, and skips."""
+        """Return the numbers of judgments, ties, votes, invalid votes, failed votes and skips."""
         return {
             "judgments": len(self.judgments),
             "ties": sum(judgment.verdict == "tie" for judgment in self.judgments),
@@ -67,8 +67,10 @@ def judgments_of(votes: Iterable[Vote]) -> tuple[Judgment, ...]:
 
     Args:
         votes: Votes of one or several judges, at most one per judge on two responses in each order.
-            Judgments are in the order of the first vote on each pair. The model that this vote
-            shows first becomes ``model_a``.
+
+    Returns:
+        The judgments, in the order of the first vote on each pair. The model that this vote shows
+        first is ``model_a``.
 
     Example:
         >>> from mirage.arena.verdicts import judgments_of

@@ -1,8 +1,8 @@
 """Export a board to the schema of Every Eval Ever, version 0.3.0.
 
 The schema is ``every_eval_ever/schemas/eval.schema.json`` of github.com/evaleval/every_eval_ever.
-A submission becomes one file, at the path that its data store requires. Whether a model is open is
-not known to a board.
+Each submission becomes one file, at the path that the data store of Every Eval Ever requires. A
+board does not know whether a model is open, so the file states "unknown".
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ from mirage.languages import Language
 
 SCHEMA = "0.3.0"
 _RESERVED = re.compile(r"(?:data|unknown|(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?)", re.IGNORECASE)
-"""Names that the data store refuses in a path; some are those of devices of Windows."""
+"""Names that the data store refuses in a path, such as the reserved device names of Windows."""
 
 
 def write_exports(site: Site, board: BoardFolder, out: Path) -> None:
-    """Write a file for each submission with a rank.
+    """Write one file for each submission that has a rank.
 
-    It is ``every_eval_ever/data/COLLECTION/DEVELOPER/MODEL/UUID.json``.
+    Its path in the folder is ``every_eval_ever/data/COLLECTION/DEVELOPER/MODEL/UUID.json``.
+
+    Args:
+        site: The content of the board's page, with the scores.
+        board: The board.
+        out: Folder of the site.
     """
     collection = out / "every_eval_ever" / "data" / path_part(site.title)
     rows = {
@@ -50,7 +55,7 @@ def write_exports(site: Site, board: BoardFolder, out: Path) -> None:
 
 
 def path_part(text: str) -> str:
-    """Return a text as a part of a path in the data store.
+    """Return a text with all characters replaced that a path in the data store cannot contain.
 
     Example:
         >>> path_part("my rag (v2)")
@@ -68,7 +73,7 @@ def _model_id(entry: Entry) -> str:
 
 
 def _uuid(site: Site, entry: Entry) -> UUID:
-    """Return an identifier in the form of version 4 that only depends on board and submission."""
+    """Return a UUID that depends only on the title of the board and the id of the submission."""
     digest = hashlib.sha256(f"{site.title}\0{entry.id}".encode()).digest()
     return UUID(bytes=digest[:16], version=4)
 
@@ -80,7 +85,7 @@ def _log(site: Site, entry: Entry, results: list[dict[str, Any]]) -> dict[str, A
         "schema_version": SCHEMA,
         "evaluation_id": f"{site.title}/{_model_id(entry)}/{entry.id}",
         "evaluation_timestamp": day.isoformat(),
-        # The same board gives the same files, so that this is not the time of the export.
+        # Not the time of the export, so that two exports of a board give identical files.
         "retrieved_timestamp": str(int(day.timestamp())),
         "source_metadata": {
             "source_name": site.title,

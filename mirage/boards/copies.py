@@ -1,4 +1,4 @@
-"""Responses that were copied: from references, from gold data, or from another submission."""
+"""Detect responses that copy a reference, the ground truth, or another submission."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from mirage.dataset import MirageDataset
 from mirage.models import Query, Run
 from mirage.text import split_sentences, tokenize
 
-_WORDS = 5  # words of a phrase
-_PHRASES = 3  # fewest phrases that only the reference has, to compare a response with it
-_COPIED = 0.5  # share of these phrases that makes a response a copy
-_FEWEST = 3  # copied responses that make a problem
-_SAME = 0.8  # share of a response's own sentences that makes it equal to another one
-_LONG = 40  # letters and digits of a response that two systems do not write by chance
+_WORDS = 5  # number of words in a phrase
+_PHRASES = 3  # a reference with fewer phrases of its own is not compared with responses
+_COPIED = 0.5  # a response is a copy if it has at least this share of these phrases
+_FEWEST = 3  # fewer copied responses than this are not reported
+_SAME = 0.8  # two responses are equal if they share at least this share of sentences
+_LONG = 40  # shorter texts may be equal by chance; counts letters and digits
 _GOLD_FIELD = re.compile(r"[\"'](?:relevant|reference|answerable|wrong_answers)[\"']\s*:")
-_SPELLINGS = 3  # fewest spellings of an answer whose complete list gives the gold data away
+_SPELLINGS = 3  # shorter lists of spellings may occur in a response by chance
 
 
 def gold_leaks(text: str, query: Query) -> bool:
     """Return whether a response shows that its system received the ground truth.
 
-    It does so if it contains a field of the ground truth as JSON, or a list of all spellings of an
-    answer that has at least three, one after the other.
+    A response shows this if it contains a field of the ground truth as JSON. It also shows this if
+    it lists all spellings of an answer in order, and the answer has at least three spellings.
     """
     if _GOLD_FIELD.search(text):
         return True
@@ -36,17 +36,19 @@ def gold_leaks(text: str, query: Query) -> bool:
 
 
 class Copies:
-    """Copies among the responses of one language, which are added submission by submission.
+    """A detector of copies among the responses in one language.
+
+    Submissions are added one at a time and compared with the submissions before them.
 
     Args:
         dataset: The queries.
     """
 
     REFUSED = 0.8
-    """Share of equal responses from which a submission is a copy of another one."""
+    """A submission is a copy of another one if at least this share of its responses is equal."""
 
     SHOWN = 0.2
-    """Share of equal responses from which the page mentions it."""
+    """The page has a remark on a submission if at least this share of its responses is equal."""
 
     def __init__(self, dataset: MirageDataset) -> None:
         self._dataset = dataset
@@ -60,7 +62,7 @@ class Copies:
         self._phrases = {
             query.id: phrases
             for query in dataset
-            # Those who find no answer say so in similar words.
+            # Systems that find no answer abstain in similar words, without copying.
             if query.answerable is not False
             and len(phrases := _reference_phrases(query)) >= _PHRASES
         }
@@ -68,7 +70,9 @@ class Copies:
     def of_references(self, run: Run) -> list[str]:
         """Return the ids of queries whose response repeats phrases that only the reference has.
 
-        The list is empty if there are fewer than three, or less than a tenth of the responses.
+        A reference is compared if it has at least three such phrases of five words. A response
+        repeats them if it contains at least half of them. The list is empty if there are fewer than
+        three such responses, or fewer than a tenth of the compared references.
         """
         copied = [
             query_id
@@ -81,13 +85,15 @@ class Copies:
     def of_earlier(self, entry: Entry, *, share: float = REFUSED) -> Iterator[tuple[str, int, int]]:
         """Yield earlier submissions with the same responses, and add this one for later calls.
 
-        Two responses to a query are the same if they have the same letters and digits, or if they
-        share most sentences that no passage has, of the response with fewer of them. Texts with
-        fewer than 40 letters are not distinctive, and do not count.
+        Two responses to a query are equal if they have the same letters and digits. They are also
+        equal if they share at least 80 % of the sentences that neither the question nor a passage
+        contains; the percentage refers to the response with fewer such sentences. Texts with fewer
+        than 40 letters and digits are not distinctive and do not count.
 
         Args:
             entry: The submission.
-            share: Least share of equal responses.
+            share: Smallest share of equal responses to report. Fewer than three equal responses
+                are never reported.
 
         Yields:
             The id of the earlier submission, the number of equal responses, and the number of
@@ -119,9 +125,10 @@ class Copies:
                 yield holder, count, distinctive
 
     def _own_sentences(self, text: str, query: Query) -> set[str]:
-        """Return the distinctive sentences of a response that neither question nor passages have.
+        """Return the distinctive sentences of a response that the system wrote itself.
 
-        A sentence is represented by its letters and digits.
+        Neither the question nor a passage contains them. Each sentence is represented by its
+        letters and digits.
         """
         shown = self._shown[query.id]
         parts = map(_letters, split_sentences(text, query.language))
@@ -129,7 +136,7 @@ class Copies:
 
 
 def _letters(text: str) -> str:
-    """Return the letters and digits of a text, without case, spaces, marks and punctuation."""
+    """Return the letters, combining marks and digits of a text, in lower case."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(char for char in folded if unicodedata.category(char)[0] in "LMN")
 
@@ -140,7 +147,7 @@ def _phrases(text: str, language: str) -> set[tuple[str, ...]]:
 
 
 def _reference_phrases(query: Query) -> set[tuple[str, ...]]:
-    """Return the phrases of the reference that neither the question nor a passage has."""
+    """Return the phrases of the reference that neither the question nor a passage contains."""
     sources = (query.text, *(passage.titled_text for passage in query.passages))
     shown = set().union(*(_phrases(text, query.language) for text in sources))
     return _phrases(query.reference or "", query.language) - shown

@@ -35,7 +35,7 @@ _ID = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?")
 
 
 class Answer(NamedTuple):
-    """A response with its location, ``file, line n``."""
+    """A response and its location in the form ``FILE, line N``."""
 
     where: str
     response: Response
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
     answers: Mapping[str, tuple[Answer, ...]]
 
     def run(self, code: str) -> Run:
-        """Return the responses in a language as a run that is named after the submission."""
+        """Return the responses in a language as a run; its model is the id of the submission."""
         responses = tuple(answer.response for answer in self.answers[code])
         return Run(model=self.id, language=code, responses=responses)
 
@@ -58,7 +58,7 @@ class Entry(NamedTuple):
     def digest(self) -> str:
         """SHA-256 digest of the record and the responses.
 
-        The link and the permission to show the responses may change later, and do not count.
+        It excludes the link and the permission to show the responses, which may change later.
         """
         record = self.record.model_dump_json(exclude={"link", "show_responses"})
         digest = hashlib.sha256(record.encode())
@@ -72,7 +72,7 @@ class Entry(NamedTuple):
 class BoardFolder:
     """The content of a board's folder.
 
-    Submissions that cannot be read are left out, and :attr:`unreadable` has the reasons.
+    Submissions that cannot be read are left out, and :attr:`unreadable` lists the reasons.
 
     Args:
         path: The folder.
@@ -80,8 +80,8 @@ class BoardFolder:
     Attributes:
         path: The folder.
         file: The board file.
-        entries: The submissions, ordered by date and id.
-        unreadable: Why other submissions cannot be read.
+        entries: The submissions that can be read, ordered by date and id.
+        unreadable: One error message for each submission that cannot be read.
 
     Raises:
         DatasetError: The board file is missing or wrong.
@@ -102,11 +102,11 @@ class BoardFolder:
 
     @cached_property
     def datasets(self) -> Mapping[str, MirageDataset]:
-        """The queries of each language: those of ``queries/CODE.jsonl``, or the bundled ones."""
+        """The queries by language: those in ``queries/CODE.jsonl``, or else the bundled ones."""
         return {code: dataset_in(self.path, code) for code in self.file.versions}
 
     def votes_path(self, code: str) -> Path:
-        """Return the path of the votes in a language."""
+        """Return the path of the file of votes in a language."""
         return self.path / "judgments" / f"{code}.jsonl"
 
     def ranked(self, code: str) -> list[Entry]:
@@ -115,7 +115,7 @@ class BoardFolder:
         return [entry for entry in self.entries if entry.record.data.get(code) == current]
 
     def manifest(self) -> Manifest:
-        """Return the state of the board, for a later comparison."""
+        """Return the state of the board, with which a later state can be compared."""
         return Manifest(
             **{name: getattr(self.file, name) for name in _SHARED},
             submissions={
@@ -134,14 +134,19 @@ _SHARED = ("judge", "prompt", "versions", "removed", "earlier")
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the earlier state of a board, from its folder or from the manifest of its site."""
+    """Read the earlier state of a board from its folder, its site, or the manifest of its site."""
     if path.is_dir() and not (path / "index.html").is_file():
         return BoardFolder(path).manifest()
     return read_record(Manifest, path / BOARD_FILE if path.is_dir() else path)
 
 
 def current_version(file: BoardFile, dataset: MirageDataset) -> Version:
-    """Return the version of the queries, and of the judge as it is installed."""
+    """Return the version of these queries and of the judge in this installation.
+
+    Args:
+        file: The board file, which names the judge.
+        dataset: The queries of one language.
+    """
     code = dataset.language
     if file.judge == SURROGATE:
         judge = f"surrogate {shipped_digest(code)[:12]}, mirage {version('mirage-rag')}"
@@ -151,7 +156,15 @@ def current_version(file: BoardFile, dataset: MirageDataset) -> Version:
 
 
 def dataset_in(path: Path, code: str) -> MirageDataset:
-    """Return the queries of a language: those in the folder of a board, or the bundled ones."""
+    """Return the queries of a language: those in a board's folder, or else the bundled ones.
+
+    Args:
+        path: Folder of the board.
+        code: Language code.
+
+    Raises:
+        DatasetError: The queries cannot be read, or are in another language.
+    """
     file = path / "queries" / f"{code}.jsonl"
     if not file.exists():
         return MirageDataset.bundled(code)
@@ -167,8 +180,8 @@ def dataset_in(path: Path, code: str) -> MirageDataset:
 def _read_entry(path: Path) -> Entry:
     if not _ID.fullmatch(path.name):
         raise DatasetError(
-            f"{str(path)!a}: the name of a submission has 1 to 100 lower-case ASCII letters, "
-            "digits or ._-"
+            f"{str(path)!a}: the name of a submission must have 1 to 100 lower-case ASCII letters, "
+            "digits or ._-, and begin and end with a letter or digit"
         )
     if path.is_symlink() or not path.is_dir():
         raise DatasetError(f"{path}: expected a folder with {_RECORD} and responses")
@@ -177,8 +190,8 @@ def _read_entry(path: Path) -> Entry:
     for file in sorted(path.iterdir()):
         if file.name not in names or file.is_symlink() or not file.is_file():
             raise DatasetError(
-                f"{str(file)!a}: unexpected; a submission has only {', '.join(sorted(names))} "
-                "(scores are computed from the responses)"
+                f"{str(file)!a}: unexpected file; a submission may only contain "
+                f"{', '.join(sorted(names))} (scores are computed from the responses)"
             )
     answers = {code: tuple(_answers(path / f"{code}.jsonl")) for code in sorted(record.data)}
     return Entry(path.name, path, record, answers)

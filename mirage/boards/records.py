@@ -50,7 +50,7 @@ class Version(Record):
 
     Attributes:
         data: SHA-256 digest of the queries, from :func:`mirage.testing.baseline.fingerprint`.
-        judge: Name and digest of what scores the responses.
+        judge: Name of the judge, with the digest of the surrogate or of the prompt.
     """
 
     data: Digest
@@ -112,7 +112,9 @@ class BoardFile(Record):
 
 
 class Submission(Record):
-    """The file ``submission.json`` of one submission. Scores are computed, and have no field.
+    """The file ``submission.json`` of one submission.
+
+    It has no field for scores, because they are computed from the responses.
 
     Attributes:
         model: Name of the system.
@@ -132,7 +134,7 @@ class Submission(Record):
 
 
 class Mark(Record):
-    """What a manifest states about a submission.
+    """The facts about a submission in a manifest.
 
     Attributes:
         model: Name of the system.
@@ -168,7 +170,15 @@ class Manifest(Record):
 
 
 def read_record(record: type[R], path: Path) -> R:
-    """Read a JSON file with one record; errors name the file, the line and the field."""
+    """Read a JSON file with one record.
+
+    Args:
+        record: Class of the record.
+        path: Path of the file.
+
+    Raises:
+        DatasetError: The file is not valid; the message names the file, the line and the field.
+    """
     text = read_text(path, "settings")
     try:
         row = json.loads(text)
@@ -180,13 +190,17 @@ def read_record(record: type[R], path: Path) -> R:
     try:
         return record.model_validate(row)
     except ValidationError as error:
-        # Raises the error with the usual words, at the line of the first wrong field.
+        # Raises the error again in the usual form, with the line of the first invalid field.
         line = _line_of(text, error.errors()[0]["loc"])
         return validated(record, row, f"{path}, line {line}")
 
 
 def _line_of(text: str, location: Sequence[int | str]) -> int:
-    """Return the line of a field, found by the names that lead to it; 1 if it is missing."""
+    """Return the number of the line with a field in a JSON text.
+
+    ``location`` lists the names of the objects that contain the field, and its own name. If the
+    field is missing, the line is that of the innermost object that was found, or else 1.
+    """
     start = 0
     for part in location:
         at = text.find(json.dumps(part), start) if isinstance(part, str) else -1

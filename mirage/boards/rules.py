@@ -1,7 +1,7 @@
 """Rules of every board, and the checks that enforce them.
 
-A check yields problems: texts that begin with a location. A problem means that the board must not
-be published. What is only suspicious becomes a mark of the row (:func:`marks`).
+A check yields problems: messages that begin with a location. A board with a problem must not be
+published. Responses that are only suspicious get a remark on the page (:func:`marks`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ RULES = (
     "All scores are computed from the submitted responses. Scores are never submitted.",
     "Every query needs a response or an error. A failure counts as the worst result.",
     "Answers use the shown passages, and come from neither references nor other submissions.",
-    "Every number comes from one version of the queries and of the judge, which stands beside it. "
-    "Submissions to another version are listed without a rank.",
+    "Every number comes from one version of the queries and of the judge, which is named beside "
+    "it. Submissions to another version are listed without a rank.",
     "Ranges of ranks and intervals come first. If ranges overlap, the order is not known.",
 )
-"""Rules that every board has, as the page prints them."""
+"""Rules that every board has, in the words of the page."""
 
 _AHEAD = timedelta(hours=14)  # the earliest time zone is 14 hours ahead of UTC
 _ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s", "8": "b", "2": "z"})
@@ -40,12 +40,12 @@ _ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s", "8": "
 def check_board(
     board: BoardFolder, previous: Manifest | None = None, *, today: date | None = None
 ) -> list[str]:
-    """Return all problems of a board; an empty list if it may be published.
+    """Return all problems of a board; the list is empty if the board may be published.
 
     Args:
         board: The board.
-        previous: Its earlier state. Without it, removed and changed submissions are not noticed.
-        today: The current day; by default the latest day that it is anywhere.
+        previous: Its earlier state. Without it, removed and changed submissions are not detected.
+        today: The current day. By default the day in the earliest time zone, UTC+14.
 
     Raises:
         MirageError: The queries of the board cannot be read.
@@ -75,7 +75,7 @@ def check_board(
 
 
 def _check_data(board: BoardFolder, entry: Entry, code: str) -> Iterator[str]:
-    """Yield problems of the responses of a submission in one language."""
+    """Yield the problems in the responses of a submission to the queries of one language."""
     where = f"{entry.path}/submission.json, field 'data.{code}'"
     digest, version = entry.record.data[code], board.file.versions.get(code)
     if version is None or digest != version.data:
@@ -86,11 +86,14 @@ def _check_data(board: BoardFolder, entry: Entry, code: str) -> Iterator[str]:
         if was_valid:
             return
         if version is None:
-            yield f"{where}: the board has no such language, only {', '.join(board.file.versions)}"
+            yield (
+                f"{where}: the board does not have the language {code!r}; it has "
+                f"{', '.join(board.file.versions)}"
+            )
         else:
             yield (
-                f"{where}: the responses answer other queries ({digest[:12]}) than the board "
-                f"({version.data[:12]}); answer those of the board"
+                f"{where}: the responses answer other queries ({digest[:12]}) than those of "
+                f"the board ({version.data[:12]}); answer the queries of the board"
             )
         return
     queries = {query.id: query for query in board.datasets[code]}
@@ -121,7 +124,7 @@ def _check_data(board: BoardFolder, entry: Entry, code: str) -> Iterator[str]:
 
 
 def skeleton(name: str) -> str:
-    """Return a form of a name that equals that of all names that look like it.
+    """Return a normalised name, which is the same for all names that look alike.
 
     Example:
         >>> skeleton("GPT-4 Turbo") == skeleton("gpt4turb0")
@@ -132,7 +135,11 @@ def skeleton(name: str) -> str:
 
 
 def _check_names(board: BoardFolder) -> Iterator[str]:
-    """Yield names of systems that look like another submitter's, and look-alike submitters."""
+    """Yield a problem for each name that can be mistaken for another one.
+
+    Two submitters must not use similar names for their systems. Names of submitters must differ
+    clearly or be equal.
+    """
     owners: dict[str, Entry] = {}
     spellings: dict[str, Entry] = {}
     for entry in board.entries:
@@ -164,8 +171,8 @@ def _check_copies(board: BoardFolder) -> Iterator[str]:
                 )
             for other, same, of in copies.of_earlier(entry):
                 yield (
-                    f"{file}: {same} of {of} distinctive responses are those of {other}; submit a "
-                    "run once"
+                    f"{file}: {same} of {of} distinctive responses equal those of {other}; submit "
+                    "each run only once"
                 )
 
 
@@ -192,7 +199,7 @@ def _check_versions(board: BoardFolder) -> Iterator[str]:
 
 
 def _check_votes(board: BoardFolder) -> Iterator[str]:
-    """Yield votes of another judge, or on something else than two submissions."""
+    """Yield a problem for each vote of another judge or on a submission that is not ranked."""
     if board.file.judge == SURROGATE:
         return
     for code in board.file.versions:
@@ -200,7 +207,7 @@ def _check_votes(board: BoardFolder) -> Iterator[str]:
         try:
             for where, row in read_rows(board.votes_path(code)):
                 if row.get("judge") != board.file.judge:
-                    yield f"{where}: the vote is not of the board's judge, {board.file.judge!r}"
+                    yield f"{where}: the vote is not from the board's judge, {board.file.judge!r}"
                 unknown = {row.get("model_a"), row.get("model_b")} - ids
                 if unknown:
                     yield f"{where}: there is no submission {min(map(str, unknown))!r} in {code}"
@@ -209,7 +216,7 @@ def _check_votes(board: BoardFolder) -> Iterator[str]:
 
 
 def _check_history(board: BoardFolder, previous: Manifest) -> Iterator[str]:
-    """Yield what changed in silence since an earlier state of the board."""
+    """Yield a problem for each change since an earlier state that the board file does not list."""
     where = board.path / BOARD_FILE
     now = board.manifest()
     removed = {(removal.id, removal.model, removal.submitter) for removal in board.file.removed}
@@ -245,9 +252,9 @@ def _check_history(board: BoardFolder, previous: Manifest) -> Iterator[str]:
 
 
 def tries(board: BoardFolder) -> Mapping[str, tuple[int, int]]:
-    """Return for each submission its number among those of its submitter, and how many there are.
+    """Return the number of each submission and the total of its submitter, by submission id.
 
-    Removed submissions count.
+    The submissions of a submitter are numbered from 1. Removed submissions come first.
     """
     counts = Counter(skeleton(removal.submitter) for removal in board.file.removed)
     totals = counts + Counter(skeleton(entry.record.submitter) for entry in board.entries)
@@ -267,7 +274,11 @@ _SUSPICIOUS: Mapping[str, Callable[[str], bool]] = {
 
 
 def marks(board: BoardFolder, code: str) -> Mapping[str, list[str]]:
-    """Return remarks on submissions in a language, for readers of the page, by id."""
+    """Return the remarks that the page shows on submissions in a language, by submission id.
+
+    Remarks point out responses that equal those of another submission, contain hidden characters,
+    or address a judge.
+    """
     copies = Copies(board.datasets[code])
     remarks: dict[str, list[str]] = defaultdict(list)
     for entry in board.ranked(code):

@@ -1,4 +1,4 @@
-"""Scores of a board's submissions, which are computed from their responses."""
+"""Compute the scores of a board's submissions from their responses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ def rank_submissions(
 ) -> dict[str, Ranking]:
     """Rank the submissions of a board in each language.
 
-    Submissions to another version of the queries are left out, and so are languages without a
-    submission, and without a second one if a judge compares them.
+    Submissions that answer another version of the queries are left out. A language is left out if
+    it has no submission, or if a judge compares the submissions and there is only one.
 
     Args:
         board: The board, in which :func:`mirage.boards.rules.check_board` finds no problem.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Show progress bars on stderr, if stderr is a terminal.
+
+    Returns:
+        The rankings by language code.
 
     Raises:
         MirageError: The features of a submission cannot be computed, or the votes are not valid.
@@ -48,7 +51,7 @@ def rank_submissions(
 
 
 def pooled(rankings: dict[str, Ranking]) -> MultilingualRanking | None:
-    """Return the mean logits of submissions that are ranked in all languages.
+    """Return a ranking by mean logits of the submissions that are ranked in all languages.
 
     The result is ``None`` if there is no such submission, or only one language.
     """
@@ -59,7 +62,7 @@ def pooled(rankings: dict[str, Ranking]) -> MultilingualRanking | None:
 
 
 def _among(ranking: Ranking, ids: Collection[str]) -> Ranking:
-    """Return a ranking of the submissions alone, without the anchors of the leaderboard.
+    """Return a ranking of the submissions alone, without the models of the leaderboard.
 
     The rank intervals hold jointly for all submissions, so that they stay valid for the best of
     several submissions.

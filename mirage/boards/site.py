@@ -1,4 +1,4 @@
-"""Write the static site of a board: one HTML page, and JSON that it loads when it is needed."""
+"""Write the static site of a board: one HTML page, and JSON files that it loads when needed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SURROGATE_ABOUT = (
     "A rank shows how well a system answers the bundled general-knowledge questions from given "
     "passages, not how good it is on your documents."
 )
-"""What a rank means if the bundled surrogates score the responses."""
+"""Explanation of the ranks on a board that is scored by the bundled surrogates."""
 
 _INLINE = 1_500_000
-"""Largest size of all views together, in characters, that the page itself contains."""
+"""Largest total size of the views, in characters, for which the page contains all of them."""
 
 
 def write_board(board: BoardFolder, rankings: Mapping[str, Ranking], out: Path) -> Site:
@@ -41,7 +41,11 @@ def write_board(board: BoardFolder, rankings: Mapping[str, Ranking], out: Path) 
     Args:
         board: The board.
         rankings: The rankings from :func:`mirage.boards.scores.rank_submissions`.
-        out: Folder of the site. It is created, or has an earlier site, which is replaced.
+        out: Folder of the site. It is created if it does not exist; an earlier site in it is
+            replaced.
+
+    Returns:
+        The content of the page.
 
     Raises:
         MirageError: The folder contains something else, or cannot be written.
@@ -57,7 +61,7 @@ def write_board(board: BoardFolder, rankings: Mapping[str, Ranking], out: Path) 
 
 
 def _clear(out: Path) -> None:
-    """Delete an earlier site, so that no response stays whose permission was withdrawn."""
+    """Delete an earlier site, which may contain responses that must no longer be shown."""
     if out.is_dir() and any(out.iterdir()) and not (out / BOARD_FILE).is_file():
         raise MirageError(f"{out}: the folder contains other files; choose a new folder")
     for name in ("data", "every_eval_ever"):
@@ -121,7 +125,7 @@ def _unlike(why: str) -> list[str]:
 def _unranked(
     board: BoardFolder, rankings: Mapping[str, Ranking]
 ) -> Iterable[tuple[str, str, str]]:
-    """Yield submissions that have no rank in a language that they answered, with the reason."""
+    """Yield the submission, language code and reason for each rank that is missing."""
     for entry in board.entries:
         for code, digest in entry.record.data.items():
             version = board.file.versions.get(code)
@@ -132,7 +136,7 @@ def _unranked(
 
 
 def _is_shown(board: BoardFolder, entry: Entry, code: str) -> bool:
-    """Return whether the site has the responses of a submission to the current queries."""
+    """Return whether the site shows the responses of a submission to the current queries."""
     is_current = entry.record.data.get(code) == board.file.versions[code].data
     return is_current and entry.record.show_responses
 
@@ -143,8 +147,13 @@ def _is_shown(board: BoardFolder, entry: Entry, code: str) -> bool:
 def write_site(site: Site, out: Path) -> None:
     """Write ``index.html``, and ``data/VIEW.json`` for each view.
 
-    The page contains small views, so that it works when it is opened as a file. It loads large
-    views, and all responses, over HTTP.
+    If all views together are small, the page contains them and works when it is opened as a file.
+    Otherwise it contains only the first view and loads the others over HTTP. It always loads the
+    responses over HTTP.
+
+    Args:
+        site: The content of the page.
+        out: Folder of the site.
     """
     make_folder(out / "data")
     index = {listing.id: number for number, listing in enumerate(site.listings)}
@@ -187,7 +196,11 @@ def _columns(rows: Sequence[Row], index: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _listing_columns(listings: Sequence[Listing]) -> dict[str, list[Any]]:
-    """Return the submissions as columns; ``shown`` has positions in ``sets``."""
+    """Return the submissions as columns.
+
+    To save space, ``sets`` has each distinct list of languages once, and ``shown`` has a position
+    in ``sets`` for each submission.
+    """
     columns = {name: [getattr(row, name) for row in listings] for name in Listing._fields}
     sets = list(dict.fromkeys(map(tuple, columns["shown"])))
     positions = {languages: position for position, languages in enumerate(sets)}
@@ -237,7 +250,7 @@ def _lead(site: Site) -> str:
 
 
 def _version_texts(versions: Mapping[str, Version]) -> dict[str, str]:
-    """Return the version that stands beside the numbers of each view."""
+    """Return the text that names the version of queries and judge for each view."""
     texts = {
         code: f"queries {version.data[:12]}, {label(version.judge)}"
         for code, version in versions.items()
@@ -287,12 +300,12 @@ def _main(site: Site) -> Element:
 
 
 def label_sentences(text: str) -> str:
-    """Return a text of the board file with only characters that HTML can represent."""
+    """Return a text of the board file, cut to 1,000 characters that HTML can represent."""
     return cut(text, 1000)[0]
 
 
 def _board(site: Site) -> list[Child]:
-    """Return the table of a view, which the script fills, and its controls."""
+    """Return the controls and the empty table of a view; the page's script fills the table."""
     names = {ALL: "All languages"} | {code: Language.of(code).name for code in site.versions}
     options = (tag("option", names[view], value=view) for view in site.views)
     controls = tag(

@@ -1,4 +1,4 @@
-"""Start a board, and add submissions to it."""
+"""Create a board, and add submissions to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mirage.errors import MirageError, UnknownNameError
 from mirage.models import Run
 
 JOBS = {"github.yml": ".github/workflows/board.yml", "gitlab.yml": ".gitlab-ci.yml"}
-"""The CI jobs that come with a new board, with their paths in its folder."""
+"""The CI jobs that are written for a new board, with their paths in its folder."""
 
 
 def start_board(
@@ -69,7 +69,7 @@ def add_submission(
 
     Args:
         path: Folder of the board.
-        files: File of responses in each language, by code.
+        files: Path of the file of responses in each language, by language code.
         model: Name of the system.
         submitter: Who submits it.
         day: Day of the submission.
@@ -102,6 +102,6 @@ def _slug(name: str) -> str:
 
 
 def _new_folder(parent: Path, name: str) -> Path:
-    """Return the path of a folder that does not exist, with a number if it is needed."""
+    """Return the path of a folder that does not exist; if the name is taken, add a number."""
     numbers = ("", *(f".{number}" for number in range(2, 1000)))
     return next(folder for number in numbers if not (folder := parent / f"{name}{number}").exists())

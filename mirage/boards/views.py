@@ -1,4 +1,7 @@
-"""What the page of a board shows: submissions, and the rows of each view."""
+"""The content of a board's page: submissions, and the rows of each view.
+
+A view is the table of one language, or of the means over all languages.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ class Row(NamedTuple):
     """A row of a view.
 
     Attributes:
-        id: The submission.
-        logit: Its logit.
+        id: Id of the submission.
+        logit: Logit of the system.
         interval: Interval of the logit; NaN if there is none.
         ranks: Best and worst rank; ``None`` if there is no interval.
         failed: Number of queries on which the system failed.
-        remarks: Remarks for readers.
+        remarks: Remarks on suspicious responses.
     """
 
     id: str
@@ -32,17 +35,17 @@ class Row(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A submission as the page lists it.
+    """A submission in the list of the page.
 
     Attributes:
-        id: Its id.
+        id: Id of the submission.
         model: Name of the system.
         submitter: Who submitted it.
         date: Day of the submission, in ISO 8601.
-        number: Number of this submission among those of its submitter.
+        number: Position of this submission among those of its submitter, from 1.
         total: Number of submissions of its submitter.
-        link: Address of the code or a description, or an empty text.
-        shown: Languages whose responses the site has.
+        link: Address of the code or a description; empty if there is none.
+        shown: Codes of the languages whose responses the site shows.
     """
 
     id: str
@@ -65,8 +68,8 @@ class Site(NamedTuple):
         versions: Version of each language.
         rules: Rules of the team.
         removed: Removed submissions.
-        unranked: Submissions without a rank in a language: id, language and reason.
-        about: What a rank means, in one line.
+        unranked: Submission id, language code and reason for each rank that is missing.
+        about: Explanation of the ranks, in one line; empty if there is none.
         level: Confidence level of the intervals.
     """
 

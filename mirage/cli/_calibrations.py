@@ -1,4 +1,4 @@
-"""LLM judges of sentences that speak the labels of people, and the freshness of calibrations."""
+"""Create LLM judges that use the label names of people, and check for stale calibrations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 def sentence_judge(
     llm: LLM, labelled: LabelledSentences, prompt: str | None, **settings: Any
 ) -> LLMSentenceJudge:
-    """Return an LLM as a judge of faithfulness, which uses the label names of ``labelled``."""
+    """Return an LLM judge of faithfulness that answers with the label names of ``labelled``.
+
+    Args:
+        llm: The client of the LLM.
+        labelled: Sentences with people's labels.
+        prompt: The prompt; ``None`` for the built-in one.
+        **settings: Further settings of :class:`mirage.metaeval.LLMSentenceJudge`.
+    """
     from mirage.metaeval import LLMSentenceJudge
     from mirage.metaeval.prompts import LABELS
 
@@ -30,7 +37,10 @@ def sentence_judge(
 
 
 def require_fresh(path: Path, judge: LLMSentenceJudge, labelled: LabelledSentences) -> None:
-    """End the command with status 3 if the calibration in a file is stale."""
+    """End the command with status 3 if the calibration in a file is stale.
+
+    A calibration is stale if the judge or the labels have changed since it was written.
+    """
     from mirage.metaeval.calibration import Calibration
 
     changes = Calibration.load(existing(path)).changes(judge, labelled)

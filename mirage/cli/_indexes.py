@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mirage.retrieval import DenseRetriever, Retriever
 
 KINDS = ("dense", "sparse", "bm25")
-"""Kinds of index; retrieval uses the first one that a folder has."""
+"""Kinds of index. By default, retrieval uses the first of these that a folder has."""
 
 _ADDED_BY = {"dense": "--encoder", "sparse": "--sparse"}
 
@@ -47,7 +47,7 @@ class LLMOf(Protocol):
     """A function that creates the client of a model at an endpoint."""
 
     def __call__(self, model: Model, file: Path | None = None) -> LLM:
-        """Return the client; ``file`` is the file that names the endpoint, if one does."""
+        """Return the client; ``file`` names the endpoint, or is ``None`` if the user typed it."""
 
 
 def client_maker(settings: LLMSettings, *, trust: bool = False) -> LLMOf:

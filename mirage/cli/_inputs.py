@@ -145,7 +145,10 @@ def is_language(source: str) -> bool:
 
 
 def language_of(language: str | None, reason: str = "") -> str:
-    """Return the code of ``--language``, or raise an error if it is missing."""
+    """Return the code of ``--language``, or raise an error if it is missing.
+
+    ``reason`` is added to the error message, and explains why the language is needed.
+    """
     from mirage.languages import Language
 
     if language is None:
@@ -179,7 +182,10 @@ def dataset_of(
 
 
 def check_level(level: str, other: str) -> None:
-    """Raise an error if a level was chosen although the queries are not the bundled ones."""
+    """Raise an error if a level other than the default was chosen for queries without levels.
+
+    ``other`` is the option that selects these queries, for the error message.
+    """
     if level != "quick":
         raise MirageError(f"--level selects bundled queries; leave it out with {other}")
 
@@ -254,7 +260,14 @@ class LogReading(NamedTuple):
 def log_reading(
     fields: Iterable[str] | None, cluster: str | None, form: str | None, skip_damaged: bool
 ) -> LogReading:
-    """Return how to read a log, from the options of a command."""
+    """Return how to read a log, from the options of a command.
+
+    Args:
+        fields: Values of ``--field``, such as ``question=input.text``.
+        cluster: Value of ``--cluster``.
+        form: Value of ``--format``.
+        skip_damaged: Value of ``--skip-damaged``.
+    """
     names = named_texts("--field", fields or (), "FIELD=NAME, such as question=input.text")
     names = names if cluster is None else {**names, "cluster": cluster}
     return LogReading(names, form, skip_damaged)
@@ -268,7 +281,11 @@ def log_of(language: str, path: Path, reading: LogReading, name: str = "") -> Lo
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
-    """Return the surrogate in a file."""
+    """Return the surrogate in a file.
+
+    Raises:
+        ArtifactError: The file does not ship with mirage, and ``trust`` is False.
+    """
     from mirage.surrogate import SurrogateRanker
     from mirage.surrogate.artifacts import ships
 
@@ -285,7 +302,10 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
 
 
 def queries_of(source: str, language: str | None) -> Sequence[Query]:
-    """Return the bundled queries of a language, or those of a file."""
+    """Return the bundled queries of a language, or the queries in a file.
+
+    ``language`` is the language of the file's queries. It is required for TREC topics (``.tsv``).
+    """
     from mirage.dataset import MirageDataset
     from mirage.languages import Language
     from mirage.models import Query
@@ -365,7 +385,7 @@ def executor_of(name: str | None) -> Iterator[Executor | None]:
 # Labels of sentences -----------------------------------------------------------------------------
 
 TASKS = ("faithfulness", "relevance")
-"""What the annotators of MEMERAG, a dataset of labelled sentences, decided for each sentence."""
+"""The labels that MEMERAG, a dataset of labelled sentences, has for each sentence."""
 
 
 def labelled_of(
@@ -376,7 +396,8 @@ def labelled_of(
     Args:
         path: Path of the file or folder.
         language: Language code, if the rows of the file do not have one.
-        positive: The label that good values of a feature predict. Only used for a file.
+        positive: The positive label, which better values of a feature indicate. Only used for a
+            file.
         task: Which labels of MEMERAG to read, one of ``TASKS``.
     """
     from mirage.metaeval import LabelledSentences

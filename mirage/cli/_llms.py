@@ -54,7 +54,7 @@ def pair_of(option: str, text: str) -> tuple[float, float]:
         first, second = map(float, text.split(","))
     except ValueError:
         raise MirageError(
-            f"{option} {text!r}: expected two numbers, of input and of output, such as 2.5,10"
+            f"{option} {text!r}: expected the prices of input and output, such as 2.5,10"
         ) from None
     return first, second
 
@@ -70,7 +70,14 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 class LLMSettings:
-    """Settings of the LLMs of a command, from ``--llm``, ``--base-url`` and ``--budget``."""
+    """Settings of the LLM clients of a command.
+
+    Args:
+        texts: Values of ``--llm``, such as ``max_tokens=1024``.
+        base_url: Values of ``--base-url``.
+        budget: Values of ``--budget``, such as ``cost=5``.
+        **defaults: Settings to use if ``--llm`` does not set them.
+    """
 
     def __init__(
         self,
@@ -87,12 +94,12 @@ class LLMSettings:
 
     @property
     def cache(self) -> bool:
-        """Whether answers are kept in the cache on disk."""
+        """Whether answers are cached on disk."""
         return bool(self._settings.get("cache", True))
 
     @property
     def concurrency(self) -> int:
-        """The number of calls at a time."""
+        """The number of parallel calls."""
         return int(self._settings.get("concurrency", 8))
 
     def key(self) -> str | None:
@@ -136,7 +143,7 @@ def _key_in(variable: str | None) -> str | None:
 
 
 def budget_of(texts: Iterable[str] | None) -> Budget | None:
-    """Return the budget from texts such as ``cost=5``, if there is any."""
+    """Return the budget from texts such as ``cost=5``; ``None`` if there are no texts."""
     caps: dict[str, Any] = dict(named_numbers("--budget", texts))
     for name in caps:
         if name not in BUDGETS:
@@ -183,11 +190,11 @@ def ask_for_models(url: str, key: str | None = None) -> Answer:
         return Answer(False, f"no answer ({short(str(error)) or type(error).__name__})")
     status = answer.status_code
     if status in (401, 403):
-        return Answer(True, f"answers, and wants a key (HTTP {status})")
+        return Answer(True, f"answers, but requires a key (HTTP {status})")
     models = _models(answer)
     if status == 200 and models is not None:
         return Answer(True, f"answers, with {len(models)} models", models)
-    return Answer(status < 500, f"answers with HTTP {status}, and names no models")
+    return Answer(status < 500, f"answers with HTTP {status}, but does not list its models")
 
 
 def _models(answer: Any) -> list[str] | None:

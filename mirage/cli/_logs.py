@@ -32,7 +32,7 @@ def model_logs(language: str, files: dict[str, Path], reading: LogReading) -> li
 def measured_logs(
     logs: Iterable[Log], features: Sequence[str] | None, jobs: int
 ) -> list[LogMeasures]:
-    """Return for each log the features that can be measured."""
+    """Measure the features of each log, as far as the log allows it."""
     from mirage.features import FeatureSuite
     from mirage.monitoring.traffic import measure_log
 
@@ -41,7 +41,7 @@ def measured_logs(
 
 
 def log_text(log: Clustered, side: LogMeasures) -> str:
-    """Return a table of the features of a log, with notes on their limits."""
+    """Return a table of the features of a log, with warnings about their limits."""
     from mirage.monitoring.drifts import cautions
 
     return "\n".join([feature_text(side.table), *map(wrapped, cautions(log, side))])
@@ -55,7 +55,7 @@ def log_plain(side: LogMeasures) -> dict[str, Any]:
 
 
 def streamed_plain(log: MeasuredLog) -> dict[str, Any]:
-    """Return the features of a log whose values are in a file as JSON data."""
+    """Return the mean features of a log as JSON data, if the values were written to a file."""
     from mirage.monitoring.drifts import unmeasured
 
     plain = table_plain(log.measures.table, log.missing)
@@ -85,7 +85,7 @@ def each_text(name: str, period: str, results: Mapping[str, Drift]) -> str:
     Args:
         name: Name of the log.
         period: ``day``, ``week`` or ``month``.
-        results: The comparison of the other periods with each period.
+        results: The comparison of each period with all others, by period.
     """
     from mirage._base.tables import Table, parts, to_text
 
@@ -111,7 +111,7 @@ def _changes(result: Drift) -> list[Shift]:
 
 
 def _outcome(result: Drift) -> tuple[str, str]:
-    """Return what a comparison found in one word, and the measures that changed."""
+    """Return the outcome of a comparison as a short text, and the measures that changed."""
     changes = _changes(result)
     if not changes:
         return "no intervals" if result.verdict == "inconclusive" else "no change", ""
@@ -136,7 +136,7 @@ def _each_notes(period: str, results: Sequence[Drift]) -> list[str]:
 
 
 def untested_plain(result: UntestedDocuments) -> dict[str, Any]:
-    """Return the documents that no test has as JSON data."""
+    """Return the documents that no test covers, as JSON data."""
     return {
         "log": result.log,
         "tests": result.tests,

@@ -57,12 +57,12 @@ def out_record(line: str) -> None:
 
 
 def out_json_text(text: str) -> None:
-    """Print a line of JSON; characters that a terminal would obey or hide are escaped."""
+    """Print a line of JSON; characters that a terminal would interpret or hide are escaped."""
     typer.echo(json_text(with_standard_input(text), sys.stdout.encoding or "utf-8"), color=_color())
 
 
 def _visible(text: str) -> str:
-    parts = _ISOLATED.split(text)  # texts around isolated names, and every second one a name
+    parts = _ISOLATED.split(text)  # isolated names at odd positions, other text at even ones
     parts[::2] = map(visible, parts[::2])
     parts[1::2] = [f"\u2068{visible(name)}\u2069" for name in parts[1::2]]
     return "".join(parts)
@@ -95,7 +95,7 @@ def summarise(
 def say(text: str, label: str = "", colour: str = "red") -> None:
     """Print a message on standard error, after a coloured label.
 
-    If standard error is full or closed, the message is dropped and the command goes on.
+    If standard error is full or closed, the message is dropped and the command continues.
     """
     start = typer.style(label, fg=colour, bold=True) + " " if label else ""
     lines = map(shorten_message, text.split("\n"))  # a table keeps all its lines
@@ -105,7 +105,7 @@ def say(text: str, label: str = "", colour: str = "red") -> None:
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """Wrap a long line at spaces, to lines of 80 columns."""
+    """Wrap a long line at spaces, to lines of at most 80 characters."""
     return textwrap.fill(
         text,
         80,
@@ -140,7 +140,7 @@ def drop_output() -> None:
 
 
 def say_plainly() -> None:
-    """Let standard output and standard error escape characters that they cannot encode."""
+    """Make standard output and standard error escape characters that they cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -37,7 +37,8 @@ Lower = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Metric for which lower is better; may be repeated. Common metrics are known.",
+        "Metric for which lower is better; may be repeated. The direction of common metrics is "
+        "known.",
         "--lower-is-better",
     ),
 ]
@@ -62,7 +63,10 @@ Scale = Annotated[
 
 
 def score_fields(texts: Iterable[str] | None) -> dict[str, list[str]]:
-    """Return the names of each field; ``score`` may have several."""
+    """Return the names of each field from the values of ``--field``.
+
+    Only ``score`` may have several names.
+    """
     fields: dict[str, list[str]] = {}
     for text in texts or ():
         field, equals, name = text.partition("=")
@@ -75,7 +79,7 @@ def score_fields(texts: Iterable[str] | None) -> dict[str, list[str]]:
 
 
 def score_scales(texts: Iterable[str] | None) -> dict[str, tuple[float, float]]:
-    """Return the scale of each metric."""
+    """Return the lowest and highest score of each metric from the values of ``--scale``."""
     scales = {}
     for text in texts or ():
         name, _, ends = text.rpartition("=")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def feature_text(table: FeatureTable) -> str:
     """Return a table of the features of a run, as text.
 
-    It has the mean of each feature with its interval, and counts the values that could not be
-    computed. Notes give reasons.
+    The table has the mean of each feature with its interval, and the number of values that could
+    not be computed. Notes below the table give the reasons.
     """
     from mirage._base.tables import Table, parts, to_text
 
@@ -27,7 +27,7 @@ def feature_text(table: FeatureTable) -> str:
         (name, number(mean), span, str(missing or ""), _stability(steady))
         for (name, mean, span, missing), steady in zip(columns, table.stability(), strict=True)
     )
-    # Every feature without any value is listed, but only three reasons of single gaps.
+    # All features without a single value are listed, but only three reasons for other gaps.
     missing = table.unmeasured
     notes = [f"not measured, {name}: {why}" for name, why in missing.items()]
     reasons = sorted(
@@ -58,7 +58,7 @@ def _stability(steady: Stability) -> str:
 
 
 def number(value: float) -> str:
-    """Return a value as tables print it."""
+    """Return a value as tables print it; a dash if it is NaN."""
     return "-" if value != value else f"{value:.3f}"
 
 
@@ -68,21 +68,21 @@ def ends(low: float, high: float) -> str:
 
 
 def scored_text(scored: ScoredRun) -> str:
-    """Return a table of the features of a run whose values are in a file, as text."""
+    """Return a table of the mean features of a run whose values were written to a file."""
     failed = len(scored.failed)
     note = f"\n{failed} of {scored.responses} responses failed" if failed else ""
     return feature_text(scored.table) + note
 
 
 def scored_plain(scored: ScoredRun) -> dict[str, Any]:
-    """Return the features of a run whose values are in a file, as JSON data."""
+    """Return the mean features of a run as JSON data, if the values were written to a file."""
     return table_plain(scored.table, scored.missing) | {"failed": list(scored.failed)}
 
 
 def table_plain(table: FeatureTable, missing: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    """Return a table without its values as JSON data.
+    """Return the mean features of a table as JSON data, without the values of single queries.
 
-    ``missing`` has the reasons why values are missing, with their counts, by feature.
+    ``missing`` has the number of missing values by feature and reason.
     """
     reasons = [
         {"feature": name, "reason": why, "queries": count}

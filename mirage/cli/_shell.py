@@ -20,7 +20,7 @@ from mirage.cli._output import drop_output, open_streams, out, say, say_plainly
 from mirage.errors import GenerationError, MirageError, NoJudgmentError
 
 FELL_SHORT, BAD_INPUT, INCONCLUSIVE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
-"""Exit statuses; the last two are those of shells for SIGINT and SIGPIPE."""
+"""Exit statuses of commands. Shells use the last two for SIGINT and SIGPIPE."""
 
 SECTIONS = {
     "Rank and score": ("rank", "features", "generate"),
@@ -74,7 +74,7 @@ class Shell(TyperGroup):
                 )
 
     def main(self, *args: Any, **settings: Any) -> Any:
-        """Run the program; end it with a message if standard output cannot be written."""
+        """Run the program, and end it with a message if standard output cannot be written."""
         open_streams()
         try:
             return super().main(*args, **settings)
@@ -84,8 +84,8 @@ class Shell(TyperGroup):
                 raise
             drop_output()
             say(
-                f"an output cannot be written ({error.strerror}); is the disk full, or what "
-                "standard output leads to?",
+                f"an output cannot be written ({error.strerror}); is the disk full, or standard "
+                "output closed?",
                 "error:",
             )
             sys.exit(FELL_SHORT)
@@ -171,7 +171,7 @@ def argument(metavar: str, words: str) -> Any:
 
 
 def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
-    """Return an option with a value; it is named like its parameter if ``names`` are absent."""
+    """Return an option with a value; without ``names``, it is named after its parameter."""
     return typer.Option(*names, metavar=metavar, help=words, **settings)
 
 

@@ -1,4 +1,4 @@
-"""mirage audit: find what is wrong with an evaluation that any tool computed."""
+"""mirage audit: find problems in an evaluation that was computed by any tool."""
 
 from __future__ import annotations
 

@@ -62,10 +62,10 @@ def doctor(
 
 
 def _packages() -> dict[str, dict[str, str | None]]:
-    """Return, for each extra, the packages that it requires with their installed versions.
+    """Return the installed version of each required package, by extra and package.
 
-    The name "" is for the packages that Mirage requires without any extra. The version of a package
-    that is not installed is ``None``.
+    The extra ``""`` has the packages that Mirage always requires. The version is ``None`` if a
+    package is not installed.
     """
     from importlib import metadata
 

@@ -177,7 +177,7 @@ def _check_minimums(
     queries: MirageDataset,
     allow_failed: int,
 ) -> tuple[list[CheckedRun], list[str]]:
-    """Return the comparison of each run with each minimum, and the reasons why checks fail."""
+    """Compare the features of each run with their minimums; return results and failure reasons."""
     if not minimums:
         return [], []
     from mirage.testing import FellShortError

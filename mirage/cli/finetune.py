@@ -156,10 +156,11 @@ def finetune(
 
 
 def _recipe(name: str, settings: Iterable[str] | None) -> tuple[TuningRecipe, dict[str, Any]]:
-    """Return the recipe, with the values of ``--set`` in place of its own, and the schedule.
+    """Return the recipe and the schedule of training.
 
-    The schedule has the values that ``--set`` gives for the number of steps, the number of examples
-    per forward pass, and the number of steps between checkpoints.
+    Values of ``--set`` replace the hyperparameters of the recipe. The schedule has the values of
+    ``--set`` for the number of steps, the number of examples per forward pass, and the number of
+    steps between checkpoints.
     """
     from dataclasses import fields, replace
 

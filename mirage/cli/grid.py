@@ -39,7 +39,9 @@ Table = Annotated[
 ]
 Width = Annotated[
     int | None,
-    option("N", "Terminal columns to fit into.  [default: those of the terminal]", min=40),
+    option(
+        "N", "Maximum width of the table in characters.  [default: width of the terminal]", min=40
+    ),
 ]
 Order = Annotated[
     str | None, option("METRIC", "Sort the rows by a metric.  [default: order in the file]")
@@ -260,7 +262,7 @@ def _show(
 ) -> None:
     if file is not None:
         table.write(file)
-    # A file or pipe has no width, and gets that of every other table.
+    # A file or pipe has no width, so the table gets the default width.
     columns = width or (shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH)
     out_either(table.to_text(columns), json.loads(table.to_json()), as_json)
     if failing:

@@ -13,7 +13,7 @@ from mirage.cli._shell import app, example, fall_short, option
 if TYPE_CHECKING:
     from mirage.sources.hub_survey import Part
 
-REASONS = 5  # rows to list with their reasons, of each dataset
+REASONS = 5  # largest number of omitted rows to list with reasons, per dataset
 
 
 @app.command(epilog=example("mirage hub --language sw", "mirage hub --language sw --copies FOLDER"))

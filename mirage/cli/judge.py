@@ -172,7 +172,11 @@ def _record(
     queries: int,
     seed: int,
 ) -> list[str]:
-    """Add the judge's verdicts and the model's score to the history; return changes of judges."""
+    """Append verdicts on anchor pairs and the model's score to the history.
+
+    Returns:
+        A description of each judge that has changed.
+    """
     if pairs is None or history is None:
         return []
     from mirage.monitoring import History

@@ -53,8 +53,8 @@ def label(
     pairs: Annotated[
         bool,
         flag(
-            "Compare pairs of responses instead of labelling each. With a single file of "
-            "responses, they are compared with those of the bundled leaderboard.",
+            "Compare pairs of responses instead of labelling each. If there is a single file and "
+            "no --dataset, its responses are compared with those of the bundled leaderboard.",
             "--pairs",
         ),
     ] = False,
@@ -90,9 +90,9 @@ def label(
     """Let people label answers or compare pairs, blind to the systems.
 
     Prints the address of a page on this machine. The page shows one item at a time, in a random
-    order, without names or scores, and each label is in the file before the next item appears.
+    order, without names or scores, and each label is saved before the next item appears.
     Press Ctrl-C to end. Repeat the command with another --rater for a second opinion, and with
-    --settle to decide where they differ.
+    --settle to settle disagreements.
 
     The items are a random sample in which each answer has the same probability, so `mirage
     metaeval` and `mirage decide` can use the labels without weights.
@@ -143,7 +143,10 @@ def _items(
     size: int | None,
     seed: int,
 ) -> tuple[Sequence[Item], str]:
-    """Return the items to label, and a note on their choice; all items without a ``size``."""
+    """Draw the items to label; return them with a note on how they were drawn.
+
+    If ``size`` is ``None``, all items are returned.
+    """
     from mirage.labelling.items import answer_items, draw, pair_items, scores_of, sentence_items
 
     if _is_sentences(responses):
@@ -210,7 +213,7 @@ def _write_page(session: Session, page: Path) -> None:
 
 
 def _import(session: Session, path: Path) -> None:
-    """Add the labels of a file that a page saved; the items must be those of the page."""
+    """Add the labels in a file that a page saved; the session must have the page's items."""
     from mirage._base.files import read_rows, validated
     from mirage.labelling.records import PageLabel
 

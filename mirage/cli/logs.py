@@ -285,7 +285,7 @@ def _compare_each(
     jobs: int,
     as_json: bool,
 ) -> None:
-    """Compare each period of a log with the other ones; see ``mirage logs drift --each``."""
+    """Compare each period of a log with all other periods; see ``mirage logs drift --each``."""
     from mirage.features import FeatureSuite
     from mirage.monitoring.drifts import drift_each
 

@@ -12,10 +12,13 @@ from pydantic import Field
 from mirage.models import Passage
 
 BlockKind = Literal["text", "heading", "code", "table", "item"]
-"""The kind of a block. Text may be cut anywhere, other kinds only if they exceed a passage."""
+"""The kind of a block. Text may be cut anywhere, other kinds only if they are too long.
+
+A block is too long if it does not fit into one passage.
+"""
 
 TITLE_LENGTH = 200
-"""Most characters of a title or heading; longer ones are cut."""
+"""Largest length of a title or heading, in characters; the rest is cut off."""
 
 SEPARATOR = " > "
 """Separates the headings in the title of a passage."""
@@ -25,9 +28,9 @@ class Block(NamedTuple):
     """A heading, paragraph, list item, table or piece of code of a file.
 
     Attributes:
-        text: The text, with its markup if the format is read as source.
+        text: The text. Markdown and reStructuredText keep their markup.
         kind: The kind of block.
-        level: The depth of a heading, from 1.
+        level: The depth of a heading, from 1; 0 for other blocks.
         title: The text of a heading without markup, if it has any.
     """
 
@@ -38,7 +41,13 @@ class Block(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """The content of a file."""
+    """The content of a file.
+
+    Attributes:
+        blocks: The blocks, in reading order.
+        title: The title in the metadata of the file; empty if there is none.
+        problem: Description of content that could not be read; empty if there is none.
+    """
 
     blocks: Sequence[Block]
     title: str = ""
@@ -55,7 +64,7 @@ class Part(NamedTuple):
 
 
 class Document(Passage):
-    """A whole text with its structure."""
+    """A whole document, with the positions of its blocks in the text."""
 
     parts: tuple[Part, ...] = Field(default=(), exclude=True, repr=False)
 
@@ -69,7 +78,7 @@ def assemble(id_: str, parsed: Parsed, fallback_title: str) -> Document:
     heading = next((b for b in parsed.blocks if b.kind == "heading" and b.level == 1), None)
     candidates = (_heading_title(heading) if heading else "", _as_title(parsed.title))
     title = next(filter(None, candidates), fallback_title)
-    # The path of a block begins with the title, which a heading of level 1 already is.
+    # The path of a block begins with the title. A heading of level 1 already is the title.
     root = () if heading else (title,)
     pieces: list[str] = []
     parts: list[Part] = []
@@ -99,7 +108,10 @@ def _as_title(text: str) -> str:
 
 
 class Layout:
-    """The positions between units (such as words) of a text at which passages may begin and end."""
+    """The positions at which the passages of a text may begin and end.
+
+    A position is the index of a unit, such as a word.
+    """
 
     def __init__(self, text: str, starts: Sequence[int], parts: Sequence[Part]) -> None:
         self._text, self._starts, self._parts = text, starts, parts
@@ -111,7 +123,10 @@ class Layout:
 
     @classmethod
     def of(cls, document: Passage, spans: Sequence[tuple[int, int]]) -> Self:
-        """Return the layout of a document whose units (such as words) have these spans."""
+        """Return the layout of a document.
+
+        ``spans`` are the start and end of each unit, such as a word, in the text.
+        """
         parts = document.parts if isinstance(document, Document) else ()
         return cls(document.text, [start for start, _ in spans], parts)
 
@@ -126,10 +141,13 @@ class Layout:
             self._is_inside[last] = 1  # A heading stays with the text below it.
 
     def end_of(self, start: int, size: int) -> int:
-        """Return where a passage that begins at the unit ``start`` ends.
+        """Return the position at which a passage ends: the index of the unit (word) after it.
 
-        The result is the index of the unit after its last unit. A passage that is at least half
-        full ends before a heading.
+        A passage that is at least half full ends before a heading.
+
+        Args:
+            start: Index of the first unit of the passage.
+            size: Largest number of units in the passage.
         """
         limit = min(start + size, len(self._starts))
         for unit in range(start + max(1, -(-size // 2)), limit):
@@ -143,7 +161,13 @@ class Layout:
         return whole or next(filter(self._begins_line, candidates), limit)
 
     def resume(self, start: int, end: int, overlap: int) -> int:
-        """Return the first unit of the passage that follows the passage ``start`` to ``end``."""
+        """Return the position at which the next passage begins: the index of its first unit (word).
+
+        Args:
+            start: Index of the first unit of the previous passage.
+            end: Index of the unit after the previous passage.
+            overlap: Largest number of units that the next passage repeats.
+        """
         if self._is_heading[end]:
             return end
         earliest = max(end - overlap, start + 1)
@@ -154,7 +178,10 @@ class Layout:
         return "\n" in separator
 
     def text_of(self, start: int, end: int) -> str:
-        """Return the text between two units, with the indentation of its first line."""
+        """Return the text between two positions, which are indices of units (words).
+
+        The indentation of the first line is kept if the document has a structure.
+        """
         begin = self._starts[start] if start else 0
         stop = self._starts[end] if end < len(self._starts) else len(self._text)
         if not self._parts:
@@ -165,7 +192,10 @@ class Layout:
         return self._text[begin:stop].strip("\n").rstrip()
 
     def title_of(self, start: int, end: int, title: str) -> str:
-        """Return the headings that all parts between two units share, or ``title`` without any."""
+        """Return the title of a passage: the headings that all its blocks have above them.
+
+        If the blocks share no heading, ``title`` is returned.
+        """
         first = max(0, bisect_left(self._first_units, start + 1) - 1)
         last = max(first + 1, bisect_left(self._first_units, end))
         return SEPARATOR.join(_common(part.path for part in self._parts[first:last])) or title

@@ -33,20 +33,20 @@ def chunk(
     """Cut documents into passages of at most ``size`` units, in order.
 
     The passages of document ``d`` have the ids ``d#0``, ``d#1`` and so on, so ids do not depend on
-    other documents. Texts are slices of the text of the document, so no spaces are added in
-    languages that are written without them. A document without units yields no passage.
+    other documents. The text of a passage is a slice of the document's text, so no spaces are added
+    in languages that are written without them. A document without units yields no passage.
 
     Documents that :func:`~mirage.corpus.read_documents` read from Markdown, HTML and similar
-    formats are cut by their structure. A code block, a table or a list item is cut only if it is
-    longer than ``size``, and then between lines if possible. A heading stays with the text below
-    it, and ends a preceding passage that is at least half full. The title of a passage is the path
-    of the headings above all of its text, such as ``Handbook > Leave``.
+    formats are cut by their structure. A code block, a table or a list item is cut only if it has
+    more than ``size`` units, and then between lines if possible. A heading stays with the text
+    below it. If the passage before a heading is at least half full, it ends there. The title of a
+    passage is the path of the headings above all of its text, such as ``Handbook > Leave``.
 
     Args:
         documents: Whole texts, each with its id and title.
         size: The number of units per passage; the last passage of a document may have fewer.
-        unit: ``"word"`` counts strings between spaces, and each character of a script without
-            spaces (Han, kana, Thai), as in BERGEN (Rau et al. 2024, arXiv 2407.01102, appendix C).
+        unit: ``"word"`` counts strings between spaces, and in scripts without spaces (Han, kana,
+            Thai) each character, as in BERGEN (Rau et al. 2024, arXiv 2407.01102, appendix C).
             ``"character"`` counts all characters except white space. A function returns the spans
             of a text's units, such as ``lambda text: tokenizer(text, return_offsets_mapping=True,
             add_special_tokens=False)["offset_mapping"]`` with a fast tokenizer of transformers.
@@ -56,7 +56,7 @@ def chunk(
         title: Whether each passage has a title.
 
     Raises:
-        SettingError: ``size`` is below 1, ``overlap`` is not below ``size``, or ``unit`` is
+        SettingError: If ``size`` is below 1, ``overlap`` is not below ``size``, or ``unit`` is
             unknown.
 
     Example:

@@ -53,7 +53,7 @@ class Corpus:
     """Passages in a folder on disk, accessible by id or row number.
 
     Each passage is read only when it is needed. :meth:`build` builds a corpus, and :meth:`open`
-    opens one. ``a + b`` is the corpus with the passages of both, without copying them; the rows of
+    opens one. ``a + b`` is a corpus with the passages of both; they are not copied. The rows of
     ``b`` follow those of ``a``.
 
     The folder contains the passages as JSON Lines, the offset of each line, the sorted hashes of
@@ -62,8 +62,8 @@ class Corpus:
 
     Args:
         parts: The opened folders, in order.
-        summands: The corpora whose sum this corpus is, if any. They are kept alive, because they
-            may own temporary folders.
+        summands: The corpora that were added to make this corpus, if any. They are kept alive,
+            because they may own temporary folders.
 
     Example:
         >>> corpus = Corpus.build([Passage(id="a", text="Paris is in France.")], language="en")
@@ -91,25 +91,25 @@ class Corpus:
 
         The passages are written to a temporary folder that is moved to ``folder`` when it is
         complete, so an interrupted build leaves nothing that looks like a corpus. An existing
-        corpus stays if it has the same passages, and is replaced otherwise.
+        corpus is kept if it has the same passages and language, and is replaced otherwise.
 
         Args:
-            source: A folder, a file or a pattern such as ``handbook/*.md``, which
-                :func:`~mirage.corpus.read_documents` reads; or the passages themselves. Text files
-                are cut into passages (:func:`~mirage.corpus.chunk`). Rows of JSON Lines or Parquet
-                are passages already; to cut them, pass ``chunk(read_documents(path))``.
+            source: The passages, or a folder, a file or a pattern such as ``handbook/*.md`` that
+                :func:`~mirage.corpus.read_documents` reads. Text files are cut into passages
+                (:func:`~mirage.corpus.chunk`). Rows of JSON Lines or Parquet are used as passages;
+                to cut them, pass ``chunk(read_documents(path))``.
             folder: The folder of the corpus. ``None`` keeps the corpus in a temporary folder, which
                 is deleted when the program ends or the object is garbage collected.
-            language: The language of all passages, if they have one language. Retrievers split
-                text into words by its rules.
+            language: ISO 639-1 code, if all passages are in one language. Retrievers split text
+                into words by the rules of this language.
             size: The number of words per passage, for text files.
             overlap: The number of words that a passage repeats from the one before it, for text
                 files.
 
         Raises:
-            DatasetError: The source cannot be read, has no passage, or has two passages with the
+            DatasetError: If the source cannot be read, has no passage, or has two passages with the
                 same id; or the folder contains something other than a corpus or cannot be written.
-            UnknownNameError: The language is unknown.
+            UnknownNameError: If the language is unknown.
         """
         code = None if language is None else Language.of(language).code
         if isinstance(source, str | Path):
@@ -141,11 +141,11 @@ class Corpus:
 
         Args:
             folders: The folders that :meth:`build` wrote.
-            verify: Check the SHA-256 of every file, which reads them all once (about a second per
-                GB). If false, opening checks the sizes of files, and reads no passage.
+            verify: Whether to check the SHA-256 of every file, which reads all files once (about a
+                second per GB). If false, only the sizes of files are checked.
 
         Raises:
-            DatasetError: A folder is not a corpus, or a file is missing or damaged; the message
+            DatasetError: If a folder is not a corpus, or a file is missing or damaged; the message
                 names the file.
         """
         return cls([_Part.open(Path(folder), verify=verify) for folder in folders])
@@ -176,13 +176,13 @@ class Corpus:
 
     @property
     def language(self) -> str | None:
-        """The language of all passages; ``None`` if there are several or it is unknown."""
+        """The language of all passages; ``None`` if they differ or are unknown."""
         codes = {part.language for part in self._parts}
         return codes.pop() if len(codes) == 1 else None
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the passages in order, or of the fingerprints for a sum of corpora."""
+        """The SHA-256 of the passages in order; for a sum of corpora, of their fingerprints."""
         prints = [part.fingerprint for part in self._parts]
         if len(prints) == 1:
             return prints[0]
@@ -192,7 +192,7 @@ class Corpus:
         """Return the row number of a passage, counted from 0.
 
         Raises:
-            UnknownNameError: There is no passage with this id.
+            UnknownNameError: If there is no passage with this id.
         """
         row = self._row(passage_id)
         if row is None:
@@ -201,19 +201,19 @@ class Corpus:
         return row
 
     def at(self, row: int) -> Passage:
-        """Return the passage in a row.
+        """Return the passage in a row, counted from 0.
 
         Raises:
-            SettingError: There is no such row.
+            SettingError: If there is no such row.
         """
         part, row = self._locate(row)
         return part.passage(row)
 
     def ids_at(self, rows: Sequence[int] | Integers) -> list[str]:
-        """Return the ids of the passages in these rows.
+        """Return the ids of the passages in these rows, counted from 0.
 
         Raises:
-            SettingError: There is no such row.
+            SettingError: If there is no such row.
         """
         numbers = np.asarray(rows, dtype=np.int64)
         if len(self._parts) > 1:
@@ -226,12 +226,12 @@ class Corpus:
         """Return passages by id, in the order of the ids.
 
         Raises:
-            UnknownNameError: There is no passage with one of these ids.
+            UnknownNameError: If there is no passage with one of these ids.
         """
         return [self[passage_id] for passage_id in passage_ids]
 
     def iter_batches(self, size: int = 1024) -> Iterator[list[Passage]]:
-        """Yield the passages in lists of ``size``."""
+        """Yield the passages in lists of ``size`` passages; the last list may have fewer."""
         rows = iter(range(len(self)))
         while batch := [self.at(row) for row in islice(rows, size)]:
             yield batch
@@ -255,7 +255,7 @@ class Corpus:
     def _check_ids(self) -> None:
         for number, part in enumerate(self._parts):
             for other in self._parts[number + 1 :]:
-                # Different ids can have one hash, so compare the ids behind a shared hash.
+                # Different ids can have the same hash, so compare the ids that have a shared hash.
                 for digest in np.intersect1d(part.hashes, other.hashes):
                     shared = part.ids_of(digest) & other.ids_of(digest)
                     if shared:
@@ -309,7 +309,7 @@ class _Part(NamedTuple):
         return part
 
     def _check_arrays(self) -> None:
-        """Raise an error if offsets and hashes of ids do not match the passages."""
+        """Raise an error if the offsets, hashes or row numbers are not valid."""
         faults = {
             OFFSETS: not are_ends(self.offsets, len(self.text)),
             ID_ENDS: not are_ends(self.id_ends, len(self.ids)),
@@ -421,7 +421,7 @@ def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:
 
 
 def _are_same(part: Path, folder: Path) -> bool:
-    """Return whether a folder is an undamaged corpus with the same passages as ``part``."""
+    """Return whether a folder is an undamaged corpus with the passages and language of ``part``."""
     try:
         old, new = _Part.open(folder), _Part.open(part, verify=False)
     except DatasetError:

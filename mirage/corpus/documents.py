@@ -25,7 +25,7 @@ CHUNK = 100
 """Default words per passage, for text files."""
 
 TEXT = tuple(FORMATS)
-"""Extensions of files that are one document each."""
+"""Extensions of files that contain one document each."""
 
 ROWS = (".jsonl", ".jsonl.gz", ".ndjson", ".parquet")
 """Extensions of files with one document per row."""
@@ -41,24 +41,24 @@ def read_documents(source: str | Path, *, paragraphs: bool = False) -> Iterator[
 
     Each row of JSON Lines (``.jsonl``, ``.jsonl.gz``) and Parquet is a document, with ``id`` (or
     ``_id``, ``docid``, ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``) and
-    ``title``; other fields are ignored. A text may be a list of paragraphs, as in KILT. They are
-    joined without KILT's marks: list items (``BULLET::::``) are left out, as in BERGEN, and
-    headings (``Section::::History.``) lose their mark.
+    ``title``; other fields are ignored. A text may be a list of paragraphs, as in KILT. The
+    paragraphs are joined. List items (``BULLET::::``) are left out, as in BERGEN, and the mark
+    ``Section::::`` of headings is removed.
 
     Files are read in the order of their names. Files of other formats in a folder, and PDF pages
     without text, are skipped; a warning counts them.
 
     Args:
         source: The path of a file or a folder, or a pattern such as ``handbook/*.md``.
-        paragraphs: Whether each paragraph of a list is a passage of its own. Its id is the id of
-            the page and the number of the paragraph from 0, such as ``290#3``, which is its number
-            in the provenance of KILT. List items are included.
+        paragraphs: Whether each paragraph of such a list becomes a separate passage. Its id, such
+            as ``290#3``, consists of the id of the page and the number of the paragraph, counted
+            from 0 as in the provenance of KILT. List items are included.
 
     Raises:
-        DatasetError: There is no such file, a file has another extension, is damaged, encrypted or
-            not UTF-8, or a row lacks an id or a text; the message names the file and the line.
-        MissingPackageError: Parquet needs the extra ``retrieval``; RST, HTML, PDF and Word need the
-            extra ``documents``.
+        DatasetError: If there is no such file; a file has another extension, is damaged, encrypted
+            or not UTF-8; or a row lacks an id or a text. The message names the file and the line.
+        MissingPackageError: If an extra is not installed. Parquet needs the extra ``retrieval``;
+            RST, HTML, PDF and Word need the extra ``documents``.
     """
     paths, root = _sources(source)
     if paragraphs:
@@ -71,13 +71,13 @@ def read_rows(paths: Sequence[Path], fields: Mapping[str, str] | None = None) ->
 
     Args:
         paths: The files.
-        fields: Names of the fields ``id``, ``text`` and ``title`` if they are not the usual ones.
-            Dots and braces work as in :func:`mirage.sources.qa.answers`.
-            If ``fields`` is set and rows have no id, their number from 0 is the id.
+        fields: Names of the fields for ``id``, ``text``, ``title`` and ``document`` if they are not
+            the usual names. Dots and braces work as in :func:`mirage.sources.qa.answers`. If
+            ``fields`` is set and a row has no id, its number, counted from 0, is the id.
 
     Raises:
-        DatasetError: A row lacks an id or a text; the message names the file and the line.
-        UnknownNameError: ``fields`` has another key.
+        DatasetError: If a row lacks an id or a text; the message names the file and the line.
+        UnknownNameError: If ``fields`` has another key.
     """
     for name in fields or {}:
         if name not in PASSAGE_NAMES:
@@ -95,9 +95,9 @@ def read_rows(paths: Sequence[Path], fields: Mapping[str, str] | None = None) ->
 def read_passages(
     source: str | Path, size: int = CHUNK, unit: Unit | Spans = "word", *, overlap: int = 0
 ) -> Iterator[Passage]:
-    """Read documents as by :func:`read_documents`, and cut text files into passages.
+    """Read documents with :func:`read_documents`, and cut text files into passages.
 
-    Text files are cut by :func:`chunk`. Rows of JSON Lines and Parquet are passages already.
+    Text files are cut by :func:`chunk`. Rows of JSON Lines and Parquet are used as passages.
 
     Args:
         source: The path of a file or a folder, or a pattern such as ``handbook/*.md``.
@@ -131,7 +131,7 @@ def _read(path: Path, root: Path, is_alone: bool) -> Iterator[Passage]:
 
 
 def is_text(path: Path) -> bool:
-    """Return whether a file is one document (a text format) by its extension."""
+    """Return whether a file has the extension of a format with one document per file."""
     return path.name.lower().endswith(TEXT)
 
 
@@ -164,7 +164,10 @@ def _is_hidden(path: Path) -> bool:
 
 
 def files(source: str | Path) -> tuple[list[Path], Path]:
-    """Return the files of a source, and the folder to which ids of text files are relative."""
+    """Return the files of a source, and the folder to which the ids of text files are relative.
+
+    A source is a file, a folder or a pattern.
+    """
     path = Path(source)
     if path.is_file():
         paths, root = [path], path.parent
@@ -234,7 +237,7 @@ def has_paragraphs(path: Path) -> bool:
 
 
 def _read_paragraphs(path: Path) -> Iterator[Passage]:
-    """Yield the paragraphs of pages that are not empty."""
+    """Yield each non-empty paragraph of the pages in a file as a passage."""
     for location, row in table_rows(path):
         fields = _passage_fields(row)
         paragraphs = _paragraphs(fields.get("text"))

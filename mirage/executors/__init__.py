@@ -1,4 +1,4 @@
-"""Executors, which map a function over items: in this thread, in several, or on a cluster."""
+"""Executors, which map a function over items in one thread, in several threads or on a cluster."""
 
 from __future__ import annotations
 

@@ -37,17 +37,17 @@ class Executor(Protocol):
         """The number of items that are processed at a time."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """Yield the number of each item with its result, in the order in which results arrive.
+        """Yield the number of each item and its result, in the order in which results arrive.
 
-        Only a few more items than there are workers are taken from the iterable ahead of time, so
-        it may be of any length. If a worker is lost (its process was killed, or its machine is
-        gone), another worker processes its item again. No number is yielded twice. Closing the
-        iterator stops the work.
+        Only about two items per worker are taken from the iterable ahead of time, so the iterable
+        may be of any length. If a worker is lost (its process was killed, or its machine is gone),
+        another worker processes its item again. No number is yielded twice. Closing the iterator
+        stops the work.
 
         Args:
-            function: The function, which is called with each item. It must have no effect except
-                for its result; it must not write files, for example. If it has to load something
-                first, use :class:`Once`.
+            function: The function to call with each item. It must have no side effects; for
+                example, it must not write files. If it has to load something first, use
+                :class:`Once`.
             items: The items.
 
         Yields:
@@ -103,8 +103,8 @@ class LocalExecutor:
     its time in C code. They do not make pure Python faster.
 
     Args:
-        threads: Number of threads, and of items processed at a time. With 1, the function runs in
-            the thread that iterates over the results.
+        threads: Number of threads, which is also the number of items processed at a time. With 1,
+            the function runs in the thread that iterates over the results.
 
     Raises:
         SettingError: If ``threads`` is below 1.

@@ -20,8 +20,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _LOG = logger("mirage.executors")
-_LOSSES = 5  # lost workers after which an item is taken for the cause
-_AHEAD = 2  # items that each worker has: one in work and one waiting
+_LOSSES = 5  # after this many lost workers, their common item counts as the cause
+_AHEAD = 2  # items that each worker has: one in progress and one waiting
 _LOOK_S = 30.0  # seconds without any result after which a warning is logged
 _CANCEL_ATTEMPTS = 10  # Ray may miss a cancellation while a task starts, so it is repeated
 _CANCEL_WAIT_S = 0.5  # the wait between these attempts
@@ -46,8 +46,8 @@ def ray_executor(
         address: Address of a cluster; ``"auto"`` for the cluster that this machine is part of.
         processes: Number of workers. By default, as many as the CPUs (and GPUs) of the cluster
             allow now; set it if the cluster grows on demand.
-        cpus: Number of CPUs per worker. Ray reserves them, and torch and BLAS use that many threads
-            in a worker.
+        cpus: Number of CPUs per worker, and of threads that torch and BLAS use in a worker. Ray
+            reserves the CPUs for plain functions, but not for a :class:`Once`.
         gpus: Number of GPUs that Ray reserves per worker if its function is a :class:`Once`. With a
             fraction such as 0.5, workers share a GPU.
         init: Further arguments of ``ray.init``, such as ``runtime_env={"pip": ["polars"]}`` or
@@ -79,10 +79,10 @@ class RayExecutor:
     """An executor on a Ray cluster; use :func:`ray_executor` to create one.
 
     Plain functions run as Ray tasks. A :class:`~mirage.executors.base.Once` runs in Ray actors
-    (processes that keep their state between calls). They live until the executor is closed, so that
-    each loads its model only once. If a worker or machine is lost, the executor sends its item to
-    another worker; after five losses with the same item, it raises an error. Ray's own retries are
-    off.
+    (processes that keep their state between calls). The actors live until the executor is closed,
+    so each actor loads its model only once. If a worker or machine is lost, the executor sends its
+    item to another worker; after five losses with the same item, it raises an error. Ray's retries
+    are disabled.
 
     Args:
         processes: See :func:`ray_executor`.
@@ -200,10 +200,10 @@ class RayExecutor:
             ) from error
 
     def _wait_for_calls(self, pool: _Tasks | _Actors, under_way: Iterable[Any]) -> list[Any]:
-        """Wait until a call has finished, and return all calls that have.
+        """Wait until a call has finished, and return its reference in a list.
 
-        The list may be empty: the function also returns when a worker has started, or after
-        30 seconds without any result, which logs a warning.
+        The list is empty if a worker has started instead, or if nothing has happened for 30
+        seconds. In the second case, a warning is logged.
         """
         refs = [*under_way, *pool.starting]
         if not refs:  # all items are finished
@@ -338,11 +338,11 @@ class _Actors:
             self._slots.append(slot)
 
     def on_returned(self, ref: Any, *, lost: bool) -> bool:
-        """Forget a finished or lost call, and end its actor if that was lost.
+        """Forget a finished or lost call, and end the actor of a lost call.
 
         Returns:
-            Whether the item of the call may have crashed the worker: the call was lost, and it was
-            the one that the worker was executing.
+            Whether the item of the call may have crashed the worker: the call was lost while the
+            worker was executing it.
         """
         slot = self._slot_of.pop(ref)
         is_first = next(iter(slot.refs)) == ref
@@ -354,7 +354,7 @@ class _Actors:
         return lost and is_first
 
     def dismiss(self, refs: Iterable[Any]) -> None:
-        """End the actors that have these calls, because the results are no longer needed."""
+        """End the actors to which these calls were sent, because the results are not needed."""
         for slot in {self._slot_of.pop(ref) for ref in refs}:
             if slot in self._slots:
                 self._slots.remove(slot)
@@ -370,7 +370,7 @@ class _Actors:
 
 
 class _Outcome(NamedTuple):
-    """What a worker returns for an item: a result, or an error with its traceback in the worker."""
+    """The outcome of an item: a result, or an error with its traceback in the worker."""
 
     value: Any
     error: Exception | None = None

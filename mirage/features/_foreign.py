@@ -1,4 +1,4 @@
-"""Detection of passages within a text that are in another language than the text should be."""
+"""Detection of the parts of a text that are not in the expected language."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _SCRIPTS = {
 _OF_LANGUAGE = {"Japanese": ("Kana", "Han"), "Hangul": ("Hangul", "Han")}
 
 FEWEST_LATIN_WORDS = 4
-"""Fewest Latin words in a text of another script that form a clause; fewer may be a name."""
+"""Minimum number of Latin words that form a clause within another script; fewer may be a name."""
 
 FEWEST_LETTERS = 6
-"""Fewest letters of a foreign script other than Latin that form a clause."""
+"""Minimum number of letters in a clause in a foreign script other than Latin."""
 
 SHORTEST_SENTENCE = 3
-"""Shortest sentence, in words, whose language is identified."""
+"""Minimum length, in words, of a sentence whose language is identified."""
 
 OWN_WORD_SHARE = 0.15
-"""Share of function words of the expected language above which a sentence is in that language."""
+"""Share of the expected language's function words above which a sentence is in that language."""
 
 FOREIGN_BELOW = 0.1
 """Probability of the expected language below which a sentence is in another language."""
 
 FEWEST_FUNCTION_WORDS = 3
-"""Fewest function words of another language in a clause."""
+"""Minimum number of function words of another language in a clause in that language."""
 
 
 def foreign_stretches(
@@ -102,7 +102,7 @@ def _other_language(
     The language is identified by function words. Nothing is yielded if the sentence is in the
     expected language.
     """
-    # Capitalised words may belong to a foreign title or name, which is no fault.
+    # Capitalised words may belong to a foreign title or name, which is not a fault.
     words = [
         (match.start(), match.end(), match[0].casefold())
         for match in WORD.finditer(text, start, end)

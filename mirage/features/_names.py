@@ -15,7 +15,7 @@ from mirage.text.quantities import word_values
 from mirage.text.words import WORD
 
 LONGEST_ACRONYM = 6
-"""Longest word in capitals, in letters, that may be the initials of other words."""
+"""Maximum number of letters in an acronym, a word in capitals made of the initials of others."""
 
 
 class Name(NamedTuple):
@@ -78,7 +78,7 @@ def names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterat
 
 
 def _single_names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterator[Name]:
-    """Yield the names before adjacent ones are merged."""
+    """Yield the names in an answer; unlike in :func:`names`, adjacent names are not merged."""
     entry = index.language
     if entry.capitals == "names":
         yield from _capitalised_names(text, frozenset(sentence_starts), index)
@@ -87,7 +87,7 @@ def _single_names(text: str, sentence_starts: Sequence[int], index: TextIndex) -
     else:
         for pattern in (_LATIN, _QUOTED, *_script_patterns(entry)):
             for match in pattern.finditer(text):
-                # Brackets after a name often repeat it in Latin letters.
+                # A bracket after a name often repeats the name in Latin letters.
                 glossed = pattern is _LATIN and text[: match.start()].endswith(("(", "（"))
                 yield Name(*match.span(), glossed or index.holds(match[0]))
 
@@ -154,7 +154,7 @@ def _is_in_evidence(word: str, index: TextIndex) -> bool:
 
 
 def _names_among_nouns(text: str, starts: frozenset[int], index: TextIndex) -> Iterator[Name]:
-    """Yield names in a language that capitalises all nouns.
+    """Yield the names in an answer in a language that capitalises all nouns.
 
     A capitalised word is a name if it follows a title, stands beside another capitalised word, or
     has letters that are unusual in the language.
@@ -182,7 +182,7 @@ def _names_among_nouns(text: str, starts: frozenset[int], index: TextIndex) -> I
         ]
         titled = position - 1 in near and _is_title(words[position - 1][0], entry)
         # If the evidence has only one of two adjacent nouns, it usually measures or describes the
-        # other, as in "zwei Liter Milch", so the two are no name.
+        # other, as in "zwei Liter Milch". Such a pair is not a name.
         beside = any(
             capital[neighbour] and in_evidence[neighbour] == in_evidence[position]
             for neighbour in near
@@ -212,7 +212,7 @@ def _usual_letters(entry: Language) -> frozenset[str]:
 
 
 UNFAMILIAR_SHARE = 0.6
-"""Share of a word's n-grams that the evidence must lack for the word to be unfamiliar."""
+"""Minimum share of an unfamiliar word's n-grams that do not occur in the evidence."""
 
 
 def unfamiliar_stretch(
@@ -236,7 +236,7 @@ def unfamiliar_stretch(
 def _unfamiliar_words(
     text: str, starts: frozenset[int], index: TextIndex
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield the start, end and score of each sequence of adjacent words unlike the evidence.
+    """Yield the start, end and score of each sequence of adjacent unfamiliar words.
 
     The score is the sum of the unfamiliarity of the words.
     """

@@ -1,4 +1,4 @@
-"""Compute the features of responses, batch by batch, in this process or others."""
+"""Compute the features of responses in batches, in this process or in other processes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,20 @@ Rows = dict[tuple[int, str], Row]  # by the number of the run and the query id
 
 
 def missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
-    """Return the reason why a query has no response text, for each such query by its id."""
+    """Return the ids of the queries without a response text, each mapped to the reason."""
     failed = {response.query_id: f"the model failed: {response.error}" for response in run.failed}
     missing = {id_: "no response to this query" for id_ in dataset.query_ids if not run.get(id_)}
     return missing | failed
 
 
 def pairs_of(dataset: MirageDataset, run: Run, gaps: Container[str]) -> dict[str, Pair]:
-    """Return each query that has a response with this response, by query id."""
+    """Return the input of the features for each query with a response, by query id.
+
+    Args:
+        dataset: The queries.
+        run: The responses.
+        gaps: Ids of the queries without a response text.
+    """
     cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
     recurring = recurring_sentences(response.text for response in run if response.text)
     log_exclusions(run.model, cited, recurring)
@@ -82,9 +88,9 @@ def _note_recurring(model: str, number: int, sentence: str) -> None:
 def jobs_of(
     dataset: MirageDataset, models: Sequence[str], pairs: Sequence[Mapping[str, Pair]]
 ) -> list[Job]:
-    """Return the responses of all runs to the first queries, to the next queries, and so on.
+    """Return one job for each block of :data:`BATCH` queries: the responses of all runs to them.
 
-    The jobs do not depend on the number and kind of workers, so that the results are the same.
+    The jobs do not depend on the number and kind of workers, so the results do not either.
     """
     ids = dataset.query_ids
     blocks = [ids[i : i + BATCH] for i in range(0, len(ids), BATCH)]
@@ -100,7 +106,7 @@ def jobs_of(
 def iterate_rows(
     features: Sequence[Feature], jobs: Sequence[Job], n_jobs: int, executor: Executor | None
 ) -> Iterator[Rows]:
-    """Yield the values of the features for one job at a time."""
+    """Yield the values of the features for one job, or one run in a job, at a time."""
     if executor is not None:
         yield from _iterate_rows_on(executor, features, jobs)
         return
@@ -113,16 +119,26 @@ def iterate_rows(
 def in_processes(
     features: Sequence[Feature], work: Callable[[T], R], items: Iterable[T], n_jobs: int
 ) -> Iterator[R]:
-    """Yield the results of a function of the features in order, computed by several processes.
+    """Apply a function to items in several processes, and yield the results in order.
 
     Only a few items are taken from the iterable ahead of time.
+
+    Args:
+        features: The features that the function computes; an error message names them.
+        work: The function.
+        items: The arguments of the function, one per call.
+        n_jobs: Number of processes.
+
+    Raises:
+        FeatureError: The features cannot be pickled.
     """
     from joblib import Parallel, delayed
 
     try:
         yield from Parallel(n_jobs=n_jobs, return_as="generator")(map(delayed(work), items))
     except PicklingError as error:
-        # joblib gives the original error only as the text of a traceback; its last line says why.
+        # joblib gives the original error only as the text of a traceback. Its last line has the
+        # message.
         cause = str(error.__cause__ or error).strip('"\n').rpartition("\n")[2]
         raise FeatureError(
             f"the suite {[item.name for item in features]} cannot be sent to other processes "
@@ -196,7 +212,7 @@ def _feature_column(
         raise FeatureError(
             f"feature {item.name!r} returned {len(values)} values for {len(batch)} responses of "
             f"model {model!r}, queries {batch[0].query.id!r} to {batch[-1].query.id!r}; it has to "
-            "return one for each"
+            "return one value per response"
         )
     return [
         _check_value(value, item.name, answer.query.id, model)

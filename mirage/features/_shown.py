@@ -1,4 +1,4 @@
-"""An index of the numbers, days, words and n-grams of the texts from which a response was made."""
+"""An index of the numbers, dates, words and n-grams of the texts that a response is based on."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from mirage.text.mentions import MENTIONED_AT, folded
 from mirage.text.quantities import days_in, values_in
 
 ROUNDING_TOLERANCE = 0.05
-"""Relative difference up to which a round number may stand for a number of the texts."""
+"""Maximum relative difference between a round number and the number in the texts that it rounds."""
 
 SHORTEST_STEM = 4
-"""Letters that two words must share at their beginning to be forms of one word, at least."""
+"""Minimum number of letters at the beginning of a word that all its forms share."""
 
 LONGEST_ENDING = 3
-"""Letters at the end of a word that may differ between its forms."""
+"""Maximum number of letters at the end of a word that may differ between its forms."""
 
 LONGEST_STEM = 200
-"""Longest indexed beginning of a word, in letters; a text without blanks counts as one word."""
+"""Length, in letters, from which on the beginning of a word is not looked up.
+
+The limit is needed for texts without blanks, which count as one word.
+"""
 
 MOST_SUMMED = 200
-"""Largest number of values whose pairwise sums are formed."""
+"""Maximum number of values whose pairwise sums are computed."""
 
 SMALLEST_SUM = 100
 """Smallest value that may be the sum, difference, half or double of numbers in the texts."""
 
 LONGEST_SPAN = 150
-"""Longest span in years that an answer may state in place of two years of the texts."""
+"""Limit, in years, of the span between two years of the texts that an answer may state instead."""
 
 OLDEST_AGE = 120
 """Greatest age of a person in years."""
@@ -85,7 +88,7 @@ class TextIndex:
 
     @cached_property
     def _short_words(self) -> frozenset[str]:
-        """The words, and in addition short words without their last letter."""
+        """All words, and in addition the short words without their last letter."""
         cut = (w[:-1] for w in self._words if SHORTEST_STEM <= len(w) <= SHORTEST_STEM + 2)
         return self._words.union(cut)
 
@@ -104,8 +107,7 @@ class TextIndex:
         """Return whether the texts state one of these values, or numbers from which it follows.
 
         Args:
-            values: Possible values of one number in an answer. For example, a value may be a
-                rounded number of the texts.
+            values: Possible values of one number in an answer.
         """
         # Reading all numbers of all texts is slow, so they are first searched for the digits.
         return (
@@ -157,14 +159,14 @@ class TextIndex:
         return value >= SMALLEST_SUM and value in _sums(self.numbers)
 
     def word(self, word: str) -> bool:
-        """Return whether the texts contain a word, with any ending.
+        """Return whether the texts contain a word, possibly with another ending.
 
         Args:
             word: The word, in lower case and without accents.
         """
         if word in self._words or self._has_longer_word(word):
             return True
-        # The word may have an ending that the texts' word lacks, or another one of similar length.
+        # The word in the texts may have no ending, or another ending of similar length.
         if any(
             word[:n] in self._words
             for n in range(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), len(word))
@@ -184,7 +186,8 @@ class TextIndex:
         pattern = folded(phrase, self.language)
         if not pattern.strip() or pattern in self.folded:
             return True
-        # Few shared n-grams rule out a mention, and are much faster to count than to align.
+        # A phrase that shares few n-grams with the texts is not mentioned. Counting n-grams is
+        # much faster than aligning them.
         if self.missing_share(pattern) > 1 - MENTIONED_AT:
             return False
         return any(mention(phrase, t, self.language) >= MENTIONED_AT for t in self.texts)
@@ -196,9 +199,9 @@ class TextIndex:
 
 
 def _has_digits(text: str, value: float) -> bool:
-    """Return whether a text has exactly these digits in a row.
+    """Return whether a text contains a value in digits that are not part of a longer number.
 
-    If so, :func:`mirage.text.quantities.values_in` has the value too.
+    If so, the result of :func:`mirage.text.quantities.values_in` contains the value too.
     """
     if not 0 <= value < 10**15 or value % 1:
         return False
@@ -231,7 +234,7 @@ def _sums(numbers: frozenset[float]) -> frozenset[float]:
 def grams_of(pattern: str, entry: Language) -> frozenset[str]:
     """Return the character n-grams of a text.
 
-    Their length is that of the language. A text shorter than this is returned as a single n-gram.
+    The language determines their length. A shorter text is returned as a single n-gram.
     """
     length = min(entry.gram_length, len(pattern))
     return frozenset([pattern[i : i + length] for i in range(len(pattern) - length + 1)])
@@ -252,7 +255,7 @@ def _folded_text(text: str, entry: Language) -> str:
 
 @lru_cache(maxsize=512)
 def index_texts(texts: tuple[str, ...], code: str) -> TextIndex:
-    """Return the index of these texts together."""
+    """Return one index of all these texts."""
     return TextIndex(texts, Language.of(code))
 
 
@@ -262,9 +265,14 @@ def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:
 
 
 def evidence(item: Answered, texts: Sequence[str]) -> TextIndex:
-    """Return the index of the passages, the question, the right answers and the reference together.
+    """Return one index of the passages, the question, the right answers and the reference.
 
-    The reference of a calculation has numbers that no passage has, such as a subtotal.
+    The reference is included because it may contain numbers that no passage contains, such as the
+    subtotals of a calculation.
+
+    Args:
+        item: The answered query.
+        texts: The texts of the passages.
     """
     query = item.query
     forms = [form for forms in query.answers for form in forms]

@@ -15,10 +15,13 @@ from mirage.text.content import best_matches, content_words
 from mirage.text.numbers import numbers
 
 RELATED_SHARE = 0.25
-"""Share of a sentence's content words, found in the question or a passage, that relates it."""
+"""Share of content words above which a sentence is related to the question.
+
+The share counts the words that occur in the question or in any passage.
+"""
 
 CLEAR_ABSTENTION = 0.9
-"""Certainty from which on a response abstains even if it states a listed wrong answer."""
+"""Minimum certainty of an abstention if the response also asserts a listed wrong answer."""
 
 _UNKNOWN = NotComputed(
     "the query's answerable is not set, so it is unknown if a passage answers it"
@@ -66,11 +69,12 @@ def _certainty(item: Answered, text: str) -> float:
 
 
 def _core(item: Answered) -> str:
-    """Return the answer without sentences that have nothing to do with the question.
+    """Return the answer without sentences that are unrelated to the question.
 
-    Next to an unknown courtesy or disclaimer, an abstention is hard to recognise. A sentence has to
-    do with the question if it abstains itself, states a number, or shares a content word with the
-    question or with a passage. Return an empty string if these are all sentences or none.
+    An abstention is hard to recognise beside an unknown courtesy or disclaimer. A sentence is
+    related if it abstains itself, states a number, or shares more than a quarter of its content
+    words with the question and the passages. Return an empty string if all or none of the sentences
+    are related.
     """
     sentences = [sentence.text for sentence in item.parsed.sentences]
     core = [text for text in sentences if _is_related(item, text)]
@@ -90,7 +94,7 @@ def _is_related(item: Answered, sentence: str) -> bool:
 def invention(item: Answered) -> float | NotComputed:
     """Return 1 if no passage answers the query but the response answers it nevertheless, else 0.
 
-    This is the part of :func:`abstention` that identifies systems which make things up. Not
+    This is the part of :func:`abstention` that identifies systems that make up answers. Not
     computed for queries that a passage answers.
     """
     if item.query.answerable is not False:

@@ -1,4 +1,4 @@
-"""Which of the right and the wrong answers to its query a response asserts."""
+"""Decide which of a query's right and wrong answers a response asserts."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
 
 CLEARLY_WRONG = 0.7
-"""Probability from which on a response asserts a wrong answer, or denies a right one.
+"""Minimum probability with which a response asserts a wrong answer, or denies a right one.
 
 It is high because a false accusation is worse than a missed fault.
 """
 
 OUTWEIGHS_RIGHT = 0.8
-"""Probability from which on a wrong answer outweighs a right one that nothing denies."""
+"""Minimum probability of a wrong answer that outweighs a right answer that is not denied."""
 
 MOST_DOUBT = 0.5
-"""Probability below which a mention of a right answer counts as neither denied nor reported."""
+"""Probability of a denial or report below which a right answer counts as asserted.
+
+The condition applies if no wrong answer outweighs the right one.
+"""
 
 MOST_DOUBT_OF_PART = 0.75
-"""The same threshold for one part of an answer that has several."""
+"""The same threshold for one part of a right answer that has several parts."""
 
 MAY_BE_LISTED = 0.2
-"""Probability above which a wrong answer may be listed beside a right one."""
+"""Probability above which a wrong answer counts as possibly listed beside a right one."""
 
 _DENIED = tuple(Stance).index(Stance.DENIED)
 _CONTRASTED = tuple(Stance).index(Stance.CONTRASTED)
@@ -97,8 +100,8 @@ def _read_answer_claims(
     candidates = [forms[index] for index in plain]
     claims = read_claims(text, candidates, language, question=question, groups=groups)
     asserted = {index for index in verdicts if mentioned(forms[index], text, language)}
-    # An answer of several parts is naturally a list, and each asserted part makes the others more
-    # probable.
+    # An answer with several parts is naturally a list, and each asserted part makes the other parts
+    # more probable.
     partly = any(index < len(right) for index in asserted)
     asserted |= {
         plain[position] for position in _asserted_candidates(claims, groups, len(right) > 1, partly)
@@ -127,7 +130,7 @@ def _asserted_candidates(
     present = [index for index, value in enumerate(claims.certainty) if value]
     right = max((claims.certainty[i] for i in present if not groups[i]), default=0)
     wrong = max((claims.certainty[i] for i in present if groups[i]), default=0)
-    # The text commits to a right answer, and not more to a wrong one.
+    # The text commits to a right answer, and not more strongly to a wrong one.
     if 0.5 <= right >= wrong:
         return frozenset(index for index in present if not groups[index])
     right_mentions = [m for m in claims.mentions if not groups[m.candidate]]

@@ -1,8 +1,9 @@
 """Whether an answer asserts the query's short answers or the facts of its reference.
 
-The features compare facts instead of wording, and assertions instead of mentions. The n-gram recall
-comes from BERGEN (Rau et al. 2024, arXiv 2407.01102, section 4). BERGEN takes the n-grams from
-anywhere in the response; here they have to occur together, see :func:`mirage.text.mention`.
+The features compare facts instead of wording, and assertions instead of mentions. Short answers are
+located by n-gram recall, as in BERGEN (Rau et al. 2024, arXiv 2407.01102, section 4). In BERGEN the
+n-grams may occur anywhere in the response; here they have to occur together, see
+:func:`mirage.text.mention`.
 """
 
 from __future__ import annotations

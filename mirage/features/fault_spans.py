@@ -2,7 +2,7 @@
 
 The evidence consists of the shown passages, the question, the right answers and the reference. All
 faults are detected by rules and the word lists of each language's lexicon, without a model. The
-rules prefer precision to recall: if a stretch may be a good paraphrase, it is not reported.
+rules prefer precision to recall: a part that may be a correct paraphrase is not reported.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Fact(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """An answer together with everything that the rules need to check it.
+    """An answer with the data that the rules need to check it.
 
     Attributes:
         item: The answered query.
@@ -130,7 +130,7 @@ def differs_from_source(item: Answered) -> bool:
 
 
 def _faults_by_sentence(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
-    """Yield the negations of a source and the wrong citations."""
+    """Yield the parts of an answer that negate a source, and the wrong citations."""
     code, stretches = reading.item.query.language, [row[:2] for row in reading.sentences]
     for start, end in negation_faults(reading.plain, stretches, reading.texts, code):
         yield start, end, "negation"
@@ -154,9 +154,9 @@ def unknown_facts(item: Answered) -> float | NotComputed:
 def _without_overlaps(
     faults: Iterable[tuple[int, int, SpanType]],
 ) -> list[tuple[int, int, SpanType]]:
-    """Return the faults in the order of the text, without faults that overlap.
+    """Return faults that do not overlap, in the order of the text.
 
-    Of two faults that overlap, a clause in another language is kept, or else the earlier fault.
+    If faults overlap, a clause in another language is kept, or else the earliest fault.
     """
     rows: list[tuple[int, int, SpanType]] = []
     for start, end, type_ in sorted(faults, key=lambda row: (row[2] != "language", *row[:2])):
@@ -169,7 +169,7 @@ def _without_overlaps(
 
 
 def _read_answer(item: Answered) -> _Reading | NotComputed:
-    """Return the answer prepared for the rules, or why the texts of the passages are unknown."""
+    """Return an answer with the data for the rules, or the reason why passages are unknown."""
     if not item.shown_is_known:
         return NOTHING_SHOWN
     texts = shown_texts(item)
@@ -180,7 +180,7 @@ def _read_answer(item: Answered) -> _Reading | NotComputed:
     passages = Passages.of(item.shown, item.query.titles_shown_to(item.response))
     passages = passages.with_footnotes(item.response.text or "", entry)
     plain = item.parsed.content or answer
-    # The citations in a list of sources belong to no sentence. There ``plain`` is blank.
+    # Citations in a list of sources belong to no sentence. Lists of sources are blank in ``plain``.
     brackets = tuple(
         bracket
         for bracket in citations(answer, entry, passages)
@@ -282,10 +282,13 @@ def _stated_facts(reading: _Reading) -> list[_Fact]:
 
 
 COMMON_NUMBERS = frozenset(map(float, (0, 1, 2, 3, 12, 100)))
-"""Numbers that are too common to be facts, as in counting, at noon or in percentages."""
+"""Numbers that always count as in the evidence, because they are so common.
+
+They occur, for example, in counting, times of day and percentages.
+"""
 
 LABEL_WINDOW = 40
-"""Characters before a number in which a word such as "passage" makes it a label."""
+"""Maximum distance, in characters, of a word such as "passage" that makes a number a label."""
 
 _LIST_NUMBER = re.compile(r"(?:\A|\n)[\s*_#>-]*\Z")
 _YEARS = range(1000, 2200)
@@ -325,7 +328,7 @@ def _is_label(number: Quantity, reading: _Reading) -> bool:
 
 
 FRACTION_WINDOW = 16
-"""Distance in characters up to which a half or a quarter belongs to a number in words."""
+"""Maximum distance, in characters, of a half or a quarter that belongs to a number in words."""
 
 
 def _has_fraction(number: Quantity, reading: _Reading) -> bool:
@@ -446,10 +449,16 @@ def _find_form(form: str, text: str) -> tuple[int, int] | None:
 
 
 FEWEST_GRAMS_ELSEWHERE = 10
-"""Fewest n-grams that a sentence must share only with an uncited passage for a wrong citation."""
+"""Minimum number of n-grams that a sentence with a wrong citation shares with an uncited passage.
+
+Only n-grams that no other passage contains are counted.
+"""
 
 MOST_CITED_SHARE = 0.4
-"""A citation is wrong only if the cited passage shares fewer n-grams than this part of those."""
+"""Share of the n-grams of the best passage below which a cited passage counts as wrong.
+
+Both numbers are those of the n-grams that the passage shares with the sentence.
+"""
 
 
 def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:

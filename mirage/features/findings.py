@@ -1,4 +1,4 @@
-"""Faults in a model's responses: descriptions, the affected queries and quotes."""
+"""Faults in a model's responses, with descriptions, affected queries and quotes."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class _ParsedItem:
 
     @cached_property
     def differs(self) -> bool:
-        """Whether any span may be a negation or a citation."""
+        """Whether a sentence negates its source or cites the wrong passage."""
         return differs_from_source(self.answered)
 
 
@@ -184,7 +184,7 @@ _SPANS: Mapping[Kind, Set[str]] = {
 """The types of spans (:func:`mirage.features.spans`) that mark a kind of fault in the text."""
 
 
-# Their spans are those that `differs_from_source` announces.
+# A response has spans of these kinds only if `differs_from_source` returns True.
 _BY_SENTENCE: Set[Kind] = {"misplaced citation", "denial"}
 
 

@@ -38,25 +38,25 @@ from mirage.text.quantities import values_in
 from mirage.text.words import WORD
 
 NUMBER_WEIGHT = 4.0
-"""Weight of a number; for comparison, a word that one of five passages has weighs 1.9."""
+"""Weight of a number; for comparison, a word that occurs in one of five passages has 1.9."""
 
 WORD_MATCH_SHARE = 0.6
-"""Share of a word's n-grams that a text needs to have the word in some form."""
+"""Minimum share of a word's n-grams in a text that contains the word in some form."""
 
 LONGEST_NUMBER = 15
-"""Leading digits of a number that are compared with numbers in words, at most."""
+"""Maximum number of leading digits of a number that are compared with numbers in words."""
 
 NUMBER_LETTERS = 10.0
-"""Weight of a number, in letters, if there are no passages."""
+"""Weight of a number if the weight of a word is its number of letters."""
 
 NUMBER_CHARACTERS = 5.0
-"""Weight of a number, in pairs of characters, if there are no passages."""
+"""Weight of a number if the weight of a pair of characters is 1."""
 
 REPLACED_SHARE = 0.1
-"""Share of a reference's facts above which their replacement counts; less is a detail."""
+"""Share of a reference's facts above which their replacement counts; a lower share is a detail."""
 
 LONGEST_NAME = {"word": 3, "character": 8}
-"""Longest name or number that replaces another, in words or pairs of characters."""
+"""Maximum length of a name or number that replaces another, in words or pairs of characters."""
 
 POLARITY_WEIGHT = 0.1
 """Weight of polarity in the agreement; the rest is the weight of shared facts."""
@@ -97,14 +97,14 @@ def fact_agreement(item: Answered) -> float | NotComputed:
     The value is ``0.9 * min(1, a + b) + 0.1 * polarity``. Here ``a`` is the share of the
     reference's informative content that occurs in the answer, and ``b`` is the share of the
     answer's informative content that occurs in the reference. A true answer may be shorter or
-    longer than the reference, so that one share is low, but seldom are both. Numbers and content
+    longer than the reference. Then one of the shares is low, but seldom both. Numbers and content
     words are informative if they do not occur in the question. The weight of a word is its number
     of letters, and a number has the weight 10. In languages written without spaces, pairs of
     characters and single Chinese characters have the weight 1, and numbers 5. Another inflected
     form of a word counts in part.
 
-    ``polarity`` is 1 if the first sentences of both texts contain a negation, or if neither does,
-    and otherwise 0. Then the value is reduced by the share of the reference's
+    ``polarity`` is 1 if the first sentences of both texts contain a negation or if neither does,
+    and otherwise 0. Finally, the value is multiplied by 1 minus the share of the reference's
     sentences that the answer repeats with a negation added or removed. The value is 0 if the answer
     is empty, if one text begins with yes and the other with no, or if the answer repeats the
     reference with another number or name in place of a fact. Not computed without a reference, if
@@ -164,9 +164,9 @@ def fact_precision(item: Answered) -> float | NotComputed:
 def passage_coverage(item: Answered) -> float | NotComputed:
     """Return the share of the shown passages that the answer repeats, from 0 to 1.
 
-    It is the recall of the passages' character n-grams, which are two characters longer than the
-    language's usual n-grams. It is low for a short answer, and 1 for an answer that copies all
-    passages.
+    It is the recall of the passages' character n-grams. They have 5 characters, or 4 in languages
+    in which a character is a syllable or a word. The value is low for a short answer, and 1 for an
+    answer that copies all passages.
     """
     passages, language = passage_texts(item, item.shown), item.query.language
     if isinstance(passages, NotComputed):
@@ -177,7 +177,7 @@ def passage_coverage(item: Answered) -> float | NotComputed:
 
 
 def _passages(query: Query) -> tuple[str, ...]:
-    # A system may bring a passage that the query has, under another id.
+    # A system may retrieve a passage of the query under another id.
     return tuple(dict.fromkeys(p.titled_text for p in query.passages))
 
 
@@ -186,9 +186,9 @@ def _relevant(query: Query) -> tuple[str, ...]:
 
 
 def _reference(item: Answered) -> str | NotComputed:
-    """Return the reference's answer, or why there is none.
+    """Return the reference's answer, or the reason why there is none.
 
-    If no passage answers the query, the reference states no facts and does not count.
+    If no passage answers the query, the reference states no facts, so it is not returned.
     """
     return UNANSWERABLE if item.query.answerable is False else reference_answer(item)
 
@@ -196,7 +196,7 @@ def _reference(item: Answered) -> str | NotComputed:
 def _reference_weights(item: Answered) -> dict[str, float] | NotComputed:
     """Return the weight of each informative word and number of the reference.
 
-    If there are none, or no reference, return the reason why the feature has no value.
+    If there is no reference, or if it has no informative content, return the reason.
     """
     reference = _reference(item)
     if isinstance(reference, NotComputed):
@@ -253,9 +253,10 @@ def _matched_share(weights: dict[str, float], text: str, language: str) -> float
 
 
 def _matches(terms: tuple[str, ...], texts: tuple[str, ...], language: str) -> list[float]:
-    """Return how well the last text matches each term: a number, a Chinese character or a word.
+    """Return how well the last of some texts contains each term, from 0 to 1.
 
-    The other texts only share its index.
+    A term is a number, a Chinese character or a word. The other texts are not searched. They are
+    passed because all texts share one cached index.
     """
     text = texts[-1]
     words_of_text = [t for t in terms if not (t.isdecimal() or _HAN.fullmatch(t))]
@@ -285,7 +286,7 @@ def _opening_negates(text: str, language: str) -> bool:
 def _denied_share(answer: str, reference: str, language: str) -> float:
     """Return the share of the reference's sentences that the answer negates.
 
-    Such a sentence is repeated with a negation added or removed.
+    The answer negates a sentence if it repeats it with a negation added or removed.
     """
     denials = sum(
         1
@@ -326,7 +327,7 @@ def _opening_verdict(text: str, language: str) -> int:
 
 
 def _replaces_fact(item: Answered, reference: str) -> bool:
-    """Return whether the answer replaces a fact of the reference by another number or name.
+    """Return whether the answer replaces a fact of the reference with another number or name.
 
     Both texts are aligned word by word, or by characters in languages written without spaces.
     """
@@ -418,7 +419,7 @@ def _source_weights(
     source_numbers = [passages.index(source) for source in sources]
     for word, held in new.items():
         if word in in_other_text or any(held[number] for number in source_numbers):
-            # A word is informative if few passages have it.
+            # A word is informative if it occurs in few passages.
             weights[word] = math.log((len(passages) + 1) / (sum(held) + 0.5)) ** 2
     return weights
 
@@ -429,16 +430,17 @@ def _held_terms(
     language: str,
     searched: Sequence[int] | None = None,
 ) -> set[str]:
-    """Return those of some terms that occur in a text.
+    """Return the terms that occur in at least one of the texts.
 
-    A number may be written in digits or in words, and a word may have another inflected form. Of a
-    word of one n-gram or less, any part of a word of the text is such a form.
+    A number may be written in digits or in words, and a word may have another inflected form. A
+    word that is not longer than an n-gram may also be a part of a word of the text.
 
     Args:
-        texts: The texts of an index.
+        texts: The texts.
         terms: Words and numbers.
         language: ISO 639-1 code of the language.
-        searched: The numbers of the texts that are searched; by default all.
+        searched: Indices of the texts that are searched; by default all. The other texts are passed
+            because all texts share one cached index.
     """
     places = range(len(texts)) if searched is None else searched
     plain = [term for term in terms if not term.isdecimal()]
@@ -463,10 +465,10 @@ def _index_long_grams(texts: tuple[str, ...], language: str) -> _LongGrams:
 
 
 class _LongGrams:
-    """The distinct character n-grams of some texts, two characters longer than usual.
+    """The distinct character n-grams of some texts, for :func:`passage_coverage`.
 
     Args:
-        texts: The texts, which are taken together.
+        texts: The texts, which have one common set of n-grams.
         entry: The language of the texts.
     """
 
@@ -474,7 +476,7 @@ class _LongGrams:
         self._entry = entry
         self._length = entry.gram_length + 2
         joined = [text_form(text, entry).tokens for text in texts]
-        # The character U+0000 has the number 0, so that n-grams across a border can be left out.
+        # The border between two texts has the number 0, so n-grams across it can be left out.
         codes = code_points("\0".join(joined))
         self._alphabet = Alphabet(codes)
         self._strings: set[str] | None = None
@@ -492,13 +494,13 @@ class _LongGrams:
         return {joined[start : start + self._length] for start in starts}
 
     def recall(self, text: str) -> float:
-        """Return the share of the n-grams that another text has; 0 if there are none."""
+        """Return the share of the n-grams that occur in another text; 0 if there are none."""
         joined = text_form(text, self._entry).tokens
         if self._strings is not None:
             return len(self._strings & self._cut(joined)) / max(1, len(self._strings))
         if not len(self._values):
             return 0.0
-        # An n-gram with an unknown character has a 0, so it equals none.
+        # An unknown character has the number 0, so an n-gram with it equals no indexed n-gram.
         numbers = self._alphabet.numbers(code_points(joined))
         grams = distinct(pack(numbers, self._length, self._alphabet.bits))
         positions = self._values.searchsorted(grams)

@@ -1,4 +1,4 @@
-"""Whether an answer is right, as judged by an LLM that compares it with the short answers.
+"""Features that are judged by an LLM: whether an answer is right, given the short answers.
 
 This is BERGEN's LLMeval (Rau et al. 2024, arXiv 2407.01102, section 4.6 and appendix G): an LLM
 sees the question, the reference answers and the response, and outputs yes or no. The wording of the
@@ -40,7 +40,7 @@ def llm_eval(
     invalid: Literal["nan", "false"] = "nan",
     prompt: str | None = None,
 ) -> RatedFeature:
-    """Return the feature by which an LLM judges whether the answer is right: 1 or 0.
+    """Return the feature whose value is 1 if an LLM judges the answer to be right, else 0.
 
     The LLM sees the question, the short answers in all spellings, and the response's answer. If the
     query has no short answers, it sees the reference's answer instead. Its output ends in a label,
@@ -78,7 +78,8 @@ def llm_eval(
     form = _bracketed_label_form(labels)
     if method == "logprobs":
         name, form = f"{name}_logprobs", _first_token_form(labels)
-        # Some servers allow fewer than 20 alternatives, so a number in the LLM's parameters counts.
+        # Some servers allow fewer than 20 alternatives, so a number in the LLM's parameters has
+        # precedence.
         alternatives = llm.parameters.get("top_logprobs", 20)
         llm = llm.with_parameters(logprobs=True, top_logprobs=alternatives)
     # The first token of an output is a bare label; otherwise labels are in brackets.
@@ -175,7 +176,7 @@ SCALES: Mapping[str, _Scale] = {
 def _bracketed_label_form(values: Mapping[str, float]) -> Form[float]:
     """Return the output format that ends in a label in double square brackets."""
     labels = ", ".join(f"[[{label}]]" for label in values)
-    # Labels are matched exactly, but in three kinds of case.
+    # Labels are matched exactly, but may be in lower case, title case or upper case.
     cased = {
         form: v for label, v in values.items() for form in (label, label.title(), label.upper())
     }
@@ -213,11 +214,11 @@ def _first_token_form(values: Mapping[str, float]) -> Form[float]:
 def expected_value(
     logprobs: Sequence[Mapping[str, float]], values: Mapping[str, float]
 ) -> float | None:
-    """Return the expected value of the labels by their probabilities at the first token with text.
+    """Return the mean value of the labels, weighted by their probabilities as the first token.
 
-    A token counts for a label if the label begins with it and no other label does, regardless of
-    case. A ``<think>`` block before it is skipped. Return ``None`` if the probabilities of the
-    labels add up to less than :data:`LEAST_MASS`.
+    Blank tokens and a ``<think>`` block at the start are skipped. A token counts for a label if the
+    label begins with it and no other label does, regardless of case. Return ``None`` if the
+    probabilities of the labels add up to less than :data:`LEAST_MASS`.
 
     Args:
         logprobs: For each position of the output, the log probability of each likely token.

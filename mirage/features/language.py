@@ -1,10 +1,10 @@
 """The language of an answer.
 
 MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Language identification", uses the
-probability that langid gives, over its 97 languages. That is unreliable for short texts: langid
-gives "Sijui." a probability of 0.001 for Swahili and takes most Indonesian for Malay. The features
-here also use word lists and the context, and have no value for a text that is too short. Only
-:func:`target_language_langid` is the paper's, for comparisons with it.
+probability that langid gives, over its 97 languages. That is unreliable for short texts: for the
+Swahili text "Sijui.", langid gives Swahili a probability of 0.001, and it takes most Indonesian
+texts for Malay. The features here also use word lists and the context, and have no value for a text
+that is too short. Only :func:`target_language_langid` is the paper's feature, for comparisons.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mirage.languages import Language
 from mirage.text.identification import identify
 
 SHORT = 20
-"""Length in characters up to which an answer's language is not identified, as in BERGEN."""
+"""Maximum length, in characters, of an answer that has no correct-language rate, as in BERGEN."""
 
 _NO_WORDS = NotComputed("the answer has only names, numbers or signs, which fit any language")
 _SHORT = NotComputed(f"the answer has {SHORT} characters or fewer")
@@ -75,8 +75,8 @@ def correct_language(item: Answered) -> float | NotComputed:
 
     Its mean is BERGEN's correct language rate (Rau et al. 2024, arXiv 2407.01102, appendix I). The
     language is identified by :func:`language_probabilities`; :func:`correct_language_lid176` uses
-    the identifier of BERGEN. Not computed for answers of 20 characters or fewer, and if the
-    language remains uncertain.
+    the identifier of BERGEN. Not computed for answers of 20 characters or fewer, or if the language
+    remains uncertain.
     """
     text = item.parsed.answer_text.strip()
     if len(text) <= SHORT:
@@ -126,14 +126,19 @@ def language_probabilities(
     """Return the share of a text in each language, by ISO 639-1 code; the shares add up to 1.
 
     The text is rated sentence by sentence, with short sentences joined. The script limits the
-    choice to a few of the 18 languages and to similar languages, the neighbours of ``language``.
-    The choice between them is based on trigrams (as in the package lingua), words that are
+    choice to a few of the 18 languages and to some languages that resemble ``language``. The choice
+    between them is based on trigrams (as in the package lingua), words that are
     common in a language (:func:`mirage.text.lexicon.lexicon`), words of ``context``, letters that a
     language does not use, kana, and simplified characters. Names copied from ``context`` are
     ignored, and so are up to three words in another script. Languages other than the expected one
     need more evidence. Malay counts as Indonesian.
 
     A call takes 0.1 to 0.6 ms, and the first call for a script 0.1 s more.
+
+    Args:
+        text: The text.
+        language: The expected language of the text.
+        context: Texts from which the text may copy names, such as the question and the passages.
 
     Returns:
         The shares; empty if no word belongs to a language. The key ``""`` covers all languages in a

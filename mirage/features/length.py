@@ -1,4 +1,4 @@
-"""The length of an answer, which is no quality in itself but influences LLM judges."""
+"""The length of an answer, which does not measure its quality but influences LLM judges."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mirage.features.base import Answered, Definition, Facts
 
 
 def answer_length(item: Answered) -> float:
-    """Return ``log(1 + n)``, with n the number of the answer's characters without citations.
+    """Return ``log(1 + n)`` of the answer's number of characters ``n``, without citations.
 
     LLM judges mostly prefer longer answers (Dubois et al. 2024, Length-Controlled AlpacaEval, arXiv
-    2404.04475). On the logarithmic scale doubling a short answer counts as much as doubling a long
+    2404.04475). On a logarithmic scale, doubling a short answer counts as much as doubling a long
     one.
     """
     return math.log1p(len(item.parsed.answer_text))

@@ -1,8 +1,9 @@
 """Support of an answer by the passages it cites, and relevance of these passages to the query.
 
 These features replace the NLI model and the reranker of MIRAGE-Bench (arXiv 2410.13716, section
-4.1) on the CPU. Both compare character strings instead of words, so that they work in every script
-and with inflected forms. They need no training; the constants below are their only parameters.
+4.1) on the CPU. They compare character strings instead of words. Therefore they work in every
+script and with inflected forms. They need no training; the constants below are their only
+parameters.
 """
 
 from __future__ import annotations
@@ -33,28 +34,28 @@ from mirage.text.ngrams import Alphabet, code_points, pack
 from mirage.text.numbers import numbers
 
 HALF_STRENGTH_BITS = 50.0
-"""Bits of a shared run of characters that count as half supported, which is about two words."""
+"""Bits of a shared sequence of characters that counts as half supported; about two words."""
 
 UNKNOWN_NUMBER_FACTOR = 0.5
-"""Factor on the wording score if a sentence states a number that no passage has."""
+"""Factor on the wording score if a sentence states a number that occurs in no passage."""
 
 CONTENT_WEIGHT = 0.6
 """Weight of a sentence's content in its support; the rest is the weight of its wording."""
 
 FULL_CONTENT_SHARE = 0.6
-"""Share of a sentence's content in the passages from which on it counts as fully supported.
+"""Minimum share of a sentence's content in the passages for a content score of 1.
 
-The rest is phrasing, since a paraphrase needs some words of its own.
+The rest may be phrasing, because a paraphrase needs some other words.
 """
 
 PHRASING_WEIGHT, ELSEWHERE_WEIGHT = 0.5, 2.0
-"""Weights of a missing word: one that no passage has, and one that only other passages have."""
+"""Weights of a word that no passage contains, and of a word that only other passages contain."""
 
 ELSEWHERE_MATCH = 0.75
-"""Value of :func:`mirage.text.content.best_matches` from which on another passage has a word."""
+"""Minimum match of a word that another passage contains, from 0 to 1."""
 
 NUMBER_LETTERS = 10
-"""Weight of a number, in letters."""
+"""Weight of a number; the weight of a word is its number of letters."""
 
 QUESTION_WORD_FACTOR = 0.5
 """Factor on the weight of a word that occurs in the question."""
@@ -66,7 +67,7 @@ UNCITED_FACTOR = 0.8
 """Factor on the support of a sentence that cites nothing, if its answer has citations elsewhere."""
 
 SUPPORTED_AT = 0.8
-"""Support from which on a sentence counts as supported.
+"""Minimum support at which a sentence counts as supported.
 
 It is one value for all languages: the multiple of 0.05 with the highest balanced accuracy on the
 human labels of MEMERAG, averaged over English, German and Spanish.
@@ -84,8 +85,8 @@ def support_lexical(item: Answered) -> float | NotComputed:
 
     The mean is in [0, 1]. Each sentence is compared with the passages that it cites. Its weight is
     the number of its content words and numbers that do not occur in the question. So a sentence
-    without content ("Hope that helps!") weighs little and one that repeats the question weighs
-    nothing. If all weights are 0, all sentences weigh the same.
+    without content ("Hope that helps!") has a low weight, and a sentence that repeats the question
+    has the weight 0. If all weights are 0, all sentences have the same weight.
 
     A sentence without a citation gets 0.8 times the support by all passages that the answer cites,
     since a citation may also cover neighbouring sentences. An answer without a sentence or without
@@ -118,7 +119,7 @@ def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
     )
     code, question = item.query.language, item.query.text
     words = chain.from_iterable(content_words(s.text, code) for s in item.parsed.sentences)
-    # Words that are looked up together take less time.
+    # Looking up all words together takes less time. The results are cached in the index.
     index_words((*texts, question), code).text_matches(tuple(words))
     weights, values = [], []
     for sentence in item.parsed.sentences:
@@ -135,10 +136,10 @@ def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
 
 
 def _count_new_words(text: str, texts: tuple[str, ...], question: str, code: str) -> int:
-    """Return how many content words and numbers of a sentence do not occur in the question."""
+    """Count the content words and numbers of a sentence that do not occur in the question."""
     ordinary = function_words(code)
     words = tuple([word for word in content_words(text, code) if word not in ordinary])
-    # The question shares its index with the texts.
+    # The question is in one index with the texts, so its matches are in the last column.
     matches = index_words((*texts, question), code).text_matches(words)
     new = sum(row[-1] != 1 for row in matches)
     return new + len(_stated_numbers(text) - numbers(question))
@@ -160,11 +161,12 @@ def sentence_support(
     Content score: A content word is one that is not a function word of :mod:`mirage.text.lexicon`.
     It is compared with the most similar word of each passage. The similarity is the share of its
     character n-grams that occur in the other word. The n-grams have 3 characters, or 2 if a
-    character is a syllable. A similarity up to 0.3 counts 0 and one from 0.7 on counts 1, with
-    linear interpolation between them. In a language without spaces, pairs of characters take the
-    place of words. ``h`` is the mean of two similarities. One is the highest similarity anywhere in
-    the passages. The other is the highest within a window of three neighbouring sentences of a
-    passage, namely the window that matches the sentence best.
+    character is a syllable. A similarity up to 0.3 gives 0 and a similarity from 0.7 on gives 1,
+    with linear interpolation between them. In a language without spaces, pairs of characters are
+    used instead of words. ``h`` is the mean of two similarities of the word. One is the highest
+    similarity anywhere in the passages. The other is the highest similarity within three
+    neighbouring sentences of a passage. Of all such windows, the one that matches the sentence best
+    is used.
 
     A word of ``l`` letters adds ``l h`` to the numerator of the score and ``l (h + w (1 - h))`` to
     the denominator. The weight ``w`` is 2 if the word occurs in one of the passages in ``others``,
@@ -173,22 +175,29 @@ def sentence_support(
     not state counts as 10 letters and matches exactly or not at all. The ratio is divided by 0.6,
     up to a score of 1, because the rest of a sentence is phrasing.
 
-    Wording score: A passage that supports a sentence often shares long runs of characters with it.
-    Every character of the sentence outside function words is scored by the longest run around it
-    that the passage shares. Case, punctuation and digits are folded as in
+    Wording score: A passage that supports a sentence often shares long runs (sequences of adjacent
+    characters) with it. Every character of the sentence outside function words is scored by the
+    longest shared run that contains it. Case, punctuation and digits are folded as in
     :func:`mirage.text.tokenize`:
 
-    - A character has ``-log2 p`` bits, with ``p`` its relative frequency in the passages and one
-      added to each count. So a run of few Chinese characters counts like one of many Latin letters,
-      and rare characters count more than common ones.
+    - A character has ``-log2 p`` bits. ``p`` is its relative frequency in the passages, with one
+      added to each count. Therefore a run of few Chinese characters counts as much as a run of many
+      Latin letters, and rare characters count more than common characters.
     - A character in a shared run of ``b`` bits scores ``b / (b + 50)``.
     - A passage's score is the mean over the characters, weighted by their bits.
     - The wording score is the mean of two values: the score of the best single passage, and the
-      score with each character taken from its best passage.
-    - The wording score is halved if the sentence states a number that no passage has. The number of
-      a list item does not count as a number.
+      score if each character is compared with its best passage.
+    - The wording score is halved if the sentence states a number that occurs in no passage. The
+      number of a list item does not count as a number.
 
     Use :data:`SUPPORTED_AT` as the threshold for calling a sentence supported.
+
+    Args:
+        sentence_text: The sentence, without citations.
+        passages: Texts of the passages that should support the sentence, such as the cited ones.
+        language: Language of the texts.
+        question: The question that the sentence answers, if any.
+        others: Texts of other passages, from which the sentence may wrongly take its content.
 
     Example:
         >>> from mirage.features.lexical import sentence_support
@@ -211,7 +220,7 @@ def _support(
     Args:
         text: The sentence.
         texts: The passages, including those that are not cited.
-        cited: The numbers of the cited passages.
+        cited: The indices of the cited passages in ``texts``.
         code: ISO 639-1 code of the language.
         question: The question.
     """
@@ -279,11 +288,11 @@ def _content_score(
 def _passage_matches(
     words: tuple[str, ...], letters: NDArray[np.float64], cited: Sequence[int], index: WordIndex
 ) -> list[float]:
-    """Return for each word how well the passages match it: ``h`` in :func:`sentence_support`."""
+    """Return how well the passages match each word: the value ``h`` of :func:`sentence_support`."""
     table, windows = index.sentence_matches(words), []
     for number in cited:
         first, last = index.columns[number] + 1, index.columns[number + 1]
-        # Each row has to be contiguous, since the order in which BLAS adds depends on it.
+        # Each row has to be contiguous, because BLAS adds in another order otherwise.
         by_sentence = np.ascontiguousarray(table[:, first:last].T)
         if len(by_sentence) < WINDOW:
             windows.append(by_sentence.max(axis=0))
@@ -358,7 +367,7 @@ def _information(
 
 
 def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each character the bits of the best shared run that includes the character.
+    """Return the bits of the best shared run around each character.
 
     Args:
         end: For each position of the text, the end of the longest shared run that starts there.
@@ -367,8 +376,8 @@ def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.f
     until = np.concatenate(([0.0], np.cumsum(bits)))
     start = np.arange(len(bits))
     run_bits = np.append(until[end] - until[start], 0.0)
-    # Ends ascend, so the runs around a character are those from the first that ends after it to
-    # the one that starts at it.
+    # The ends are in ascending order. Therefore the first run around a character is the first run
+    # that ends after it, and the last one is the run that starts at it.
     first = end.searchsorted(start, side="right")
     best = np.maximum.reduceat(run_bits, np.stack((first, start + 1), axis=1).ravel())[::2]
     return np.where(first <= start, best, 0.0)
@@ -379,13 +388,13 @@ def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.f
 
 @lru_cache(maxsize=1024)
 def _index_runs(texts: tuple[str, ...], code: str) -> _RunIndex:
-    """Return the index of the runs of characters in texts, after folding."""
+    """Return one index of several texts for looking up shared runs, after folding the texts."""
     entry = Language.of(code)
     return _RunIndex([_join(text_form(text, entry).tokens.split(), entry) for text in texts])
 
 
 class _RunIndex:
-    """An index of the n-grams of several texts, which finds the runs that another text shares.
+    """An index of the n-grams of several texts, which finds the runs that they share with a text.
 
     A shared run is a sequence of adjacent characters of a text that also occurs in an indexed text.
 
@@ -394,13 +403,13 @@ class _RunIndex:
 
     Attributes:
         texts: The texts.
-        counts: For each text, the number of occurrences of each character, by rank. The rank of a
-            character that occurs in no text is 0, and no such character is counted.
+        counts: For each text, the number of occurrences of each character. The index of a character
+            is its rank; rank 0 is for characters that occur in no text, and its count is 0.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
-        # The gaps between texts are as long as an n-gram, so that none extends across a border.
+        # The gaps between texts are as long as an n-gram, so no n-gram is in two texts.
         codes = code_points("".join([f"{text}{_GAP}" for text in texts]))
         number = np.arange(len(texts)).repeat([len(text) + len(_GAP) for text in texts])
         self._alphabet = Alphabet(codes)
@@ -409,11 +418,14 @@ class _RunIndex:
         self.counts = counts.reshape(len(texts), kinds)
         self.counts[:, 0] = 0
         self._length = min(max(GRAM_LENGTHS), (62 - len(texts).bit_length()) // self._alphabet.bits)
-        # An n-gram is an integer, together with the number of its text.
+        # The number of a text and an n-gram of it are packed into one integer.
         self._keys = np.sort(number << self._length * self._alphabet.bits | self._pack(ranks))
 
     def _pack(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the n-gram that starts at each position; zeros follow the last character."""
+        """Return the n-gram that starts at each position, packed into an integer.
+
+        At the end of the text, n-grams are filled up with zeros.
+        """
         padded = np.append(ranks, np.zeros(self._length - 1, np.int64))
         return pack(padded, self._length, self._alphabet.bits)
 
@@ -429,7 +441,7 @@ class _RunIndex:
 
         Args:
             ranks: The ranks of the characters of the text.
-            numbers: The numbers of indexed texts.
+            numbers: The indices of the indexed texts to compare with.
 
         Returns:
             One row for each of these indexed texts.
@@ -438,15 +450,15 @@ class _RunIndex:
         width = self._length * bits
         keys = np.array(numbers)[:, None] << width | self._pack(ranks)
         after = self._keys.searchsorted(keys)
-        # The longest common beginning is that with one of the two neighbours in the sorted list.
-        # The first character that differs determines the magnitude of the exclusive or.
+        # One of the two neighbours in the sorted list has the longest common beginning. The first
+        # character that differs determines the magnitude of the exclusive or.
         before = self._keys[np.maximum(after - 1, 0)] ^ keys
         after = self._keys[np.minimum(after, len(self._keys) - 1)] ^ keys
         difference = np.minimum(before, after)
         lengths = np.zeros(keys.shape, np.int64)
         for length in range(1, self._length + 1):
             lengths += difference < 1 << width - length * bits
-        # The gaps between the texts have rank 0, as have unknown characters, but do not match them.
+        # Gaps between texts and unknown characters both have rank 0, but they must not match.
         position = np.arange(len(ranks))
         unknown = np.where(ranks == 0, position, len(ranks))
         known = np.minimum.accumulate(unknown[::-1])[::-1] - position
@@ -455,19 +467,19 @@ class _RunIndex:
     def run_ends(
         self, text: str, ranks: NDArray[np.int64], numbers: Sequence[int]
     ) -> NDArray[np.int64]:
-        """Return for each position of a text the end of the longest shared run that starts there.
+        """Return the end of the longest shared run that starts at each position of a text.
 
         Args:
             text: The text.
             ranks: The ranks of its characters.
-            numbers: The numbers of indexed texts.
+            numbers: The indices of the indexed texts to compare with.
 
         Returns:
             One row for each of these indexed texts.
         """
         lengths = self.run_lengths(ranks, numbers)
         ends = lengths + np.arange(len(ranks))
-        # Runs of the length of an n-gram may be longer.
+        # A run that is as long as an n-gram may continue after the n-gram.
         is_long = np.zeros((len(lengths), len(ranks) + 2), dtype=bool)
         is_long[:, 1:-1] = lengths == self._length
         rows, borders = (is_long[:, 1:] != is_long[:, :-1]).nonzero()
@@ -483,16 +495,16 @@ class _RunIndex:
     ) -> None:
         """Set the ends of the runs that start at the positions from ``first`` to ``last - 1``.
 
-        At each of these positions starts an n-gram that the source has.
+        The n-gram that starts at each of these positions must occur in ``source``.
         """
-        # A run has only n-grams that the source has, so it does not go beyond the last of them.
+        # All n-grams of a run occur in the source, so the run ends with the last such n-gram.
         limit = last - 1 + self._length
         if text[first:limit] in source:
             ends[first:last] = limit
             return
         end = first + self._length
         for start in range(first, last):
-            # The longest run from the next position ends no earlier.
+            # The longest run from a position does not end before the run from the previous one.
             end = max(end, start + self._length)
             while end < limit and text[start : end + 1] in source:
                 end += 1
@@ -509,10 +521,10 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     """Return the mean relevance of the cited passages to the query, from 0 to 1.
 
     The relevance of a passage is the weighted share of the query's n-grams that it contains,
-    divided by the share of the best shown passage. So the best shown passage has relevance 1. The
-    n-grams have 2 to 5 characters, folded as in :func:`mirage.text.tokenize`. The weight of an
-    n-gram is its inverse document frequency as in BM25 (Robertson and Zaragoza 2009). It is
-    ``log(1 + (n - d + 0.5) / (d + 0.5))``, if ``d`` of the ``n`` shown passages contain the n-gram.
+    divided by the share of the best shown passage, whose relevance is therefore 1. The n-grams have
+    2 to 5 characters, folded as in :func:`mirage.text.tokenize`. The weight of an n-gram is its
+    inverse document frequency as in BM25 (Robertson and Zaragoza 2009). It is ``log(1 + (n - d +
+    0.5) / (d + 0.5))`` if ``d`` of the ``n`` shown passages contain the n-gram.
     If no shown passage shares an n-gram with the query, all passages have relevance 0. If nothing
     is cited, the value is 0. Not computed if no passage answers the query.
     """

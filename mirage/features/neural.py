@@ -32,11 +32,11 @@ from mirage.text.sentences import Sentence
 
 
 def support_entailment(nli: NLI) -> NeuralFeature:
-    """Return the feature that measures how far cited passages entail the sentences citing them.
+    """Return the feature that measures whether cited passages entail the sentences citing them.
 
     Its value is the mean probability (softmax) of entailment over all pairs of a sentence and a
     passage that it cites, in [0, 1]. The passage's title and text are the premise and the sentence
-    is the hypothesis. Sentences of the reason count as well as those of the answer, because the
+    is the hypothesis. Sentences of the reason and of the answer both count, because the
     benchmark asks for citations in the reason. A sentence without citations forms no pair, and a
     response without any pair gets 0. Not computed if no passage answers the query, because a good
     response then cites nothing, or if a cited passage has no text.
@@ -51,7 +51,7 @@ def support_entailment(nli: NLI) -> NeuralFeature:
 
 
 def support_neutral(nli: NLI) -> NeuralFeature:
-    """Return the feature that measures how far cited passages neither entail nor contradict.
+    """Return the feature that measures whether cited passages neither entail nor contradict.
 
     It is computed like :func:`support_entailment`, but from the probability of the label neutral
     instead of entailment.
@@ -92,7 +92,7 @@ def reranker_score(reranker: Reranker) -> NeuralFeature:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NeuralFeature:
-    """A feature whose value is the mean score that a model gives to pairs of texts of a response.
+    """A feature whose value is a model's mean score for the pairs of texts of a response.
 
     The value is 0 for a response without pairs. :func:`support_entailment`, :func:`support_neutral`
     and :func:`reranker_score` create such features. They run in one process (``n_jobs=1``), but an
@@ -160,7 +160,8 @@ def _premise_hypothesis_pairs(item: Answered) -> list[Pair] | NotComputed:
 def _sentences_of_reason(
     reason: str, code: str, passage_ids: tuple[str, ...]
 ) -> tuple[Sentence, ...]:
-    # With both headings before it, the parser reads all of the reason as an answer.
+    # The parser splits only the answer into sentences. With both headings before it, the whole
+    # reason counts as the answer.
     return parse(f"##Reason:\n##Answer: {reason}", code, passage_ids).sentences
 
 

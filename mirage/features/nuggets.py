@@ -1,9 +1,9 @@
 """Nugget recall: the share of the facts of a good answer that an LLM recognises in an answer.
 
 The method is that of TREC's RAG track, AutoNuggetizer (Pradeep et al. 2024, arXiv 2411.09607; 2025,
-arXiv 2504.15068). For each query, an LLM lists once the facts of a good answer, called nuggets. For
-each answer, it then labels how far the answer supports each nugget. The kinds of nuggets, the
-labels and the scores are those of the track. The wording of the prompts is our own.
+arXiv 2504.15068). For each query, an LLM lists the facts of a good answer, called nuggets. For each
+answer, it then labels each nugget as supported, partly supported or not supported. The kinds of
+nuggets, the labels and the scores are those of the track. The wording of the prompts is our own.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Nugget:
 Nuggets = tuple[Nugget, ...]
 
 Source = Nuggets | Question[Nuggets] | NotComputed
-"""A query's nuggets, or the question that lists them, or why there are none."""
+"""A query's nuggets, or the question that asks an LLM for them, or why there are none."""
 
 
 def nugget_recall(
@@ -89,8 +89,8 @@ def nugget_recall(
     - ``all``, ``all_strict``: the mean of ``c`` over all nuggets.
     - ``vital``, ``vital_strict``: the mean over the vital nuggets. ``vital_strict`` is the default
       and the track's primary score.
-    - ``weighted``, ``weighted_strict``: ``(V + 0.5 O) / (v + 0.5 o)``, with ``V`` and ``O`` the
-      sums of ``c`` over the ``v`` vital and the ``o`` okay nuggets.
+    - ``weighted``, ``weighted_strict``: ``(V + 0.5 O) / (v + 0.5 o)``. ``V`` is the sum of ``c``
+      over the ``v`` vital nuggets, and ``O`` is the sum over the ``o`` okay nuggets.
 
     The feature is named ``nugget_recall`` for the default score, and ``nugget_recall_weighted`` and
     so on for the others. With a cache, computing several scores costs no more calls than computing
@@ -350,11 +350,12 @@ _MARKED_KIND = (
 )
 _MARKED_LABEL = rf"[*_{_QUOTES}]*+(?P<label>{_LABEL})"
 
-_OBJECT = r"\{(?:[^{}\[\]\"]|\"(?:[^\"\\]|\\.)*+\")*+\}"  # with no other and no list in it
+_OBJECT = r"\{(?:[^{}\[\]\"]|\"(?:[^\"\\]|\\.)*+\")*+\}"  # without nested objects and lists
 _NUGGET_LIST = re.compile(rf"\[\s*+{_OBJECT}(?:\s*+,\s*+{_OBJECT})*+\s*+\]\Z")
 _LIST_OF_OBJECTS = re.compile(r"\[(?=\s*+\{)")
-# Positions where a list may begin that are tried, counted from the end. Each may be read to the
-# end, so without a limit a hostile text takes quadratic time.
+# Maximum number of positions at which the start of a list is tried, counted from the end of the
+# text. Each try may read the text to its end, so without a limit a hostile text takes quadratic
+# time.
 _TRIES = 50
 _NUGGET_LINE = re.compile(
     rf"(?:{_NUMBER}|{_BULLET})(?P<kind>{_MARKED_KIND})(?P<fact>\S.*)", re.IGNORECASE
@@ -374,10 +375,7 @@ LISTS = ((_OPENED_LIST, "("), (_OPENED_LINE, r"\1= "))
 
 
 def _without_end(text: str) -> str:
-    """Return a text that ends with a list, without the characters after the list.
-
-    Such characters are, for example, the end of a code block.
-    """
+    """Return a text without characters that may follow a list, such as the end of a code block."""
     return text.rstrip(" \t\r\n`}")
 
 
@@ -413,7 +411,7 @@ def _parse_json_nuggets(text: str) -> list[Nugget]:
 
 
 def _last_list(text: str) -> re.Match[str] | None:
-    """Return the match of the list of objects that ends a text.
+    """Return the match of the list of objects at the end of a text, or ``None``.
 
     Brackets within the texts of the list may look like the start of another list.
     """

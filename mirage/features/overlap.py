@@ -82,7 +82,8 @@ def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
     for i, token in enumerate(a):
         positions[token] = positions.get(token, 0) | 1 << i
     everything = (1 << len(a)) - 1
-    # A zero bit at i: the longest subsequence for a[: i + 1] is one longer than that for a[:i].
+    # A zero bit at i means that the longest subsequence of a[: i + 1] is one token longer than the
+    # longest subsequence of a[:i].
     row = everything
     for token in b:
         matches = row & positions.get(token, 0)
@@ -125,7 +126,8 @@ _LONGEST_NGRAM = 4
 def _sentence_bleu(answer: str, reference: str, tokenizer: str) -> float:
     """Return sacrebleu's sentence BLEU with effective order, from 0 to 100.
 
-    The n-grams are counted here, because sacrebleu counts those of a reference again each time.
+    The n-grams are counted here, because sacrebleu counts the n-grams of a reference again for
+    every answer.
     """
     bleu = _bleu(tokenizer)
     tokens = bleu.tokenizer(answer.rstrip()).split()
@@ -134,7 +136,7 @@ def _sentence_bleu(answer: str, reference: str, tokenizer: str) -> float:
     for place, reference_counts in enumerate(counts_by_length):
         total[place] = max(0, len(tokens) - place)
         if place and not correct[place - 1]:
-            continue  # without a shared n-gram, no longer one is shared
+            continue  # without a shared n-gram, no longer n-gram is shared
         counts = _count_ngrams(tokens, place + 1)
         shared = counts.keys() & reference_counts.keys()
         correct[place] = sum(min(counts[ngram], reference_counts[ngram]) for ngram in shared)

@@ -28,7 +28,7 @@ EMPTY_ANSWER = 1.0
 
 
 def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
-    """Return the feature by which an LLM grades agreement with the reference from 1 to 5.
+    """Return the feature whose value is an LLM's grade of agreement with the reference, 1 to 5.
 
     - 1: unrelated to the reference, or made up.
     - 2: admits honestly that it cannot answer, although the reference can.
@@ -54,7 +54,7 @@ def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature
 
 
 def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
-    """Return the feature by which an LLM grades the fluency of a response from 1 to 5.
+    """Return the feature whose value is an LLM's grade of a response's fluency, 1 to 5.
 
     - 1: incoherent.
     - 2: unconnected sentences.
@@ -82,8 +82,8 @@ def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
 def named_by_prompt(name: str, template: Template | None) -> str:
     """Return the name of a rated feature, such as ``fluency@1a2b3c4d`` with the user's prompt.
 
-    The digest of the prompt is part of the name. So values from two prompts are never confused, and
-    a surrogate that was trained on one prompt refuses a table with another.
+    The digest of the prompt is part of the name. Therefore values from two prompts are never
+    confused, and a surrogate that was trained with one prompt refuses a table from another prompt.
     """
     return f"{name}@{template.digest[:8]}" if template else name
 
@@ -101,8 +101,8 @@ class RatedFeature:
             returns the value, or the reason why there is no value.
         facts: The direction, range and requirements.
         gap: Beginning of the reason that is recorded if a call failed.
-        invalid: The value that counts if the rater's output cannot be parsed; ``None`` if the value
-            is missing then.
+        invalid: The value if the rater's output cannot be parsed; ``None`` if the value is then
+            missing.
         template: The user's prompt; ``None`` for the prompt that ships with the library.
     """
 
@@ -137,7 +137,7 @@ class RatedFeature:
         outcomes = ask_all(self.llm, questions, progress=False)
         if self.invalid is not None and (invalid := sum(bool(each.invalid) for each in outcomes)):
             _LOG.warning(
-                "%s: %d of %d answers of %s name no label and count as %g",
+                "%s: %d of %d outputs of %s have no label and count as %g",
                 self.name, invalid, len(outcomes), self.llm.model, self.invalid,
             )  # fmt: skip
         remaining = iter(outcomes)
@@ -268,7 +268,7 @@ def read_fluency(text: str) -> int | None:
     """Return the grade at the start of a rater's output, as ``##Rating: 4``, or ``None``.
 
     Case, bold type and ``#`` are optional, and ``4/5`` is accepted. The line has to end after the
-    grade, or the heading of the explanation has to follow, so ``4 or 5`` and ``4.5`` are no grades.
+    grade, or the heading of the explanation has to follow. So ``4 or 5`` and ``4.5`` do not count.
     """
     match = _RATING.match(text)
     return None if match is None else int(match["grade"])

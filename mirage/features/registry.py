@@ -91,11 +91,11 @@ OFFLINE = (
 _BOARD_FILES = (abstention, answers, fault_spans, informative, lexical)
 
 FOR_BOARDS = frozenset(definition.name for file in _BOARD_FILES for definition in file.DEFINITIONS)
-"""The features whose word lists exist only for languages with a board."""
+"""The features that need word lists, which exist only for languages with a bundled board."""
 
 _NO_BOARD = NotComputed(
-    "the feature has no word lists for this language, which has no board; the qa_* metrics have a "
-    "value"
+    "this language has no bundled board, and so no word lists for the feature; use the qa_* "
+    "metrics instead"
 )
 
 ALIASES: Mapping[str, str] = MappingProxyType(
@@ -120,14 +120,14 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "rougeL": "answer_rougeL",
     }
 )
-"""The library's feature names by the column names of MIRAGE-Bench's published data, and by others.
+"""The library's feature names by alias, such as a column name of MIRAGE-Bench's published data.
 
 ``citation_MAP`` and ``citation_Recall`` cover every cutoff ``@k``.
 """
 
 
 def canonical_name(name: str) -> str:
-    """Return this library's name of a feature that is a column of MIRAGE-Bench's published data.
+    """Return this library's name of a feature, given a name in :data:`ALIASES`.
 
     Other names are returned unchanged.
 
@@ -141,7 +141,7 @@ def canonical_name(name: str) -> str:
 
 
 def needs(feature: str | Feature) -> tuple[Need, ...]:
-    """Return the needs of a feature, including that of a language with a board."""
+    """Return the needs of a feature, including the need of a language with a bundled board."""
     name = feature if isinstance(feature, str) else feature.name
     is_for_boards = not isinstance(feature, FunctionFeature) and name in FOR_BOARDS
     declared = facts(feature).needs
@@ -151,7 +151,7 @@ def needs(feature: str | Feature) -> tuple[Need, ...]:
 def _with_board(
     function: Callable[[Answered], float | NotComputed], item: Answered
 ) -> float | NotComputed:
-    """Return the value of a feature, if the language of the query has a board."""
+    """Return the value of a feature, or a reason if the query's language has no bundled board."""
     return function(item) if Language.of(item.query.language).board else _NO_BOARD
 
 

@@ -20,11 +20,11 @@ _GZIP = b"\x1f\x8b"
 
 
 class Item(NamedTuple):
-    """A query, and what each run answers.
+    """A query with the response of each run.
 
     Attributes:
         query: The query.
-        responses: For each run its number and its response; ``None`` if it has none.
+        responses: For each run, its number and its response; ``None`` if it has no response.
     """
 
     query: Query
@@ -37,7 +37,7 @@ class ResponseFile:
     Only the position of each response is kept in memory.
 
     Args:
-        path: JSON Lines, gzipped or not, or Parquet.
+        path: Path of the file: JSON Lines, gzipped or not, or Parquet.
 
     Attributes:
         positions: For each repeat, the position of each response by query id.
@@ -78,7 +78,10 @@ class ResponseFile:
         return sum(map(len, self.positions.values()))
 
     def response(self, repeat: int, query_id: str) -> Response | None:
-        """Return a response as a run with one response per query has it; ``None`` if missing."""
+        """Return the response of a repeat to a query; ``None`` if there is none.
+
+        The repeat number of the returned response is 0, as in a run with one response per query.
+        """
         position = self.positions[repeat].get(query_id)
         if position is None:
             return None
@@ -93,7 +96,7 @@ def check_regular(path: Path) -> None:
     """Raise an error if a file cannot be read more than once."""
     check_input(path)
     if not stat.S_ISREG(path.stat().st_mode):
-        raise DatasetError(f"{path}: is a pipe, but is read several times; save it to a file")
+        raise DatasetError(f"{path}: a pipe cannot be read several times; save it to a file")
 
 
 def file_digest(path: Path) -> str:
@@ -112,7 +115,10 @@ def _is_plain(path: Path) -> bool:
 
 
 def _positioned_rows(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield the rows of a JSON Lines file, each with its location and its position in bytes."""
+    """Yield the location, the position in bytes and the content of each row of a JSON Lines file.
+
+    The location, such as the number of the line, is for error messages.
+    """
     position = 0
     for number, line in byte_lines(path, whole=False):
         if line.strip():
@@ -122,7 +128,10 @@ def _positioned_rows(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 
 def _copied_rows(path: Path, file: IO[bytes]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield the rows of any file like :func:`_positioned_rows`, and copy them into another file."""
+    """Copy the rows of any file into another file, and yield them as :func:`_positioned_rows` does.
+
+    The positions are those in the other file.
+    """
     for where, row in record_rows(path, whole=False):
         position = file.tell()
         file.write(json.dumps(row).encode() + b"\n")
@@ -130,15 +139,15 @@ def _copied_rows(path: Path, file: IO[bytes]) -> Iterator[tuple[str, int, dict[s
 
 
 class RunFiles:
-    """The queries of a dataset, with the responses of several runs in files.
+    """The queries of a dataset, and the responses of several runs, which are read from files.
 
     The files stay open until the end of the ``with`` block.
 
     Args:
         dataset: The queries, or their file: JSON Lines, gzipped or not, or Parquet.
         runs: Files of responses by model name.
-        language: Language that the queries must have; by default any.
-        cluster: Key of the queries' metadata with the name of the cluster; by default
+        language: Language that the queries must be in; by default any.
+        cluster: Metadata key under which each query has the name of its cluster; by default
             :attr:`Query.cluster <mirage.Query>`.
 
     Attributes:
@@ -212,12 +221,12 @@ class RunFiles:
         return str(self.dataset) if isinstance(self.dataset, Path) else self.dataset.name
 
     def items(self) -> Iterator[Item]:
-        """Yield the queries in order; the first time, they are checked.
+        """Yield the queries in order, each with its responses; the first call checks the queries.
 
         Raises:
             DatasetError: If a row is invalid, or there is no query.
             FeatureError: If a run answers a query that the dataset does not have.
-            UnknownNameError: If no query has the key of clusters in its metadata.
+            UnknownNameError: If no query has the key ``cluster`` in its metadata.
         """
         ids: set[str] = set()
         keys: dict[str, None] = {}

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 LONGEST_ENDING = 5
-"""Longest ending, in letters, that a word may have in a language with endings."""
+"""Maximum length of the ending that :func:`qa_match` allows in a language with many endings."""
 
 _NO_TOKEN = NotComputed("no short answer of the query has a letter or a digit")
 
@@ -117,9 +117,9 @@ def qa_char3_recall(item: Answered) -> float | NotComputed:
     """Return the share of a short answer's character 3-grams that occur in the answer, 0 to 1.
 
     BERGEN, appendix I, uses this metric because it tolerates transliteration. 3-grams do not cross
-    the ends of tokens, and repeated ones count repeatedly. A token of fewer than three characters
-    counts as one gram, which may occur anywhere in the answer's tokens. In languages that do not
-    separate words by spaces, the whole text is one token.
+    the ends of tokens, and a 3-gram that occurs several times counts each time. A token of fewer
+    than three characters counts as one gram, which may occur anywhere in the answer's tokens. In
+    languages that do not separate words by spaces, the whole text is one token.
     """
     entry = Language.of(item.query.language)
     answer = _written_tokens(_tokens(item.parsed.answer_text, entry), entry)
@@ -183,7 +183,7 @@ def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> 
 
 
 def _labels(item: Answered) -> list[list[tuple[str, ...]]] | NotComputed:
-    """Return the tokens of each spelling of each short answer, without spellings that have none.
+    """Return the tokens of each spelling of each short answer, without spellings without tokens.
 
     If the feature cannot be computed for the query, return the reason.
     """
@@ -203,7 +203,7 @@ def _tokens(text: str, entry: Language) -> tuple[str, ...]:
 
 
 def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
-    """Return 1 if the words of a label (a short answer) occur in an answer in a row, else 0."""
+    """Return 1 if the words of a label (a short answer) occur one after another, else 0."""
     ending = LONGEST_ENDING if entry.endings else 0
     starts = range(len(answer) - len(label) + 1)
     return float(
@@ -217,7 +217,7 @@ def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
 def _is_form(token: str, word: str, ending: int) -> bool:
     """Return whether a token is a word or, if endings are allowed, the word with an ending.
 
-    A number is no form of a longer number, and a single letter has no endings.
+    A longer number is not a form of a number, and a single letter has no endings.
     """
     if token == word:
         return True
@@ -247,7 +247,7 @@ def _written_tokens(tokens: Tokens, entry: Language) -> tuple[str, ...]:
 def _char3_recall(label: Tokens, answer: Tokens) -> float:
     wanted, present = Counter(_char3(label)), Counter(_char3(answer))
     shared = sum(
-        # A token of one or two characters is no 3-gram of a longer word, so it is searched there.
+        # A token of one or two characters never equals a 3-gram, so the tokens are searched for it.
         min(count, present[gram]) if len(gram) == 3 else count * any(gram in t for t in answer)
         for gram, count in wanted.items()
     )
@@ -315,7 +315,7 @@ def bergen_char3_recall(item: Answered) -> float | NotComputed:
 
 
 def bergen_rouge1(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-1 F-measure with a label; BERGEN's ``Rouge-1``.
+    """Return the highest ROUGE-1 F-measure of the rouge package over labels; BERGEN's ``Rouge-1``.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.
@@ -324,7 +324,7 @@ def bergen_rouge1(item: Answered) -> float | NotComputed:
 
 
 def bergen_rouge2(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-2 F-measure with a label; BERGEN's ``Rouge-2``.
+    """Return the highest ROUGE-2 F-measure of the rouge package over labels; BERGEN's ``Rouge-2``.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.
@@ -333,7 +333,7 @@ def bergen_rouge2(item: Answered) -> float | NotComputed:
 
 
 def bergen_rougeL(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-L F-measure with a label; BERGEN's ``Rouge-L``.
+    """Return the highest ROUGE-L F-measure of the rouge package over labels; BERGEN's ``Rouge-L``.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.

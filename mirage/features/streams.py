@@ -1,8 +1,8 @@
 """Features of more responses than fit into memory: files are read and written block by block.
 
 :func:`score_files` computes the same values as :meth:`mirage.FeatureSuite.score_all`, with one
-exception: whether a dataset has the passages that a system retrieved is decided by comparing them
-with the passages of the same thousand queries.
+exception. To decide whether the dataset has the passages that a system retrieved, it compares them
+only with the passages of the same block of 1,000 queries.
 """
 
 from __future__ import annotations
@@ -72,11 +72,12 @@ class Stream(Protocol):
 
 
 class Measures(NamedTuple):
-    """Further columns, whose values are also computed if there is no response.
+    """Additional columns, whose values are also computed for queries without a response.
 
     Attributes:
         facts: The direction and range of each column, by name.
-        function: Function that returns the values of a query and a response by name.
+        function: Function that takes a query and its response, or ``None``, and returns the value
+            of each column by name.
     """
 
     facts: Mapping[str, Facts]
@@ -84,10 +85,10 @@ class Measures(NamedTuple):
 
 
 class ScoredRun(NamedTuple):
-    """The features of a model whose values are in a file.
+    """The features of one model, read from the file of all values.
 
     Attributes:
-        table: The features, with one row per query. Its ``reasons`` have examples only: one query
+        table: The features, with one row per query. Its ``reasons`` are examples only: one query
             for each different reason.
         missing: For each feature, the reasons why values are missing, with their counts.
         failed: Ids of the queries that the model failed on.
@@ -115,8 +116,8 @@ def score_files(
 ) -> list[ScoredRun]:
     """Compute every feature for every response in files, and write the values to a file.
 
-    Neither the dataset nor the responses need fit into memory. If the call is interrupted, the same
-    call continues after the last block of 64 queries, and the file has the same bytes.
+    Neither the dataset nor the responses need to fit into memory. If a call is interrupted, repeat
+    it: it resumes after the last finished block of 64 queries and writes the same file.
 
     Args:
         dataset: Path of the queries, as for :meth:`mirage.MirageDataset.load`, or the queries.
@@ -126,11 +127,11 @@ def score_files(
             model.
         suite: The features. By default those of :meth:`mirage.FeatureSuite.default` that the
             dataset has the data for.
-        cluster: Key of the queries' metadata with the name of the cluster; by default
+        cluster: Metadata key under which each query has the name of its cluster; by default
             :attr:`Query.cluster <mirage.Query>`.
         n_jobs: Number of processes, as in joblib. The file does not depend on it.
-        executor: Computes features on its workers instead of local processes; the file is the
-            same.
+        executor: Executor whose workers compute the features instead of local processes; the file
+            is the same.
         progress: Show a progress bar.
 
     Returns:
@@ -187,11 +188,14 @@ def score_stream(
         suite: The features; by default those of :meth:`mirage.FeatureSuite.default` that the
             queries have the data for.
         path: The file to write.
-        applicable: Whether to leave out the features of ``suite`` that the queries lack data for.
-        measures: Further columns.
+        applicable: Leave out the features of ``suite`` that the queries lack data for.
+        measures: Additional columns.
         n_jobs: Number of processes.
-        executor: Computes features on its workers.
+        executor: Executor whose workers compute the features.
         progress: Show a progress bar.
+
+    Returns:
+        The features of each model.
     """
     if n_jobs == 0:
         raise SettingError("n_jobs must be a number of processes, or -1 for one per core, got 0")
@@ -200,7 +204,7 @@ def score_stream(
     features, unmet = _applicable(suite, contexts, applicable or suite is None)
     names = (*(item.name for item in features), *(measures.facts if measures else ()))
     if wrong := [name for name in names if name in _FIXED]:
-        raise FeatureError(f"a feature of a file cannot be called {wrong[0]!r}; rename it")
+        raise FeatureError(f"{wrong[0]!r} is another column of the file; rename the feature")
     work = partial(_score_items, features, measures, contexts)
     label = contexts[0].model if len(contexts) == 1 else f"{len(contexts)} models"
     with BlockFile(path, _digest(stream, names)) as file:
@@ -246,7 +250,7 @@ def _results(
 
 
 class _Context(NamedTuple):
-    """What the features of a response depend on beside its query.
+    """The data of a run that the features of its responses depend on.
 
     Attributes:
         model: Name of the model.
@@ -268,7 +272,7 @@ class _Context(NamedTuple):
 
 
 class _Survey:
-    """What a first pass learns about one run."""
+    """The data of one run that a first pass over the items collects."""
 
     def __init__(self) -> None:
         self.citations = CitationSurvey()
@@ -278,7 +282,7 @@ class _Survey:
         self.responses = 0
 
     def add(self, queries: Sequence[Query], responses: Sequence[Response | None]) -> None:
-        """Add a block of queries, with their responses."""
+        """Add a block of queries and their responses in the first pass."""
         pairs = _answer_pairs(queries, responses)
         self.responses += len(pairs)
         self.citations.add(queries, pairs)
@@ -290,11 +294,11 @@ class _Survey:
 
     @property
     def needs_recount(self) -> bool:
-        """Whether the responses must be read again."""
+        """Whether the responses must be read in a second pass."""
         return self.citations.needs_recount or self.recurring.needs_recount
 
     def recount(self, queries: Sequence[Query], responses: Sequence[Response | None]) -> None:
-        """Add a block in the second pass."""
+        """Add a block of queries and their responses in the second pass."""
         pairs = _answer_pairs(queries, responses)
         if self.citations.needs_recount:
             self.citations.recount(pairs)
@@ -310,7 +314,7 @@ def _answer_pairs(
 
 
 def _survey(stream: Stream) -> list[_Context]:
-    """Read all items once, and again if that is needed, and return the context of each run."""
+    """Read all items once, or twice if necessary, and return the context of each run."""
     surveys: dict[int, _Survey] = {}
     for number, queries, responses in _run_blocks(stream):
         surveys.setdefault(number, _Survey()).add(queries, responses)
@@ -330,7 +334,7 @@ def _survey(stream: Stream) -> list[_Context]:
 def _run_blocks(
     stream: Stream,
 ) -> Iterator[tuple[int, Sequence[Query], Sequence[Response | None]]]:
-    """Yield the queries and responses of each run, some at a time."""
+    """Yield each run's number, queries and responses, in blocks of :data:`_SURVEY` queries."""
     for items in _blocks(stream.items(), _SURVEY):
         by_run: dict[int, tuple[list[Query], list[Response | None]]] = {}
         for query, responses in items:
@@ -345,7 +349,13 @@ def _run_blocks(
 def _applicable(
     suite: FeatureSuite | None, contexts: Sequence[_Context], applicable: bool
 ) -> tuple[tuple[Feature, ...], list[dict[str, tuple[Need, ...]]]]:
-    """Return the features to compute, and for each run those that it lacks the data for."""
+    """Return the features to compute, and for each run the features that its queries lack data for.
+
+    Args:
+        suite: The features; by default those of :meth:`FeatureSuite.default`.
+        contexts: The context of each run.
+        applicable: Leave out the features that all runs lack data for.
+    """
     suite = suite or FeatureSuite.default()
     if not applicable:
         return suite.features, [{} for _ in contexts]
@@ -368,7 +378,7 @@ def _score_items(
     contexts: Sequence[_Context],
     items: Sequence[Item],
 ) -> bytes:
-    """Return the rows of some queries as JSON Lines."""
+    """Return the rows of a block of queries as JSON Lines."""
     pairs: dict[int, list[Pair]] = {}
     for query, responses in items:
         for number, response in responses:
@@ -413,7 +423,7 @@ def _line(
             row[name] = value
     if reasons:
         row["not_computed"] = reasons
-    # Half of a surrogate pair, which JSON may contain, cannot be written as UTF-8.
+    # JSON may contain a lone surrogate, which cannot be written as UTF-8.
     text = json.dumps(row, ensure_ascii=False)
     return (text if text.isascii() or _is_unicode(text) else json.dumps(row)) + "\n"
 
@@ -437,7 +447,7 @@ def _columns(names: Sequence[str], contexts: Sequence[_Context]) -> dict[str, st
 
 
 class _Values:
-    """The values of one run, and why some are missing."""
+    """The values of one run, and the reasons for missing values."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -457,7 +467,10 @@ class _Values:
                 counts[why] += 1
 
     def reasons(self, names: Sequence[str]) -> dict[tuple[str, str], str]:
-        """Return examples of the reasons; only the most frequent one of a column without values."""
+        """Return one example of each reason for a missing value, by ``(query id, feature name)``.
+
+        A column without any value has only its most frequent reason.
+        """
         values = np.frombuffer(self.values).reshape(-1, len(names))
         empty = {
             name for name, column in zip(names, values.T, strict=True) if np.isnan(column).all()

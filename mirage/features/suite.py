@@ -39,7 +39,7 @@ FeatureLike = str | Feature | Callable[[Query, Response], float | NotComputed]
 
 
 class FeatureSuite(NearNames):
-    """An ordered collection of features, which are computed together for the responses of a run.
+    """An ordered collection of features that are computed together for the responses of a run.
 
     Iterating over a suite gives its features in order. ``suite + feature`` is a suite with that
     feature added at the end.
@@ -50,7 +50,7 @@ class FeatureSuite(NearNames):
         language: The only language that the suite is for; by default any.
 
     Raises:
-        UnknownNameError: A name is not that of a feature, or the language is not supported.
+        UnknownNameError: A feature name is unknown, or the language is not supported.
         FeatureError: There is no feature, two have the same name, or an item is not a feature.
 
     Example:
@@ -75,7 +75,7 @@ class FeatureSuite(NearNames):
             raise FeatureError("a feature suite needs at least one feature")
         duplicate = first_duplicate(self.names)
         if duplicate is not None:
-            raise FeatureError(f"feature {duplicate!r} is in the suite twice; names are unique")
+            raise FeatureError(f"feature {duplicate!r} is in the suite twice; remove or rename one")
 
     @classmethod
     def default(cls, language: str | Language | None = None) -> FeatureSuite:
@@ -125,7 +125,7 @@ class FeatureSuite(NearNames):
         reranker: Reranker | str | None = None,
         language: str | Language | None = None,
     ) -> FeatureSuite:
-        """Return the eleven features of MIRAGE-Bench (section 4.1).
+        """Return the suite of the eleven features of MIRAGE-Bench (section 4.1).
 
         They are the first six features of :meth:`default` and five that use models. They need the
         extra ``neural``. Score with ``n_jobs=1``.
@@ -133,8 +133,8 @@ class FeatureSuite(NearNames):
         Args:
             llm: The LLM that rates ``answer_overlap`` and ``fluency``, or its name.
             nli: The model of ``support_entailment`` and ``support_neutral``, or its name; by
-                default the paper's.
-            reranker: The model of ``reranker_score``, or its name; by default the paper's.
+                default the paper's model.
+            reranker: The model of ``reranker_score``, or its name; by default the paper's model.
             language: The only language that the suite is for; by default any.
 
         Raises:
@@ -180,13 +180,16 @@ class FeatureSuite(NearNames):
     def unmet(self, dataset: MirageDataset) -> dict[str, tuple[Need, ...]]:
         """Return the features that cannot be computed on a dataset, each with what is missing.
 
-        The result maps the name of each such feature to those of its requirements, such as a
-        reference, that no query of the dataset meets.
+        The result maps the name of each such feature to its unmet needs, such as a reference. A
+        need is unmet if no query of the dataset meets it.
         """
         return self.unmet_by(need for need, has in GIVEN.items() if any(map(has, dataset)))
 
     def unmet_by(self, needs: Iterable[Need]) -> dict[str, tuple[Need, ...]]:
-        """Return the features that need more than these needs, each with what is missing."""
+        """Return the features that cannot be computed if only these needs are met.
+
+        The result maps the name of each such feature to its unmet needs.
+        """
         met_needs = set(needs)
         lacks = {
             item.name: tuple(n for n in registry.needs(item) if n in GIVEN and n not in met_needs)
@@ -239,10 +242,13 @@ class FeatureSuite(NearNames):
                 <mirage.Query>`: a key of the queries' metadata, a function of the query, or a
                 mapping from query id. In the intervals of means, a cluster counts once.
             n_jobs: Number of processes, as in joblib. The result does not depend on it.
-            executor: Computes features on its workers instead of local processes; the result is the
-                same. Models that score pairs of texts are loaded on the workers, but
+            executor: Executor whose workers compute the features instead of local processes; the
+                result is the same. Models that score pairs of texts are loaded on the workers, but
                 :func:`answer_similarity` is computed in this process.
             progress: Show a progress bar.
+
+        Returns:
+            The features, with one row per query.
 
         Raises:
             SettingError: ``n_jobs`` is 0.
@@ -282,6 +288,9 @@ class FeatureSuite(NearNames):
             n_jobs: As in :meth:`score`.
             executor: As in :meth:`score`.
             progress: Show a progress bar.
+
+        Returns:
+            One table per run.
 
         Raises:
             SettingError: As in :meth:`score`.

@@ -30,16 +30,16 @@ TOLERANCE = 1e-6
 
 
 class Stability(NamedTuple):
-    """How much a feature varies between repeated responses to the same query.
+    """The variation of a feature between repeated responses to the same query.
 
     Attributes:
         feature: The name of the feature.
         within: Variance of the values of one query over the repeats.
-        between: Variance of the queries' means beyond the part that ``within`` explains.
+        between: Variance of the queries' means, minus the part that ``within`` explains.
         queries: Number of queries for which the feature has a value.
         changing: Ids of the queries whose values differ between repeats.
-        interval: 95 % confidence interval of the share of queries that change in as many repeats;
-            NaN without repeats.
+        interval: 95 % confidence interval of the share of queries whose values differ between this
+            number of repeats; NaN without repeats.
     """
 
     feature: str
@@ -72,7 +72,8 @@ class FeatureTable(NearNames):
             call to a judge. Each is given as ``(query id, feature name)``.
 
     Raises:
-        FeatureError: The values have another shape, or a query or feature occurs twice.
+        FeatureError: ``values`` or ``repeats`` has the wrong shape, or a query or feature occurs
+            twice.
 
     Example:
         >>> import numpy as np
@@ -148,9 +149,9 @@ class FeatureTable(NearNames):
         """Return each feature's mean over the queries for which it has a value; NaN without any.
 
         Args:
-            counts: Weights of the queries, of shape ``(queries,)``. For many draws at once, the
-                shape is ``(draws, queries)`` and the result has shape ``(draws, features)``. By
-                default all queries weigh the same.
+            counts: Weights of the queries, of shape ``(queries,)``. For many resamples at once, the
+                shape is ``(resamples, queries)`` and the result has shape ``(resamples,
+                features)``. By default all queries have the same weight.
         """
         weights = np.ones(len(self)) if counts is None else np.asarray(counts, dtype=np.float64)
         present = ~np.isnan(self.values)
@@ -181,7 +182,7 @@ class FeatureTable(NearNames):
         return mean_intervals(self.values, codes, low, high, level=level)
 
     def stability(self) -> tuple[Stability, ...]:
-        """Return for each feature how much it varies between repeated responses of the model.
+        """Return the stability of each feature between repeated responses of the model.
 
         In a table without repeats, the variances are NaN and ``changing`` is empty.
         """
@@ -267,12 +268,12 @@ class FeatureTable(NearNames):
     def from_pandas(
         cls, frame: pd.DataFrame, *, model: str | None = None, language: str | None = None
     ) -> FeatureTable:
-        """Convert a DataFrame that has the form of the result of :meth:`to_pandas` to a table.
+        """Convert a DataFrame in the form that :meth:`to_pandas` returns to a table.
 
         Missing values of the DataFrame are NaN in the table.
 
         Args:
-            frame: The DataFrame; its index holds query ids, its columns are features.
+            frame: The DataFrame. Its index has the query ids, and its columns are the features.
             model: The model; by default the one in the DataFrame's ``attrs``.
             language: The language; by default the one in the DataFrame's ``attrs``.
 

@@ -1,4 +1,4 @@
-"""Runs for which the workers of an executor each answer a part of the queries."""
+"""Runs whose queries are divided among the workers of an executor."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def _queries_per_part(generator: Generator, executor: Executor) -> int:
 
 
 def _answer_function(generator: Generator) -> Callable[[_Part], Sequence[Response]]:
-    """Return the function with which a worker answers a part of the queries."""
+    """Return the function that answers a part of the queries in a worker."""
 
     def answer(part: _Part) -> Sequence[Response]:
         queries, retrieved = part
         try:
             run = generator.run(MirageDataset(queries, retrieved=retrieved), progress=False)
         except GenerationError as error:
-            # A part may fail as a whole; its failures belong in the run all the same.
+            # If all queries of a part failed, their failures still belong in the run.
             if len(error.responses) != len(queries):
                 raise
             return [each for each in error.responses if isinstance(each, Response)]

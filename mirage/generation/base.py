@@ -48,8 +48,8 @@ class Generator(Protocol):
 
         Raises:
             GenerationError: If every query failed; the message has the first reason.
-            UnknownNameError: If ``out`` has a query that the dataset does not have.
-            DatasetError: If ``out`` is not such a file, or another process is writing it.
+            UnknownNameError: If ``out`` answers a query that the dataset does not have.
+            DatasetError: If ``out`` is not a file of responses, or another process is writing it.
         """
 
 
@@ -75,7 +75,7 @@ def answered(
 
 
 def failed(query: Query, error: Exception) -> Response:
-    """Return a response that is a failure, with this error as its reason."""
+    """Return a failed response to a query, with this error as its reason."""
     # Messages of our own errors are clear; those of other errors often need their class.
     reason = str(error)
     if not isinstance(error, MirageError):
@@ -118,7 +118,7 @@ class Recording:
     Attributes:
         name: The name of the model.
         dataset: The dataset.
-        pending: The queries that the file does not answer, without gold answers and labels.
+        pending: The queries that the file does not answer yet, without gold answers and labels.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class Recording:
     def add(self, response: Response) -> None:
         """Record a response.
 
-        If the system retrieved the dataset's passages itself, those that its prompt showed are
-        stored in the response.
+        If the evaluated system itself retrieved the passages of the dataset, the passages that its
+        prompt showed are stored in the response.
         """
         if self.dataset.retrieved:
             response = with_passages(response, self.dataset[response.query_id])
@@ -171,7 +171,7 @@ class Recording:
             self.add(response)
 
     def finish(self) -> Run:
-        """Sort the lines of the file, and return the run; all queries must have a response.
+        """Sort the lines of the file and return the run. Every query must have a response by then.
 
         Raises:
             GenerationError: If all queries failed.
@@ -215,9 +215,9 @@ def recording(
 
 
 def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
-    """Open the file of a run as a journal, without the lines of queries to ask again.
+    """Open the file of a run as a journal, and remove the lines of queries to ask again.
 
-    These are failures, and answers that were based on passages that the query no longer has.
+    The removed lines are failures, and answers based on passages that the query no longer has.
     """
     with Journal(out, Response) as journal:
         check_ids((response.query_id for response in journal.earlier), dataset, f"in {out}")
@@ -247,7 +247,10 @@ def with_passages(response: Response, query: Query) -> Response:
 
 
 def _is_current(response: Response, dataset: MirageDataset) -> bool:
-    """Return whether all passages of a response are still among the query's passages."""
+    """Return whether all passages of a response are still among the query's passages.
+
+    Passages are compared only if the evaluated system itself retrieved them.
+    """
     query = dataset[response.query_id]
     return not dataset.retrieved or set(response.passages) <= set(query.passages)
 
@@ -262,8 +265,8 @@ def run_concurrently(
 ) -> Run:
     """Make a run by calling an async function on each query concurrently.
 
-    ``connect`` opens a connection, in which it provides this function. The other arguments are
-    those of :meth:`Generator.run` and :func:`mirage.respond`.
+    ``connect`` returns a context manager that yields this function. The other arguments are those
+    of :meth:`Generator.run` and :func:`mirage.respond`.
     """
 
     async def ask_all(record: Recording) -> None:
@@ -286,8 +289,9 @@ def run_in_batches(
 ) -> Run:
     """Make a run by calling a function on batches of queries.
 
-    If a batch fails, it is split in halves. If the batch did not fit into memory, later batches
-    have the smaller size. If a query fails by itself, only this query becomes a failure.
+    If a batch fails, for example because memory is short, half of it is tried, and later batches
+    have that size too. If a single query fails, it becomes a failure, and later batches have the
+    full size again.
     """
     with recording(name, dataset, out, progress) as record:
         start, size = 0, batch_size

@@ -28,7 +28,7 @@ A function returns a text, a tuple of the text and the passages that it was made
 """
 
 Recorded = Run | Mapping[str, Reply] | str | os.PathLike[str]
-"""Responses: a run, a mapping from query id to text, or the path of a JSON Lines file.
+"""Recorded responses: a run, a mapping from query id to text, or the path of a JSON Lines file.
 
 The values of a mapping may be anything that a function may return; see :data:`Answer`.
 """
@@ -44,7 +44,7 @@ class CallableGenerator:
     gold answers and labels (:meth:`mirage.Query.without_gold`).
 
     A sync function is called on one query after the other, in the thread that calls ``run``. A
-    query is a failure if the function raises an exception, returns a value of another type, or
+    query is a failure if the function raises an exception, returns a value of any other type, or
     takes longer than ``timeout``.
 
     Example:

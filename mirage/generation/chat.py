@@ -1,4 +1,4 @@
-"""Chat templates: conversations as the token ids that a local model reads and writes."""
+"""Chat templates: convert conversations to the token ids that a local model reads and writes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,15 @@ def completion_ids(
 ) -> list[int]:
     """Return the token ids of an answer and its end, as the chat template writes them.
 
-    Appended to the ids of :func:`prompt_ids`, they are a training example: the model reads the
+    The ids of :func:`prompt_ids` followed by these ids are a training example: the model reads the
     prompt exactly as in generation, and learns to end its answer.
+
+    Args:
+        messages: The messages of the prompt.
+        answer: The answer.
+        tokenizer: The model's tokenizer.
+        ends: Ids of the tokens that end an answer. The first is appended if the template adds none
+            of them.
     """
     turn = {"role": "assistant", "content": answer}
     text = plain_messages([turn], tokenizer)[0]["content"]
@@ -63,7 +70,10 @@ def completion_ids(
 
 
 def end_ids(tokenizer: Any, generation_config: Any) -> list[int]:
-    """Return the ids of the tokens that end a model's answer, the tokenizer's end token first."""
+    """Return the ids of the tokens that end a model's answer.
+
+    The end token of the tokenizer, if it has one, comes first.
+    """
     ends = generation_config.eos_token_id
     listed = ends if isinstance(ends, list) else [ends]
     return [id_ for id_ in dict.fromkeys([tokenizer.eos_token_id, *listed]) if id_ is not None]
@@ -83,7 +93,8 @@ def own_prompt(
     Args:
         tokenizer: The model's tokenizer.
         longest: Most tokens that the model can read; ``None`` if unknown.
-        answer_tokens: Tokens that are reserved for the answer; the prompt's default if ``None``.
+        answer_tokens: Number of tokens that are reserved for the answer; ``None`` uses the default
+            of the prompt function.
         short: Whether to ask for a short answer instead of a reason and an answer.
     """
     maker = ShortAnswerPrompt if short else RagPrompt

@@ -1,4 +1,4 @@
-"""Generators that use an endpoint: a chat-completions server or an HTTP service of the user."""
+"""Generators that call a chat-completions endpoint or an HTTP service of the user."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class OpenAIGenerator:
 
     Args:
         llm: The LLM, or the name of a model.
-        name: The name of the model in the run; by default the LLM's own name.
-        prompt: A function from a query to its prompt. The default is a :class:`RagPrompt` that
-            reserves the LLM's ``max_tokens`` for the answer.
+        name: The name of the model in the run; by default the name of the LLM.
+        prompt: A function that returns the prompt for a query. The default is a :class:`RagPrompt`
+            that reserves the LLM's ``max_tokens`` for the answer.
         settings: Further arguments of :class:`~mirage.LLM`, if ``llm`` is a name.
 
     Raises:
@@ -122,11 +122,12 @@ class HTTPGenerator:
 
     Args:
         url: The address of the service, without a password or a query.
-        request: A function from a query to the JSON to send. By default ``{"query": ...,
+        request: A function that returns the JSON to send for a query. By default ``{"query": ...,
             "language": ..., "passages": [{"id": ..., "text": ..., "title": ...}, ...]}``.
-        response: A function from the received JSON to the text, or the path of the text: keys and
-            list positions, separated by dots (``choices.0.message.content``). A function may also
-            return a tuple ``(text, passages)`` with the passages that the service used.
+        response: Either a function that returns the text in the received JSON, or the path of this
+            text: keys and list positions, separated by dots (``choices.0.message.content``). A
+            function may also return a tuple ``(text, passages)`` with the passages that the service
+            used.
         method: The HTTP method.
         headers: HTTP headers. Their values never appear in errors or logs.
         name: The name of the model in the run; by default the host.
@@ -212,7 +213,7 @@ class HTTPGenerator:
                 yield answer
 
     async def _reply(self, client: AsyncClient, body: Any, reach: Reach) -> Reply:
-        """Send a request, with retries, and extract the reply from the service's answer."""
+        """Send a request, retry it if necessary, and extract the reply from the answer."""
         try:
             content = await self._retries.call(
                 lambda seconds: self._attempt(client, body, seconds), reach
@@ -273,7 +274,7 @@ class HTTPGenerator:
 
 
 def _follow_path(path: str) -> Callable[[Any], Any]:
-    """Return a function that follows a path of keys and positions into JSON."""
+    """Return a function that returns the value at a path of keys and list positions in JSON."""
 
     def step(content: Any, key: str) -> Any:
         return content[int(key)] if isinstance(content, list) else content[key]

@@ -26,7 +26,7 @@ from mirage.llm.budget import Usage
 from mirage.models import Query, Response, Run
 
 Bits = Literal["4bit", "8bit"]
-"""The precision in which the weights of a model are loaded instead of the checkpoint's own."""
+"""The precision in which the weights of a model are loaded, instead of the checkpoint's."""
 
 # Sampling is done by adding noise to the logits, so generate() itself must decode greedily.
 _GREEDY = {
@@ -109,7 +109,7 @@ class _LocalGenerator(ABC):
 
 
 class TransformersGenerator(_LocalGenerator):
-    """A generator that runs a causal language model in batches, with Hugging Face's transformers.
+    """A generator that runs a causal language model in batches with Hugging Face transformers.
 
     The tokenizer's chat template is applied to the prompt. If there is none, the bare text is used.
     With or without sampling, an answer does not depend on the other queries of its batch, except
@@ -121,9 +121,9 @@ class TransformersGenerator(_LocalGenerator):
             :func:`mirage.training.finetune`; its base model is then loaded too (needs the extra
             ``finetune``).
         name: The name of the model in the run; by default its name on the hub or its folder.
-        prompt: A function from a query to its prompt. The default is a :class:`RagPrompt` that
-            counts with the model's tokenizer, with a context of 8,192 tokens or the model's
-            context, if that is shorter.
+        prompt: A function that returns the prompt for a query. The default is a :class:`RagPrompt`
+            that counts tokens with the model's tokenizer. Its context has 8,192 tokens, or fewer if
+            the model's context is shorter.
         device: The device, such as ``"cuda:1"``. The default is CUDA, else MPS, else the CPU. A
             model that is passed with its tokenizer stays on its device by default.
         dtype: Floating-point type, such as ``"float16"``; by default that of the checkpoint.
@@ -239,7 +239,9 @@ class TransformersGenerator(_LocalGenerator):
         return config
 
     def _sampling(self, queries: Sequence[Query]) -> list[Any]:
-        """Return the logits processors that sample: they add noise with a seed for each query.
+        """Return the logits processors that sample by adding noise, with one seed per query.
+
+        The list is empty if the temperature is 0.
 
         The token with the largest sum of logit and Gumbel noise is a sample from the softmax
         (Gumbel 1954, section on extreme values; Maddison et al. 2014, A* Sampling, section 2).
@@ -263,7 +265,7 @@ class TransformersGenerator(_LocalGenerator):
 
 
 class VLLMGenerator(_LocalGenerator):
-    """A generator that runs a model with vLLM's offline engine, which does its own batching.
+    """A generator that runs a model with the offline engine of vLLM.
 
     ``name``, ``prompt``, ``max_new_tokens``, ``temperature`` and ``seed`` are as in
     :class:`TransformersGenerator`.
@@ -382,7 +384,10 @@ def _check_bits(load_in: str, model: object) -> None:
 def _bits_options(
     transformers: Any, load_in: Bits | None, dtype: str | None, device: str
 ) -> dict[str, Any]:
-    """Return the arguments with which a model is loaded in 4 or 8 bits."""
+    """Return the arguments that make transformers load a model in 4 or 8 bits.
+
+    The result is empty if ``load_in`` is ``None``.
+    """
     if load_in is None:
         return {}
     settings: dict[str, Any] = {"load_in_8bit": True}

@@ -1,9 +1,9 @@
-"""vLLM in a process of its own, so that its GPU memory can be freed for another model.
+"""Run vLLM in a child process, so that its GPU memory can be freed for another model.
 
 The engine of vLLM keeps most of a GPU's memory until its process ends, and an error in it may end
 the process. Therefore the engine runs in a child process, which this module starts as a script. The
-two processes exchange pickled messages through pipes: settings first, then batches of queries, each
-with one reply. There is one child process at a time.
+two processes exchange pickled messages through pipes. The parent sends first the settings, then
+batches of queries, and the child replies to each message. There is one child process at a time.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from mirage.models import Query, Response, Run
 
 
 class VLLMProcessGenerator:
-    """A generator that runs a model with vLLM in a process of its own.
+    """A generator that runs a model with vLLM in a child process.
 
-    The process starts with the first batch, and later runs with the same settings use it too, even
-    if their prompts differ. It ends when a generator with other settings needs a process, when
-    :func:`close_process` is called, or when this process ends. If it ends by itself, for example
-    because memory is short, the run fails. When you repeat the run with the same file ``out``, the
-    responses in this file are reused.
+    The child process starts with the first batch. Later runs with the same settings use it too,
+    even if their prompts differ. It ends when a generator with other settings needs a process, when
+    :func:`close_process` is called, or when the parent process ends. If the child process crashes,
+    for example because memory is short, the run fails. If you then repeat the run with the same
+    file ``out``, the responses in this file are reused.
 
     The arguments are those of :class:`mirage.generation.VLLMGenerator`; ``model`` must be a name or
     a folder.
@@ -100,7 +100,8 @@ class VLLMProcessGenerator:
         """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`.
 
         Raises:
-            GenerationError: If every query failed, the model cannot be loaded, or the process ends.
+            GenerationError: If every query failed, the model cannot be loaded, or the child process
+                crashes.
         """
         make_prompt = None if self.prompt is None else prompt_for(dataset, self.prompt)
         with recording(self.name, dataset, out, progress) as record:
@@ -115,7 +116,7 @@ class VLLMProcessGenerator:
         """Record the responses to a batch of queries."""
         prompts: dict[str, Prompt] | None = None
         if make_prompt is not None:
-            # A prompt may be any function of the user, which only this process has.
+            # A prompt may be any function of the user, which may not be picklable.
             prompts = {}
             for query in queries:
                 try:
@@ -135,7 +136,7 @@ class VLLMProcessGenerator:
 
 
 class _Request(NamedTuple):
-    """A batch of queries for the child process, and the settings to answer them with.
+    """A batch of queries for the child process, with their prompts and the random seed.
 
     If ``prompts`` is ``None``, the child process makes the prompts with the model's tokenizer.
     """
@@ -234,7 +235,7 @@ def _ask(settings: Mapping[str, Any], request: _Request) -> _Reply:
 
 
 def close_process() -> None:
-    """End the process of vLLM, if there is one, and so free the memory of its GPU."""
+    """End the child process of vLLM, if there is one. This frees its GPU memory."""
     with _LOCK:
         while _running:
             _running.pop().close()
@@ -247,10 +248,10 @@ atexit.register(close_process)
 
 
 def _serve() -> None:
-    """Answer the requests of the process that has started this one, until it closes the pipe."""
+    """Answer the requests of the parent process until it closes the pipe."""
     requests = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # Whatever vLLM prints must not get between the replies.
+    # Texts that vLLM prints to stdout must not get between the replies.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
     def send(reply: _Reply) -> None:

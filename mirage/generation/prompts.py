@@ -21,7 +21,7 @@ from mirage.llm.questions import fenced, harmless
 from mirage.models import Passage, Query
 
 CONTEXT_TOKENS = 8192
-"""The default number of tokens of prompt and answer together, as in the paper."""
+"""The default context: most tokens of prompt and answer together, as in the paper."""
 
 ANSWER_TOKENS = 1024
 """The default limit on the tokens of an answer."""
@@ -67,12 +67,12 @@ class Prompt(NamedTuple):
 
 
 PromptMaker = Callable[[Query], Prompt]
-"""A function from a query to its prompt, such as a :class:`RagPrompt`."""
+"""A function that returns the prompt for a query, such as a :class:`RagPrompt`."""
 
 
 @dataclass(frozen=True)
 class RagPrompt:
-    """A function that makes the prompt for a query: one user message, instructions in English.
+    """A function that makes the prompt for a query: one user message with English instructions.
 
     The message names the query's language, shows each passage with its id and title, and asks for
     ``##Reason:`` and ``##Answer:`` with citations of passage ids in brackets. Tags enclose the
@@ -83,8 +83,8 @@ class RagPrompt:
     context, or none of its passages fits.
 
     Args:
-        seed: Seed of the shuffle. The order depends on the seed and the query's id, not on other
-            queries. ``None`` never shuffles.
+        seed: Random seed of the shuffle. The order depends on the seed and the query's id, not on
+            other queries. ``None`` never shuffles.
         passage_tokens: Most tokens of a passage; the rest of the passage is cut off.
         context_tokens: Most tokens of prompt and answer together. If not all passages fit, the
             last ones are left out.
@@ -92,7 +92,7 @@ class RagPrompt:
         count: A function that returns the number of tokens of a text.
         order: Order of the passages. ``"rank"`` keeps the order of the query, ``"shuffled"``
             shuffles by ``seed``, as MIRAGE-Bench does. The default, ``"auto"``, shuffles the
-            passages of a dataset and keeps the order of those that a retriever ranked, as in a
+            passages of a dataset, but keeps the order of passages that a retriever ranked, as in a
             :class:`~mirage.Pipeline`.
 
     Raises:
@@ -137,7 +137,7 @@ class RagPrompt:
 
 @dataclass(frozen=True)
 class DatasetPrompt:
-    """A function that returns the prompt that the dataset itself has for a query.
+    """A function that returns the prompt that the dataset contains for a query.
 
     :meth:`mirage.MirageDataset.from_hub` keeps the prompt of MIRAGE-Bench in
     ``query.metadata["prompt"]``. It is sent as one user message, and its passages are in the order
@@ -185,7 +185,9 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
 
 
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
-    """Return the number of tokens that remain in a context for the prompt, beside the answer.
+    """Return the number of tokens in a context that are left for the prompt.
+
+    They are the tokens that neither the answer nor the chat template needs.
 
     Raises:
         SettingError: If no tokens remain, or one of the numbers is below 1.
@@ -194,7 +196,7 @@ def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
     if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
         raise SettingError(
             f"answers of {answer_tokens} tokens and passages of {passage_tokens} do not fit into "
-            f"a context of {context_tokens}; pass prompt= with other numbers"
+            f"a context of {context_tokens}; pass prompt= with a larger context_tokens"
         )
     return space
 
@@ -207,7 +209,7 @@ def fitted(
     space: int,
     count: Callable[[str], int],
 ) -> Prompt:
-    """Return a prompt with as many passages as fit, each cut to ``passage_tokens``.
+    """Return a prompt with as many passages as fit, each cut to ``passage_tokens`` tokens.
 
     Args:
         query: The query.
@@ -218,8 +220,8 @@ def fitted(
         count: Function that returns the number of tokens of a text.
 
     Raises:
-        GenerationError: If the prompt does not fit with one passage, or with none if there are
-            none.
+        GenerationError: If the prompt does not fit even with a single passage, or without passages
+            if there are none.
     """
     remaining = [
         passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
@@ -237,7 +239,7 @@ def fitted(
 
 
 def user_message(text: str) -> tuple[Message, ...]:
-    """Return a chat of one message of the user."""
+    """Return a chat that consists of one user message."""
     return ({"role": "user", "content": text},)
 
 

@@ -41,8 +41,9 @@ def repeated(
 ) -> Run:
     """Return a run in which a generator answers each query several times.
 
-    Each repeat goes through all queries. With ``out``, each repeat has its own file beside ``out``
-    until all are finished, so that a killed run can resume. See :func:`mirage.respond`.
+    Each repeat goes through all queries. If ``out`` is given, each repeat is written to a separate
+    file beside ``out`` until all repeats are finished, so a killed run can resume. See
+    :func:`mirage.respond`.
 
     Args:
         generator: The generator.

@@ -51,7 +51,7 @@ def response_of(query: Query, reply: object) -> Response:
         )
     texts = [passage.text for passage in response.passages]
     for text in (response.text or "", response.reasoning or "", *texts):
-        # Fails here, with the query, and not later while the run is written.
+        # Raise an error for lone surrogates now, because writing the run would fail later.
         text.encode()
     return response
 
@@ -66,7 +66,7 @@ def _check_query(query: Query, response: Response) -> Response:
 
 
 def _advice(reply: object) -> str:
-    """Return advice on what to return instead of a value of a wrong type, for an error message."""
+    """Return advice for an error message: the value to return instead of one of a wrong type."""
     if reply is None:
         return "return the answer (is a return statement missing?)"
     if hasattr(reply, "__anext__") or hasattr(reply, "__next__"):

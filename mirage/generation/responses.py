@@ -1,4 +1,4 @@
-"""Runs on a dataset from any system: a function, a generator, a run, a mapping or a file."""
+"""Make a run on a dataset with any system: a function, a generator, a run, a mapping or a file."""
 
 from __future__ import annotations
 
@@ -46,20 +46,21 @@ def respond(
     """Return a run with one response to each query of the dataset, in the dataset's order.
 
     A function is called once per query. If it is async, ``concurrency`` calls are under way at a
-    time. If an event loop is already running, as in a notebook, they run in a thread with its own
-    loop.
+    time. If an event loop is already running, as in a notebook, the calls run in a separate thread
+    with a new event loop.
 
-    A query is a failure, with the reason in its response, if the function raises an exception or
-    returns a value of another type. It is also a failure if a run, mapping or file has no response
-    to it.
+    If the function raises an exception or returns a value of any other type, the query's response
+    is a failure with the reason. A query is also a failure if a run, mapping or file has no
+    response to it.
 
     Args:
         system: The system; see :data:`ModelLike`.
-        dataset: The queries, or the language of bundled ones.
+        dataset: The queries: a dataset, the language code of a bundled dataset, or the path of a
+            JSON Lines file of queries.
         model: Name of the model in the run; by default the name of the generator or run, or
             ``"my-model"``.
-        repeats: How often each query is asked. The default is once, or for recorded responses as
-            often as they were recorded. The cache of an LLM stores an answer for each repeat.
+        repeats: Number of answers to each query. The default is 1, or for recorded responses the
+            number of recorded repeats. The cache of an LLM stores an answer for each repeat.
         out: A file to which responses are appended as they arrive, and from which a killed run
             resumes; see :meth:`mirage.Generator.run`.
         executor: An executor; each of its workers answers a part of the queries. This process
@@ -113,8 +114,8 @@ def _complete_run(run: Run, dataset: MirageDataset, model: str) -> Run:
 def own_name(system: object) -> str:
     """Return the default model name of a system.
 
-    It is the name of a generator or run, or the common name of a mapping of runs, otherwise
-    ``"my-model"``.
+    It is the name of a generator or run, or the name that all runs in a mapping have. Otherwise it
+    is ``"my-model"``.
     """
     if isinstance(system, Run):
         return system.model

@@ -1,9 +1,9 @@
 """Prompts for short answers in the user's language, and an oracle as their upper bound.
 
 The prompts cover the variants that BERGEN compares (Rau et al. 2024, arXiv 2407.01102, appendix F,
-and appendix I with Table 9): instructions in English or in the language of the question, with and
-without a request to answer in that language, with passages or closed book. The wording is our own,
-in every language of the library.
+and appendix I with Table 9): instructions in English or in the language of the question, with or
+without a request to answer in that language, and with passages or closed book. The wording is not
+BERGEN's; it exists in every language of the library.
 """
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ class _Words(NamedTuple):
 
 @dataclass(frozen=True)
 class ShortAnswerPrompt:
-    """A function that makes a prompt for a short answer, without reasons and citations.
+    """A function that makes a prompt for a short answer without reasons and citations.
 
-    A query without passages is asked closed book. Tags enclose the question and each passage; no
-    text can close its tag, because tags contain an unpredictable word. To use it in a generator,
-    pass it as ``prompt``: ``OpenAIGenerator("gpt-4o-mini", prompt=ShortAnswerPrompt())``.
+    If a query has no passages, the prompt asks for an answer from memory (closed book). Tags
+    enclose the question and each passage; no text can close its tag, because tags contain an
+    unpredictable word. To use it in a generator, pass it as ``prompt``:
+    ``OpenAIGenerator("gpt-4o-mini", prompt=ShortAnswerPrompt())``.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
     context, or none of its passages fits.
 
     Args:
-        language: Language of the instructions: ``"query"`` for the language of the question, or an
-            ISO 639-1 code.
+        language: Language of the instructions: an ISO 639-1 code, or ``"query"`` for the language
+            of the question.
         reply_in_language: Whether to ask for an answer in the language of the question.
         passage_tokens: Most tokens of a passage; the rest of the passage is cut off.
         context_tokens: Most tokens of prompt and answer together. If not all passages fit, the
@@ -110,9 +111,9 @@ class ShortAnswerPrompt:
 
 
 def _language_request(instructions: str, code: str) -> str:
-    """Return the request to answer in a language.
+    """Return a request, in the language ``code``, to answer in this language.
 
-    If the instructions are in another language, the request is repeated in English before it.
+    If the instructions are in another language, the request in English precedes it.
     """
     if instructions == code:
         return _WORDS[code].reply

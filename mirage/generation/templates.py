@@ -1,4 +1,4 @@
-"""Prompts in the user's own words: templates with slots for the question and the passages."""
+"""Prompts that users write: templates with slots for the question and the passages."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class TemplatePrompt:
     The slots are ``{question}``, ``{passages}`` and ``{language}``, the English name of the
     language of the question. Write ``{{`` and ``}}`` for braces. Slots are only replaced: a
     template cannot execute code or read attributes, and a slot inside a question or a passage is
-    plain text. Unlike the prompts of the library, a template does not put marks around the
-    question and the passages, so write your own if passages are not trusted.
+    plain text. Unlike the prompts of the library, a template does not put marks around the question
+    and the passages, so write marks yourself if passages are not trusted.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
     context, or none of its passages fits.
@@ -38,8 +38,8 @@ class TemplatePrompt:
     Args:
         user: The user message.
         system: The system message; by default there is none.
-        closed_book_user: The user message for queries without passages. By default ``user``, with
-            no text in place of the passages.
+        closed_book_user: The user message for queries without passages. The default is ``user``
+            with an empty ``{passages}``.
         closed_book_system: The system message for queries without passages; by default ``system``.
         passage: The text of one passage, with the slots ``{number}`` (from 1), ``{id}``,
             ``{title}`` and ``{text}``. Passages are separated by an empty line.
@@ -98,7 +98,7 @@ class TemplatePrompt:
 
     @property
     def shows_passages(self) -> bool:
-        """Whether the user message has the slot of the passages."""
+        """Whether the user message has the slot ``{passages}``."""
         return "passages" in _slots("user", self.user, SLOTS)
 
     def __call__(self, query: Query) -> Prompt:
@@ -141,7 +141,8 @@ def _slots(name: str, template: str, allowed: Sequence[str]) -> set[str]:
     """Return the names of a template's slots.
 
     Raises:
-        SettingError: If the template is malformed, or a slot has a format or reads an attribute.
+        SettingError: If the template is malformed, or a slot has a format specification or reads an
+            attribute.
         UnknownNameError: If a slot is not in ``allowed``.
     """
     try:

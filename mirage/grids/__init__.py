@@ -1,4 +1,4 @@
-"""Grids of RAG pipelines: run every combination of settings and read one table of results."""
+"""Grids of RAG pipelines: run every combination of settings, and get one table of results."""
 
 from __future__ import annotations
 

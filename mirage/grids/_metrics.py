@@ -18,7 +18,7 @@ def is_feature(metric: str) -> bool:
 def is_measure(metric: str) -> bool:
     """Return whether a metric is computed from the ranking of passages, such as ``R@5``.
 
-    This is assumed of all names that are neither features nor other metrics of a grid.
+    Every name that is neither a feature nor another metric of a grid is taken as such a measure.
     """
     return metric not in (*RESOURCES, COMPRESSION) and not is_feature(metric)
 

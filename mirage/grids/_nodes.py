@@ -20,14 +20,14 @@ from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.grids.store import Node
 
 DEFAULT_ORDER = "rank"
-"""The order of passages for a generator without a prompt entry; see :class:`mirage.RagPrompt`."""
+"""The order of passages in a prompt if the cell names no prompt; see :class:`mirage.RagPrompt`."""
 
 Settings = Mapping[str, str]
 """The settings of one cell, by axis."""
 
 
 class Nodes:
-    """Creates the nodes of the cells of a grid; a node describes one step and its inputs.
+    """Creates the nodes of a grid; a node describes one step of some cells, and its inputs.
 
     Cells that need the same step get equal nodes, so that the step is executed only once.
     """
@@ -46,7 +46,7 @@ class Nodes:
         return self._datasets[name]
 
     def corpus(self, name: str) -> Node:
-        """Return the node that builds a corpus; the contents of its files identify it."""
+        """Return the node that builds a corpus; its key depends on the contents of the files."""
         if name not in self._corpora:
             entry = self.config.corpora[name]
             settings = entry.key()
@@ -73,10 +73,10 @@ class Nodes:
 
         Args:
             cell: The cell.
-            retriever: The name of a retriever; by default that of the cell.
-            depth: The number of passages per query. By default the largest ``retrieve_k`` of the
-                grid. Cells with a smaller ``retrieve_k`` then share the step and use the first of
-                its passages.
+            retriever: The name of a retriever; by default the retriever of the cell.
+            depth: The number of passages per query; by default the largest ``retrieve_k`` of the
+                grid. Cells with a smaller ``retrieve_k`` then share the step, and use only the
+                first passages of its result.
         """
         name = retriever or cell["retriever"]
         k = depth or max(self.config.grid.retrieve_k)
@@ -84,8 +84,8 @@ class Nodes:
         entry: Any = None if name == ORACLE else self.config.retrievers[name].at(cell)
         settings: dict[str, Any] = {"k": k}
         if entry is None:
-            # The entry "names" keeps results of earlier versions, which ignored qrels that name
-            # documents, from being reused.
+            # Earlier versions ignored qrels with document ids; the setting "names" prevents their
+            # results from being reused.
             settings |= {"oracle": self._gold_digest(cell), "names": "passages or documents"}
         else:
             settings["queries"] = self._questions_digest(cell)
@@ -106,7 +106,7 @@ class Nodes:
         return Node("retrieve", node_name, settings, inputs, calling_entry, cell["dataset"])
 
     def rank(self, cell: Settings) -> Node:
-        """Return the node with the final ranking of a cell.
+        """Return the node whose result is the final ranking of a cell.
 
         It is the reranking node if the cell has a reranker, else the retrieval node.
         """
@@ -122,7 +122,7 @@ class Nodes:
         return Node("rerank", name, settings, (retrieved,), entry, cell["dataset"])
 
     def process(self, cell: Settings) -> Node:
-        """Return the node that processes the passages that a cell shows to its generator.
+        """Return the node in which the context processor of a cell edits the passages to show.
 
         The cell must have a context processor.
         """
@@ -151,7 +151,8 @@ class Nodes:
         if cell["retriever"] != NONE:
             passages = self.rank(cell) if cell["processor"] == NONE else self.process(cell)
             settings |= _shown_depth(cell)
-            # Earlier versions shuffled passages by default; the order keeps their results apart.
+            # Earlier versions shuffled passages by default; the setting "prompt" prevents their
+            # results from being reused.
             if entry.PROMPTED and prompt == NONE:
                 settings["prompt"] = {"order": DEFAULT_ORDER}
             name = f"{generator} on {dataset} from {passages.name.replace(f' for {dataset}', '')}"
@@ -176,9 +177,9 @@ class Nodes:
         return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
 
     def order_notes(self, cells: Iterable[Settings]) -> list[str]:
-        """Return notes for users on the order of passages in the prompts of some cells.
+        """Return notes for users about the order of passages in the prompts of some cells.
 
-        It is one note if all prompts use the same order, else one note per prompt.
+        If all prompts use the same order, there is one note, otherwise one note per prompt.
         """
         orders = {cell["prompt"]: order for cell in cells if (order := self.passage_order(cell))}
         if len(set(orders.values())) == 1:
@@ -190,12 +191,13 @@ class Nodes:
 
         Args:
             cell: The cell.
-            metrics: The names of the features; all of them need the same models.
-            responses: The SHA-256 of the responses, so that new responses are scored anew.
+            metrics: The names of the features; all of them must need the same models.
+            responses: The SHA-256 of the responses. It is part of the key, so that changed
+                responses are scored again.
         """
         metrics = list(metrics)
         llm_entry, settings = self._models_of(metrics[0])
-        # Qrels and answers are part of the key, so that corrected ones are scored anew.
+        # Qrels and answers are part of the key, so that a correction of them has an effect.
         settings |= {"metrics": metrics, "responses": responses, "gold": self._gold_digest(cell)}
         generated = self.generate(cell)
         name = f"of {generated.name}"
@@ -220,9 +222,10 @@ class Nodes:
         return Node("measure", name, settings, (processed,), None, cell["dataset"])
 
     def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
-        """Return the metrics that cannot be computed for any query of a dataset, with the reason.
+        """Return, for each metric that cannot be computed on a dataset, the reason.
 
-        For example, ``R@5`` needs queries with relevant passages.
+        For example, ``R@5`` needs queries with relevant passages. A metric is included only if no
+        query of the dataset has the data that it needs.
         """
         reasons = {}
         for name in [*filter(is_feature, self.config.metrics), *self.measures]:
@@ -246,17 +249,17 @@ class Nodes:
 
     @property
     def groups(self) -> list[list[str]]:
-        """The features of the grid, grouped by the models that compute them."""
+        """The features of the grid, grouped by the kinds of models that they need."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for name in filter(is_feature, self.config.metrics):
             groups.setdefault(_needed_models(name), []).append(name)
         return list(groups.values())
 
     def _models_of(self, metric: str) -> tuple[Any, dict[str, Any]]:
-        """Return the entry of the LLM that a feature calls, and the settings of all its models.
+        """Return the entry of the LLM that a feature calls, and the settings of its models.
 
-        The entry is ``None`` if the feature calls no LLM. The settings, which are part of the key
-        of results, are empty if the feature needs no model at all.
+        The entry is ``None`` if the feature calls no LLM. The settings become part of the key of
+        the result; they are empty if the feature needs no model.
         """
         needs, models, judge = _needed_models(metric), self.config.models, self.config.llm_eval
         if not needs:
@@ -272,7 +275,7 @@ class Nodes:
     def _key(self, axis: str, name: str, cell: Settings) -> dict[str, Any]:
         """Return the values that identify an entry: its settings and the digests of its files.
 
-        They are cached, so that each file is read only once.
+        The values are cached, so that each file is read only once.
         """
         entry = getattr(self.config, SECTIONS[axis])[name]
         cell_entry = entry.at(cell)
@@ -302,15 +305,15 @@ class Nodes:
 def _needed_models(metric: str) -> tuple[str, ...]:
     """Return the kinds of models that a feature needs, such as ``("LLM",)``.
 
-    For ``llm_eval``, which has a judge of its own, it is the name of the feature.
+    For ``llm_eval``, whose judge is set separately, the result is ``("llm_eval",)``.
     """
     return (metric,) if metric == "llm_eval" else tuple(map(str, facts(metric).models))
 
 
 def _shown_depth(cell: Settings) -> dict[str, int]:
-    """Return, as ``{"k": number}``, how many passages a cell shows.
+    """Return the number of passages that a cell shows, as the setting ``{"k": number}``.
 
-    This is ``show_k``, but at most the number that is retrieved.
+    This is ``show_k``, or ``retrieve_k`` if that is smaller.
     """
     return {"k": min(int(cell["show_k"]), int(cell["retrieve_k"]))}
 

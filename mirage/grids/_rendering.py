@@ -21,7 +21,11 @@ from mirage.statistics.bootstrap import NO_INTERVAL
 COUNTS = ("n", "failed", "unmeasured")
 Style = Literal["interval", "side", "mean"]
 STYLES: tuple[Style, ...] = ("interval", "side", "mean")
-"""What a table shows beside a mean: the interval, its longer side, or nothing."""
+"""What a table shows next to a mean.
+
+``"interval"`` shows the confidence interval, ``"side"`` the longer side of the interval (±), and
+``"mean"`` nothing.
+"""
 
 FAILED = "failed"
 NO_SETTING = "-"
@@ -36,20 +40,19 @@ def readable_table(
     best: Mapping[str, Collection[int]] = {},
     style: Style = "interval",
 ) -> Table:
-    """Return the printed table, with one row per cell and one column per metric.
+    """Return the table to print, with one row per cell and one column per metric.
 
-    Settings that all cells share are written in a note below the table, and so is the most frequent
-    number of queries. A footnote explains cells that failed or have another number of queries.
+    Notes below the table list the settings that all cells share and the most frequent number of
+    queries. Footnotes mark cells that failed or that have another number of queries.
 
     Args:
-        name: The title.
+        name: The title of the table.
         cells: The cells, one per row.
         axes: The axes of the cells.
         metrics: The metrics, one per column.
-        notes: Lines below the table.
-        best: By metric, the positions of the best cells, which get a star.
-        style: What is shown beside a mean: its interval, the longer side of the interval (±), or
-            nothing.
+        notes: Further lines to print below the table.
+        best: The positions of the best cells by metric; their means get a star.
+        style: What to show next to a mean; see :data:`STYLES`.
     """
     differing = differing_axes(cells, axes) or ("cell",)
     usual = {metric: _usual_counts(cells, metric) for metric in metrics}
@@ -87,7 +90,12 @@ def _first_unscored(cell: Cell, metrics: Sequence[str]) -> str:
 
 
 def _reference(remark: str, footnotes: dict[str, str]) -> str:
-    """Return the reference mark of a footnote; add the footnote if it is new."""
+    """Return the mark that refers to a footnote, such as " (a)"; add the footnote if it is new.
+
+    Args:
+        remark: The text of the footnote; if it is empty, so is the mark.
+        footnotes: The letter of each footnote by its text.
+    """
     if not remark:
         return ""
     if remark not in footnotes:
@@ -100,7 +108,7 @@ def _reference(remark: str, footnotes: dict[str, str]) -> str:
 
 
 def settings_line(cell: Cell, axes: Sequence[str]) -> str:
-    """Return the settings of a cell on some axes in one line, with ``-`` for a missing setting."""
+    """Return the settings of a cell on some axes as one line, with ``-`` for a missing setting."""
     return " | ".join(cell.settings.get(axis, "") or NO_SETTING for axis in axes)
 
 
@@ -113,8 +121,7 @@ def format_score(score: Score | None, style: Style = "interval", mark: str = "")
 
     Args:
         score: The score of a cell, or ``None`` if it has none.
-        style: What is shown beside the mean: its interval, the longer side of the interval (±), or
-            nothing.
+        style: What to show next to the mean; see :data:`STYLES`.
         mark: A character to write directly after the mean.
     """
     if score is None or math.isnan(score.mean):
@@ -132,9 +139,10 @@ def format_score(score: Score | None, style: Style = "interval", mark: str = "")
 
 
 def _usual_counts(cells: Sequence[Cell], metric: str) -> str:
-    """Return the most frequent ``counts`` among the scores of a metric, such as ``9 (1 failed)``.
+    """Return the most frequent counts of queries among the scores of a metric.
 
-    See :attr:`mirage.grids.cells.Score.counts`. The text is empty if no cell has the metric.
+    The text has the form of :attr:`mirage.grids.cells.Score.counts`, such as ``9 (1 failed)``. It
+    is empty if no cell has the metric.
     """
     counts = Counter(cell.scores[metric].counts for cell in cells if metric in cell.scores)
     return counts.most_common(1)[0][0] if counts else ""
@@ -182,7 +190,7 @@ _STYLE_NOTES: Mapping[Style, str] = {
 
 
 def html_page(table: Table) -> str:
-    """Return an HTML page with only the table."""
+    """Return an HTML page that contains only the table."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -197,7 +205,7 @@ def html_page(table: Table) -> str:
 def columns(
     cells: Sequence[Cell], axes: Sequence[str], metrics: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """Return the values of each column of a table that has one row per cell and metric.
+    """Return the columns, by name, of a table that has one row per cell and metric.
 
     The columns are the axes, then metric, mean, lower, upper, n, failed, unmeasured and failure.
     """
@@ -216,7 +224,11 @@ def columns(
 
 
 def to_csv(by_name: Mapping[str, Sequence[Any]]) -> str:
-    """Return columns as comma-separated values, in which NaN is an empty field."""
+    """Return a CSV file with a header line; NaN becomes an empty field.
+
+    Args:
+        by_name: The columns by name.
+    """
     return csv_text(list(by_name), zip(*by_name.values(), strict=True))
 
 
@@ -253,7 +265,7 @@ class _Table(Record):
 def to_json(
     name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Sequence[str], order: str
 ) -> str:
-    """Return the whole table as one JSON object, in which NaN is ``null``."""
+    """Return the whole table as one JSON object; NaN becomes ``null``."""
     whole = {
         "name": name,
         "metrics": list(metrics),
@@ -288,6 +300,10 @@ def from_json(
     text: str, source: str
 ) -> tuple[str, tuple[Cell, ...], tuple[str, ...], tuple[str, ...], str]:
     """Return the name, cells, metrics, notes and order of a table that :func:`to_json` wrote.
+
+    Args:
+        text: The JSON text.
+        source: The name of the text in error messages, such as the path of its file.
 
     Raises:
         DatasetError: If the text is not such a table.

@@ -1,4 +1,7 @@
-"""Execution of the steps of a grid: each runs once, is stored, and resumes if interrupted."""
+"""Execution of the steps of a grid; each step runs once, and its result is stored.
+
+If a step was interrupted, the next run resumes it.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ if TYPE_CHECKING:
     from mirage.llm import LLM, Budget
 
 BATCH = 64
-"""Number of queries after which results are written to disk."""
+"""The number of queries that a step processes at a time; each batch is then written to disk."""
 
 NOT_RUN = "not run yet"
 
@@ -64,7 +67,7 @@ SCORES = "scores.jsonl"
 class RankingRow(BaseModel):
     """One row of a ranking file: the passages retrieved for a query, best first.
 
-    ``error`` is the reason if reranking failed; such a query keeps its first ranking.
+    If reranking failed, ``error`` is the reason, and the passages keep the order of the retriever.
     """
 
     query_id: str
@@ -74,7 +77,7 @@ class RankingRow(BaseModel):
 
 
 class PassagesRow(BaseModel):
-    """One row of a file of passages: those of a query after a context processor changed them."""
+    """One row of a passages file: the passages of a query after the context processor."""
 
     query_id: str
     passages: tuple[Passage, ...] = ()
@@ -82,10 +85,10 @@ class PassagesRow(BaseModel):
 
 
 class ScoreRow(BaseModel):
-    """One row of a file of metrics: the values of one query.
+    """One row of a scores file: the values of one query by metric.
 
-    ``reasons`` says, by metric, why a value is missing. ``error`` is not empty if the query should
-    be scored again in the next run.
+    ``reasons`` has, by metric, the reason why a value is missing. If the next run should score the
+    query again, ``error`` is not empty.
     """
 
     query_id: str
@@ -97,7 +100,11 @@ class ScoreRow(BaseModel):
 _Measurement = tuple[
     dict[str, NDArray[np.float64]], Mapping[str, tuple[float, float]], Sequence[str]
 ]
-"""Value of each query by metric, lowest and highest value by metric, ids of unanswered queries."""
+"""Values, bounds and failed queries of some metrics of a cell.
+
+The items are an array with the value of each query, by metric; the lowest and highest possible
+value, by metric; and the ids of queries without a response.
+"""
 
 
 class Runner:
@@ -135,14 +142,14 @@ class Runner:
             close_process()
 
     def dataset(self, name: str) -> MirageDataset:
-        """Return the queries of a dataset, up to the limit."""
+        """Return the queries of a dataset, or only the first ones if there is a limit."""
         whole = self.nodes.dataset(name)
         return whole if self.limit is None else whole[: self.limit]
 
     # Results of steps ----------------------------------------------------------------------------
 
     def corpus(self, name: str) -> Corpus:
-        """Return a corpus, after building it in the store if it is missing there."""
+        """Return a corpus; if it is not in the store, it is built there first."""
         entry = self.config.corpora[name]
 
         def passages() -> Iterable[Passage]:
@@ -153,7 +160,7 @@ class Runner:
             all_passages = (
                 p for query in self.nodes.dataset(entry.dataset) for p in query.passages
             )
-            # Several queries may show the same passage.
+            # Several queries may have the same passage.
             return {passage.id: passage for passage in all_passages}.values()
 
         def with_prefix(part: str, passage: Passage) -> Passage:
@@ -188,7 +195,7 @@ class Runner:
         return self._rows_to_run(node, cell, rerank)
 
     def queries_with_passages(self, cell: Settings) -> MirageDataset:
-        """Return the queries of a cell with the passages that its generator sees."""
+        """Return the queries of a cell with the passages to show to its generator."""
         dataset = self.dataset(cell["dataset"])
         if cell["retriever"] == NONE:
             return Pipeline(None).show(dataset)
@@ -211,7 +218,7 @@ class Runner:
         )
 
     def _unprocessed(self, cell: Settings) -> MirageDataset:
-        """Return the queries of a cell with their top passages before context processing."""
+        """Return the queries of a cell with the top passages before the context processor."""
         show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
         retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
         pipeline = Pipeline(retriever, retrieve_k=show_k, show_k=show_k)
@@ -224,7 +231,10 @@ class Runner:
         return _restrict_run(whole, dataset)
 
     def _generate(self, cell: Settings) -> tuple[Path, Mapping[str, Any]]:
-        """Return the file of a cell's responses, generated if needed, and its manifest."""
+        """Return the file with a cell's responses, and the manifest of the generation step.
+
+        Responses that are not in the store are generated first.
+        """
         node = self.nodes.generate(cell)
         entry: Any = self.config.generators[cell["generator"]]
 
@@ -264,7 +274,7 @@ class Runner:
                 (r.query_id, r.shown) for r in run if r.shown is not None and r.text is not None
             ]
             truncated = sum(len(ids) < given[id_] for id_, ids in shown)
-            # Without a prompt of the grid, `shown` has just the passages that the system was given.
+            # If the grid builds no prompt, `shown` contains all passages that the system was given.
             if entry.has_prompt or truncated:
                 work |= {"prompts": len(shown), "truncated": truncated}
             return {
@@ -279,8 +289,8 @@ class Runner:
     def cell(self, cell: Settings) -> Cell:
         """Run the steps of a cell, and return the cell with its scores.
 
-        If a step fails, ``failure`` names the step and the reason. Metrics that do not need this
-        step are computed all the same.
+        If a step fails, ``failure`` contains the step and the reason. Metrics that do not need this
+        step are still computed.
         """
         dataset = self.dataset(cell["dataset"])
         ids, clusters = dataset.query_ids, clusters_of(dataset)
@@ -309,10 +319,10 @@ class Runner:
         )
 
     def _resources(self, cell: Settings) -> dict[str, Score]:
-        """Return the resource use of a cell: time, tokens and cost per query, truncated prompts.
+        """Return the resource use of a cell: time, tokens, cost and truncated prompts.
 
-        The last is the share of prompts in which passages were left out to save space. Values that
-        were not recorded are missing.
+        Time, tokens and cost are means per query. ``truncated`` is the share of prompts that
+        lack a passage because the context is full. Values that were not recorded are missing.
         """
         if cell["generator"] == NONE or not RESOURCES.keys() & set(self.config.metrics):
             return {}
@@ -320,7 +330,7 @@ class Runner:
             manifest = self._generate(cell)[1]
         except MirageError:
             return {}
-        # Stores of earlier versions do not have it.
+        # Manifests of earlier versions do not have this field.
         work: Mapping[str, Any] = manifest.get("work") or {}
         calls = work.get("calls", work.get("queries"))
         divisors = {
@@ -329,7 +339,7 @@ class Runner:
             "cost": "calls",
             "truncated": "prompts",
         }
-        # Answers from the cache took no time, so without a call nothing is known.
+        # Answers from the cache took no time, so if there was no call, nothing was measured.
         scores = {}
         for name, divisor in divisors.items():
             number, amount = work.get(divisor), work.get(name)
@@ -340,8 +350,8 @@ class Runner:
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
         """Yield one function for each group of metrics of a cell that are computed together.
 
-        A metric that cannot be computed for any query, because the dataset lacks the data for it,
-        has a function of its own that only raises an error. No LLM is called for such a metric.
+        If the dataset lacks the data for a metric, the metric has a separate function, which only
+        raises an error. No LLM is called for such a metric.
         """
         unmeasurable = self._get_or_create(
             "unmeasurable",
@@ -364,7 +374,7 @@ class Runner:
 
     def _measure_retrieval(self, cell: Settings, names: Sequence[str]) -> _Measurement:
         values = self._measure(cell, names)
-        # Measures with a value above 1, such as counts, have no known upper bound.
+        # If a measure has a value above 1, such as a count, its upper bound is unknown.
         return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
 
     def _measure_compression(self, cell: Settings, names: Sequence[str]) -> _Measurement:
@@ -376,7 +386,7 @@ class Runner:
                 yield ScoreRow(query_id=query.id, values=values)
 
         columns = self._columns(self.nodes.compression(cell), cell, names, measure)
-        # An own processor may make passages longer, so the lower end is open.
+        # A user's processor may make passages longer, so there is no lower bound.
         return columns, {COMPRESSION: (-math.inf, 1.0)}, ()
 
     def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
@@ -385,10 +395,10 @@ class Runner:
         return values, bounds, self._generate(cell)[1]["failed"]
 
     def shortfalls(self) -> Iterator[tuple[Node, str]]:
-        """Yield steps that fell short for some queries, each with a note for users.
+        """Yield the steps that had problems with some queries, each with a note for users.
 
-        These are steps of the retriever ``oracle`` in which queries got no passage, and steps in
-        which reranking failed.
+        These are retrieval steps in which the retriever ``oracle`` found no passage for a query,
+        and reranking steps that failed for a query.
         """
         yield from self._empty.items()
         for node in self.steps:
@@ -412,12 +422,12 @@ class Runner:
                 run = first_run.fuse(*other_runs, k=entry.k, name=name).top(k)
                 return _ranking_rows(RetrievalRun({q.id: run[q.id] for q in queries}, name))
             retriever = self._retriever(name, cell)
-            if entry is None:  # needs all qrels to see whether they name passages or documents
+            if entry is None:  # needs all qrels to decide whether they are passage or document ids
                 run = retriever.retrieve(self.dataset(cell["dataset"]), k)
                 return _ranking_rows(RetrievalRun({q.id: run[q.id] for q in queries}, name))
             return _ranking_rows(retriever.retrieve(queries, k))
 
-        # The oracle needs all queries at once, so that it reads the qrels only once.
+        # Process all queries at once for the oracle, so that the qrels are read only once.
         batch = len(self.dataset(cell["dataset"])) if entry is None else BATCH
         run = self._rows_to_run(node, cell, retrieve, batch)
         if entry is None:
@@ -480,10 +490,10 @@ class Runner:
         }
         return RetrievalRun(hits, node.name)
 
-    # Parts ---------------------------------------------------------------------------------------
+    # Components ----------------------------------------------------------------------------------
 
     def _component(self, axis: str, name: str) -> Any:
-        """Return the reranker or processor of this name; it is created at the first call."""
+        """Return the reranker or processor with this name; the first call creates it."""
         if axis == "processor":
             return self._get_or_create(axis, name, self.config.processors[name].make)
         entry = self.config.rerankers[name]
@@ -523,7 +533,7 @@ class Runner:
         return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
 
     def _check_level(self, cell: Settings) -> None:
-        """Raise an error if the metrics rank passages, but all qrels are ids of documents."""
+        """Raise an error if metrics are computed on passages, but all qrels are document ids."""
         if self.config.level == "document":
             return
         dataset, corpus = self.dataset(cell["dataset"]), self.corpus(cell["corpus"])
@@ -536,7 +546,7 @@ class Runner:
             )
 
     def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-        """Return the values of features of a cell's responses, for each query.
+        """Return, by feature, the values of all queries on a cell's responses.
 
         All these features must need the same models.
         """
@@ -551,13 +561,13 @@ class Runner:
             )
             run = _restrict_run(self.responses(cell), pending)
             table = suite.score(pending, run, executor=self.executor, progress=self.progress)
-            # The suite adds settings to names: the grid's llm_eval is llm_eval_graded there.
+            # The suite adds settings to names: for example, llm_eval becomes llm_eval_graded.
             name_of = dict(zip(suite.names, names, strict=True))
             reasons = {(id_, name_of[name]): why for (id_, name), why in table.reasons.items()}
             again = {query_id for query_id, _ in table.retry}
             return _score_rows(table.query_ids, names, table.values, reasons, again)
 
-        # LLM answers are written batch by batch, so that an interrupted run keeps them.
+        # With an LLM, write the values batch by batch, so that an interrupted run keeps them.
         batch = len(self.dataset(cell["dataset"])) if node.entry is None else BATCH
         return self._columns(node, cell, names, score, batch)
 
@@ -581,7 +591,12 @@ class Runner:
         )
 
     def _model(self, need: str, name: str) -> Any:
-        """Return the model with which a feature is computed."""
+        """Return the model that a feature needs.
+
+        Args:
+            need: The kind of model.
+            name: The name of the feature, for error messages.
+        """
         from mirage import neural
 
         models = self.config.models
@@ -632,12 +647,12 @@ class Runner:
 
         Args:
             node: The step.
-            name: The name of the file of the rows.
+            name: The name of the file in which rows are stored.
             record: The class of the rows.
             dataset: The queries.
-            work: A function from some queries to their rows.
+            work: A function that takes some queries and yields their rows.
             batch: The number of queries that ``work`` gets at a time. Each row is written to disk
-                as soon as it is computed.
+                as soon as ``work`` yields it.
         """
 
         def rows_of(path: Path) -> dict[str, Any]:
@@ -653,7 +668,7 @@ class Runner:
                     for row in work(pending[start : start + batch]):
                         journal.add(row)
                         rows[row.query_id] = row
-                # Rows follow the dataset, even if some were computed in an earlier run.
+                # Put rows in the order of the dataset, even if earlier runs computed some of them.
                 dataset_rows = [rows.pop(id_) for id_ in dataset.query_ids]
                 journal.finish([*dataset_rows, *rows.values()])
             again = sum(bool(row.error) for row in (*dataset_rows, *rows.values()))
@@ -668,11 +683,16 @@ class Runner:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """Return the file or folder with the result of a step, which is executed if it is missing.
+        """Return the file or folder with the result of a step; if it is missing, the step runs.
 
-        Each step is tried at most once per run, also if it fails and several cells need it.
+        Each step is tried at most once per run, even if it fails and several cells need it.
+
+        Args:
+            node: The step.
+            name: The name of the file or folder.
+            fill: A function that writes the file or folder; see :meth:`ResultStore.make`.
+            size: The number of items that are needed.
         """
-        # A step that several cells share fails only once per run.
         if node in self._failures:
             raise MirageError(self._failures[node])
         if node not in self.steps:
@@ -681,7 +701,7 @@ class Runner:
             except Exception as error:
                 is_expected = isinstance(error, MirageError)
                 reason = str(error) if is_expected else f"{type(error).__name__}: {error}"
-                # A step that failed because of one of its inputs reports the failure of that input.
+                # If a step failed because of one of its inputs, report the failure of the input.
                 is_repeated = any(reason.startswith(step) for step in self._failures.values())
                 self._failures[node] = reason if is_repeated else f"{node}: {reason}"
                 raise MirageError(self._failures[node]) from error
@@ -722,7 +742,7 @@ def _answered_ids(path: Path) -> set[str]:
 
 
 def _join_failures(reasons: Collection[str]) -> str:
-    """Join the reasons why metrics of a cell are missing; "not run yet" is included only once."""
+    """Join the reasons why metrics of a cell are missing, with "not run yet" at most once."""
     not_run = [reason for reason in reasons if reason.endswith(NOT_RUN)]
     return "; ".join(reason for reason in reasons if reason not in not_run[1:])
 

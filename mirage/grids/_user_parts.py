@@ -34,7 +34,7 @@ NO_FUNCTIONS = ("rewriters", "rerankers")
 
 
 def check(section: str, part: object) -> None:
-    """Raise an error if an object cannot be a component of this section of the grid file."""
+    """Raise a ``SettingError`` if an object cannot be a component of this section of the file."""
     method = METHODS[section]
     if _has(part, method) or (callable(part) and section not in NO_FUNCTIONS):
         return
@@ -48,7 +48,7 @@ def _has(part: object, method: str) -> bool:
 
 
 class _Retriever:
-    """A wrapper of the user's retriever that removes answers and qrels from the queries."""
+    """A wrapper around the user's retriever that hides answers and qrels from it."""
 
     def __init__(self, part: Any, name: str, corpus: Corpus) -> None:
         self._part = part if _has(part, "retrieve") else part(corpus)
@@ -65,7 +65,7 @@ class _Retriever:
 
 
 class _Rewriter:
-    """A wrapper of the user's query rewriter that removes answers and qrels from the queries."""
+    """A wrapper around the user's query rewriter that hides answers and qrels from it."""
 
     def __init__(self, part: Any, name: str) -> None:
         self._part = part
@@ -78,7 +78,7 @@ class _Rewriter:
 
 
 class _Reranker:
-    """A wrapper of the user's reranker that removes answers and qrels from the queries."""
+    """A wrapper around the user's reranker that hides answers and qrels from it."""
 
     def __init__(self, part: Any, name: str) -> None:
         self._part = part
@@ -104,7 +104,7 @@ def _check_run(run: object, name: str) -> None:
 
 
 class _Processor:
-    """A context processor that calls a function of a query and its passages."""
+    """A context processor that calls the user's function with a query and its passages."""
 
     def __init__(self, function: Callable[[Query, Sequence[Passage]], Sequence[Passage]]) -> None:
         self.process = function
@@ -125,7 +125,7 @@ def _make_generator(
 ) -> Generator:
     """Return the user's generator, or wrap the user's function as a generator.
 
-    A function with a parameter ``prompt`` gets the prompt of each query.
+    If the function has a parameter ``prompt``, it gets the prompt of each query.
     """
     if isinstance(part, Generator) and not isinstance(part, type):
         return part
@@ -184,4 +184,4 @@ ADAPTERS: Mapping[str, Callable[..., Any]] = {
     "generators": _make_generator,
     "prompts": _make_prompt,
 }
-"""By section, the function that wraps a user's component for use in a pipeline."""
+"""For each section, the function that wraps a user's component for use in a pipeline."""

@@ -1,9 +1,9 @@
-"""Conversion of the configuration of BERGEN into a grid file.
+"""Conversion of a configuration of BERGEN to a grid file.
 
 BERGEN (Rau et al. 2024, arXiv 2407.01102) is a library for benchmarking RAG. It is configured by a
 folder of Hydra files: one YAML file per retriever, reranker, context processor, query generator,
-generator, prompt and dataset. Most of them name a Python class (``_target_``) with its arguments.
-The files are only read: nothing in them is imported or evaluated.
+generator, prompt and dataset. Most files name a Python class (``_target_``) and its arguments. The
+files are only read; no code in them or named by them is imported or run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SECTIONS: Mapping[str, tuple[str, Any]] = {
     "generator": ("generators", entries.GeneratorEntry),
     "prompt": ("prompts", entries.PromptEntry),
 }
-"""For each folder of BERGEN's configuration, the section of a grid file and its type of entries."""
+"""For each folder of BERGEN's configuration, the section of a grid file and its type of entry."""
 
 OTHER_FOLDERS = {
     "train": "training is the command mirage finetune, which has BERGEN's settings as defaults",
@@ -51,7 +51,7 @@ Entry = dict[str, Any]
 
 
 class NotConvertedError(DatasetError):
-    """A configuration file cannot be converted to a grid entry; the message is the reason."""
+    """The error that a file cannot be converted to a grid entry; the message is the reason."""
 
 
 class FileResult(NamedTuple):
@@ -61,8 +61,8 @@ class FileResult(NamedTuple):
         path: The path of the file relative to BERGEN's folder ``config``.
         kind: The folder that contains the file, such as ``retriever``.
         name: The name of the entry in the grid file; empty if the file was not converted.
-        reason: Why the file could not be converted; empty if it was.
-        changes: How the entry differs from BERGEN, and what the user still has to do.
+        reason: The reason why the file could not be converted; empty if it was converted.
+        changes: Notes on differences from BERGEN, and on steps that the user still has to take.
     """
 
     path: str
@@ -78,8 +78,9 @@ class Conversion(Printed):
 
     Attributes:
         grid: The content of the grid file.
-        files: The result of each configuration file, by folder and then by path.
-        corpora: The name of the corpus that BERGEN uses with each dataset, by name of the dataset.
+        files: The result of each configuration file, sorted by folder and then by path.
+        corpora: The name of the corpus that BERGEN uses for each dataset, by the name of the
+            dataset.
     """
 
     grid: Mapping[str, Any]
@@ -129,7 +130,12 @@ class Conversion(Printed):
 
 
 def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
-    """Yield one line for each distinct text, which starts with the names that have this text."""
+    """Yield one line for each distinct text; the line lists the names that have this text.
+
+    Args:
+        label: A label for the start of each line; may be empty.
+        pairs: Pairs of text and name.
+    """
     by_text: dict[str, list[str]] = {}
     for text, name in pairs:
         by_text.setdefault(text, []).append(name)
@@ -139,11 +145,14 @@ def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
 
 
 def convert(folder: str | Path, name: str = "bergen") -> Conversion:
-    """Convert a folder of BERGEN's configuration files to a grid file.
+    """Convert a folder of BERGEN's configuration files to the content of a grid file.
 
     Args:
         folder: The folder ``config`` of BERGEN, or the folder that contains it.
         name: The name of the grid.
+
+    Returns:
+        The grid, and a report on the files.
 
     Raises:
         DatasetError: If the folder is not a configuration of BERGEN, or none of its datasets can be
@@ -185,7 +194,7 @@ class _Converter:
         return document if isinstance(document, dict) else {}
 
     def first_reason(self) -> str:
-        """Return the first file that was not converted, and the reason; empty if there is none."""
+        """Return the path of the first file that was not converted, with the reason, or ""."""
         return next((f"{file.path}: {file.reason}" for file in self.files if file.reason), "")
 
     def add(self, kind: str, path: Path) -> None:
@@ -204,9 +213,9 @@ class _Converter:
             self.files.append(FileResult(relative, kind, name, changes=changes))
 
     def _name(self, path: Path) -> str:
-        """Return the name of the entry of a file: its folders and its file name, joined by ``-``.
+        """Return the name of a file's entry: the file name after its folders, joined by ``-``.
 
-        A folder is left out if the file name starts with it.
+        A folder is left out if the file name begins with the name of the folder.
         """
         *folders, stem = path.with_suffix("").parts
         parts = [each for each in folders if not stem.startswith(each)]
@@ -214,7 +223,7 @@ class _Converter:
         return f"{name}-file" if name in ("none", "oracle") else name
 
     def _add_entry(self, kind: str, name: str, document: Any) -> tuple[str, ...]:
-        """Convert a document, add the entry to the grid, and return notes about differences."""
+        """Convert a document, add its entry to the grid, and return notes for the user."""
         if not isinstance(document, Mapping):
             raise NotConvertedError("the file is not a mapping")
         changes: list[str] = []
@@ -228,8 +237,8 @@ class _Converter:
             converters = CONVERTERS[kind]
             if target not in converters:
                 raise NotConvertedError(
-                    f"{target} is Python code of BERGEN without a counterpart: pass a part of your "
-                    "own (kind: own)"
+                    f"{target} is Python code of BERGEN without a counterpart: pass a component of "
+                    "your own (kind: own)"
                 )
             converted = converters[target](arguments, changes)
             if converted is None:
@@ -287,9 +296,10 @@ class _Converter:
         return name
 
     def conversion(self, name: str) -> Conversion:
-        """Return the converted grid, whose cells use one entry on each axis.
+        """Return the converted grid, which uses one entry on each axis.
 
-        It is the default of ``rag.yaml`` if that was converted, else the first entry.
+        This is the entry that ``rag.yaml`` names as the default. If that was not converted, it is
+        the first entry of the section.
         """
         defaults: dict[str, str] = {}
         for each in self.settings.get("defaults") or ():
@@ -349,13 +359,14 @@ def _load(path: Path) -> Any:
 
 
 def _resolve(value: Any, *documents: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return a document in which Hydra's interpolations, such as ``${a.b}``, have their values.
+    """Return a document with values in place of Hydra's interpolations, such as ``${a.b}``.
 
-    Values are looked up in the document itself, then in BERGEN's main settings.
+    Values are looked up in the document itself, then in the other documents (BERGEN's main
+    settings).
     """
     documents = (value, *documents) if depth == 0 and isinstance(value, Mapping) else documents
     if depth > 20:
-        raise NotConvertedError("its interpolations refer to each other, or it is too deep")
+        raise NotConvertedError("its interpolations form a cycle, or it is nested too deeply")
     if isinstance(value, Mapping):
         return {str(k): _resolve(v, *documents, depth=depth + 1) for k, v in value.items()}
     if isinstance(value, list):
@@ -382,10 +393,10 @@ def _lookup(key: str, documents: tuple[Mapping[str, Any], ...]) -> Any:
 
 
 def _target(document: Any) -> tuple[str, Entry]:
-    """Return the name of the class that a document describes, and the arguments of the class.
+    """Return the name of the class that a document describes, and the arguments for the class.
 
-    For classes of models, the name includes the module, such as ``llm.LLM``, because several
-    modules of BERGEN have a class of the same name.
+    For classes of models, the name includes the module, as in ``llm.LLM``, because several modules
+    of BERGEN have classes with the same name.
     """
     arguments = document.get("init_args", document) if isinstance(document, Mapping) else {}
     if not isinstance(arguments, Mapping) or not isinstance(arguments.get("_target_"), str):
@@ -398,7 +409,7 @@ def _target(document: Any) -> tuple[str, Entry]:
 
 
 def _check(entry_type: Any, entry: Entry) -> None:
-    """Raise an error if an entry is invalid in a grid file, for example in its language."""
+    """Raise an error if an entry is not valid in a grid file, for example due to its language."""
     try:
         TypeAdapter(entry_type).validate_python(entry)
     except ValidationError as error:
@@ -462,10 +473,14 @@ def template(text: str) -> str:
     """Convert a prompt of BERGEN to a template with the slots ``{question}`` and ``{passages}``.
 
     BERGEN's prompt is plain text with ``{question}`` and ``{docs}``, or the source code of a Python
-    string such as ``f"Question: {question}"``. BERGEN evaluates this code; here it is only parsed.
+    string such as ``f"Question: {question}"``. BERGEN evaluates this code; this function only
+    parses it.
+
+    Args:
+        text: The prompt of BERGEN.
 
     Raises:
-        NotConvertedError: If the prompt uses other expressions than the question and the documents.
+        NotConvertedError: If the prompt uses any expression except the question and the documents.
 
     Example:
         >>> template('f"Context: {docs}\\n\\nQuestion: {question}"')
@@ -475,7 +490,7 @@ def template(text: str) -> str:
     if re.match(r"eval\s*\(|[rRfFuU]{0,2}['\"]", source):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # BERGEN writes "\ " for a blank after a colon
+                warnings.simplefilter("ignore")  # BERGEN writes "\ " for a space after a colon
                 tree = ast.parse(source.replace("\n", "\\n"), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             if source.startswith(("f", "eval")):
@@ -499,7 +514,7 @@ _ONLY = "a template has only the question and the documents, so pass a prompt of
 
 
 def _literal(node: ast.expr) -> str:
-    """Convert a parsed Python expression, such as an f-string, to the text of a template."""
+    """Convert a parsed Python expression, such as an f-string, to a template."""
     match node:
         case ast.Constant(value=str() as text):
             return text.replace("{", "{{").replace("}", "}}")
@@ -564,7 +579,7 @@ ENCODER_ARGUMENTS = {"model_name", "query_encoder_name", "max_len"}
 def _encoders(arguments: Entry) -> Entry:
     """Return the settings of an encoder: the models for passages and questions, and the length.
 
-    The length is the number of tokens after which texts are cut.
+    The length is the number of tokens to which longer texts are truncated.
     """
     entry: Entry = {"model": _model(arguments)}
     if arguments.get("query_encoder_name") not in (None, entry["model"]):
@@ -594,7 +609,7 @@ def _dense_llm(arguments: Entry, changes: list[str]) -> Entry:
 
 
 def _repllama(arguments: Entry, changes: list[str]) -> Entry:
-    changes += (ADAPTER, "BERGEN's prefixes of RepLLaMA are those of its model card here")
+    changes += (ADAPTER, "the prefixes are those of RepLLaMA's model card, not those of BERGEN")
     prefixes = {"prompt_q": "query: ", "prompt_d": "passage: "}
     return _dense(prefixes | arguments, changes) | {"pooling": "last"}
 
@@ -608,7 +623,7 @@ def _dslr(arguments: Entry, changes: list[str]) -> Entry:
     threshold = arguments.get("threshold")
     if not isinstance(threshold, int | float) or not 0 < threshold < 1:
         raise NotConvertedError("threshold must be a probability between 0 and 1")
-    # BERGEN's threshold is a probability, and the pruner's a logit.
+    # BERGEN's threshold is a probability, but the pruner's threshold is a logit.
     logit = round(math.log(threshold / (1 - threshold)), 6)
     _note_unused(arguments, {"model_name", "threshold", "always_select_title"}, changes)
     return {"kind": "sentence-pruner", "model": _model(arguments), "threshold": logit}
@@ -660,8 +675,8 @@ NLLB = {
 def _translate(arguments: Entry, changes: list[str]) -> Entry:
     code = str(arguments.get("tgt_lang"))
     if code not in NLLB:
-        raise NotConvertedError(f"tgt_lang {code!r} is not among the languages of the library")
-    changes.append(f"{TRANSLATOR} translates in place of NLLB: set the model, and rewriter: in "
+        raise NotConvertedError(f"tgt_lang {code!r} is not a language of the library")
+    changes.append(f"{TRANSLATOR} translates instead of NLLB: choose a model, and set rewriter: in "
                    "the retrievers that use it")  # fmt: skip
     return {"kind": "llm", "model": TRANSLATOR, "language": NLLB[code]}
 
@@ -693,7 +708,7 @@ def _served(model: str, arguments: Entry) -> Entry:
 
 def _vllm(arguments: Entry, changes: list[str]) -> Entry:
     changes.append(
-        f"needs the package vllm; kind: openai with base_url: {VLLM} asks a server instead"
+        f"needs the package vllm; to use a server instead, set kind: openai and base_url: {VLLM}"
     )
     _note_context(arguments, changes)
     entry = {"kind": "vllm", "model": _model(arguments)}
@@ -717,7 +732,7 @@ def _openai(arguments: Entry, changes: list[str]) -> Entry:
 
 def _note_context(arguments: Entry, changes: list[str]) -> None:
     if isinstance(arguments.get("max_length"), int):
-        changes.append("max_length is the context_tokens of the prompt, by default 8192")
+        changes.append("max_length: set context_tokens of the prompt instead, by default 8192")
 
 
 def _oracle_answer(arguments: Entry, changes: list[str]) -> Entry:  # noqa: ARG001
@@ -753,7 +768,7 @@ CONVERTERS: Mapping[str, Mapping[str, Converter]] = {
         "oracle_answer.OracleAnswer": _oracle_answer,
     },
 }
-"""By folder and class of BERGEN, the function that converts the class's arguments to an entry."""
+"""For each folder and class of BERGEN, the function that converts the arguments to an entry."""
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -775,7 +790,7 @@ KILT = "https://dl.fbaipublicfiles.com/KILT/"
 
 
 def _triviaqa(arguments: Entry, changes: list[str]) -> Entry:
-    # KILT's files have the ids of TriviaQA's questions and their pages, but no questions.
+    # KILT's files have the ids of TriviaQA's questions and the relevant pages, but no questions.
     split = _SPLITS.get(str(arguments.get("split")), "dev")
     file = f"triviaqa-{split}_id-kilt.jsonl"
     changes.append(f"put {KILT}{file} into data/; the answers are those of TriviaQA")
@@ -843,13 +858,15 @@ def _tydi(arguments: Entry, changes: list[str]) -> Entry:
 
 def _bioasq(arguments: Entry, changes: list[str]) -> Entry:
     if not arguments.get("hf_path"):
-        raise NotConvertedError("the files of BioASQ need a registration; give hf_path")
+        raise NotConvertedError(
+            "the files of BioASQ require a registration; set hf_path to a dataset on the hub"
+        )
     maker = _hub(str(arguments["hf_path"]), question="content", answers="label")
     return maker(arguments, changes)
 
 
 def _techqa(arguments: Entry, changes: list[str]) -> Entry:  # noqa: ARG001
-    changes.append("only the split 'test'; BERGEN joins train, validation and test")
+    changes.append("only the split 'test' is used; BERGEN joins train, validation and test")
     return _hub("rojagtap/tech-qa", answers="answer")({}, changes)
 
 
@@ -947,7 +964,7 @@ QUERIES: Mapping[str, Callable[[Entry, list[str]], Entry]] = {
         for domain in ("lifestyle", "recreation", "science", "technology", "writing")
     },
 }
-"""By class of queries in BERGEN, the function that converts its arguments to a dataset entry."""
+"""For each query class of BERGEN, the function that converts its arguments to a dataset entry."""
 
 
 def _kilt_corpus(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noqa: ARG001
@@ -969,7 +986,7 @@ def _wikipedia(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:
     if code in ALL_LANGUAGES:
         entry["language"] = code
     else:
-        changes.append(f"{code} is not a language of the library; its words are split by blanks")
+        changes.append(f"{code} is not a language of the library; its text is split at spaces")
     return f"wiki-100w-{code}", entry
 
 
@@ -1040,4 +1057,4 @@ CORPORA: Mapping[str, Callable[[Entry, list[str]], tuple[str, Entry]]] = {
         )
     },
 }
-"""By class of passages in BERGEN, the function that returns the corpus's name and its entry."""
+"""For each passage class of BERGEN, the function that returns the name and entry of the corpus."""

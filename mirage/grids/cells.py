@@ -29,11 +29,11 @@ RESOURCES = {
     "seconds": "time of generation per query",
     "tokens": "tokens of prompt and answer per query",
     "cost": "cost of generation per query",
-    "truncated": "share of prompts that lack a passage for want of space",
+    "truncated": "share of prompts that lack a passage because the context is full",
 }
 """The metrics of a generator's resource use, with an explanation.
 
-They are known only as a mean over all queries of a cell, not for each query.
+They are recorded only as a mean over all queries of a cell, not for each query.
 """
 
 COMPRESSION = "compression"
@@ -46,7 +46,7 @@ EXPLANATIONS = {
     **RESOURCES,
     COMPRESSION: "share of the passages' characters that the processor removed",
 }
-"""Explanations of metrics for notes below a table."""
+"""Explanations of metrics, by name, that are printed below tables."""
 
 
 class Score(NamedTuple):
@@ -70,10 +70,10 @@ class Score(NamedTuple):
 
     @property
     def counts(self) -> str:
-        """The numbers of queries with and without a value, such as ``9 (1 failed)``.
+        """The number of queries with a value and, in brackets, without one: ``9 (1 failed)``.
 
-        The brackets count the queries without a response (failed) and those whose response has no
-        value (unmeasured).
+        Queries without a response are counted as failed, and queries whose response has no value
+        as unmeasured.
         """
         kinds = {"failed": self.failed, "unmeasured": self.unmeasured}
         missing = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
@@ -88,14 +88,14 @@ class Cell:
         settings: The settings by axis (kind of setting), such as ``{"retriever": "bm25", "show_k":
             "5"}``.
         scores: The scores by metric.
-        failure: Why the cell, or some of its metrics, could not be computed; empty if there was no
-            error.
+        failure: The reason why the cell, or some of its metrics, could not be computed; empty if
+            there was no error.
         query_ids: The ids of the queries, in the order of ``values``.
-        values: The value of each query, by metric, as arrays of shape ``(queries,)``. NaN if a
+        values: By metric, an array with the value of each query, of shape ``(queries,)``. NaN if a
             query has no value. The mapping is empty if the scores were copied from a publication.
-        clusters: The cluster of each query, by query id. Queries of one cluster are not
-            independent, such as those about one document; a query without an entry is a cluster
-            of its own.
+        clusters: The cluster of each query, by query id. Queries of one cluster, such as queries
+            about one document, are not independent of each other. A query without an entry is a
+            cluster by itself.
 
     Example:
         >>> values = {"qa_match": np.array([1.0, 0.0, 1.0, np.nan])}
@@ -129,12 +129,12 @@ class Cell:
         Args:
             settings: The settings by axis.
             query_ids: The ids of the queries.
-            values: The value of each query, by metric; NaN if a query has none.
+            values: By metric, an array with the value of each query; NaN if a query has none.
             failed: The ids of queries without a response.
-            bounds: The lowest and highest possible value, by metric. A metric that is not listed
-                has no bounds.
-            clusters: The cluster of each query, by query id. By default every query is a cluster
-                of its own.
+            bounds: The lowest and highest possible value of each metric. A metric that is not
+                listed has no bounds.
+            clusters: The cluster of each query, by query id. By default every query is a cluster by
+                itself.
         """
         codes = cluster_codes(query_ids, clusters or {})
         is_failed = np.isin(np.array(query_ids, dtype=object), list(failed))
@@ -161,7 +161,7 @@ class Cell:
 
 
 def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Return the axes of some cells in the order of :data:`AXES`; other axes come last."""
+    """Return the axes on which cells have settings, in the order of :data:`AXES`, others last."""
     axes = dict.fromkeys(axis for cell in cells for axis in cell.settings)
     return tuple(sorted(axes, key=lambda axis: AXES.index(axis) if axis in AXES else len(AXES)))
 
@@ -170,8 +170,12 @@ def differing_axes(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...
     """Return the axes in which cells differ, or all of them if no axis differs.
 
     An axis is the name of a setting, such as ``retriever``. A missing setting, such as the corpus
-    of a closed-book cell (without retrieval), counts as a difference only if two cells would not
-    differ otherwise.
+    of a closed-book cell (without retrieval), counts as a difference only if two cells have no
+    other difference.
+
+    Args:
+        cells: The cells.
+        axes: The axes to compare.
     """
     values = {axis: [cell.settings.get(axis, "") for cell in cells] for axis in axes}
     differing = tuple(axis for axis in axes if len({value for value in values[axis] if value}) > 1)

@@ -33,13 +33,16 @@ positives among the significant rows, and has more power in a large grid.
 """
 
 FIRST_PERMUTATIONS = 10_000
-"""Permutations of every comparison; comparisons that may be significant get more."""
+"""The maximum number of permutations in the first test of each comparison.
+
+Comparisons that may be significant are tested again with more permutations.
+"""
 
 RETEST_AT = 0.01
-"""The largest uncorrected p-value at which a comparison is tested with more permutations."""
+"""The largest uncorrected p-value at which a comparison is tested again with more permutations."""
 
 PER_COMPARISON = 40
-"""The default number of permutations is at least this times the number of comparisons.
+"""The default number of permutations is at least this number times the number of comparisons.
 
 With fewer permutations, no p-value could be small enough to be significant after Holm's correction
 for many comparisons.
@@ -47,7 +50,7 @@ for many comparisons.
 
 
 BEST_PERMUTATIONS = 2_000
-"""Permutations of the tests that mark the best cells of a table."""
+"""The minimum number of permutations of the tests that mark the best cells of a table."""
 
 ALPHA = 0.05
 """The significance level of the tests that mark the best cells of a table."""
@@ -55,9 +58,9 @@ ALPHA = 0.05
 
 _CORRECTIONS = {
     "holm": ("Holm", ""),
-    "bh": ("BH", " by Benjamini and Hochberg, so that a share of the significant rows is false"),
+    "bh": ("BH", " by Benjamini and Hochberg, which limits the share of false positives"),
 }
-"""The column heading of each correction, and an addition to the note below the table."""
+"""For each correction, the heading of its column and an addition to the note below the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,7 @@ class CellDifference(CorrectedDifference):
     """The difference between the means of two cells on one metric, ``cell`` minus ``baseline``.
 
     Both means are over the same ``n`` queries, on which both cells have a value. The interval
-    contains 0 if and only if ``p`` is above 1 minus the level. The interval is NaN if there are
+    contains 0 if and only if ``p`` is above 1 minus the confidence level. It is NaN if there are
     fewer than ten clusters of queries, or if the cells have equal values on every query.
     """
 
@@ -79,13 +82,13 @@ class CellDifference(CorrectedDifference):
 class CellComparisons(Printed, Rows[CellDifference]):
     """Comparisons of cells with a baseline, or of all pairs of cells.
 
-    It iterates over :class:`CellDifference` rows.
+    Iterating yields one :class:`CellDifference` per pair of cells and metric.
 
     Attributes:
         name: The name of the experiment.
         level: The confidence level of the intervals.
         baseline: The settings of the baseline; empty if all pairs were compared.
-        notes: Lines about cells and pairs that were not compared.
+        notes: Lines below the table about cells and pairs that were not compared.
         correction: The correction of the p-values for the number of rows.
     """
 
@@ -137,7 +140,7 @@ class CellComparisons(Printed, Rows[CellDifference]):
         columns[""] = [row.mark for row in self]
         columns["n"] = [str(row.n) for row in self]
         notes = [
-            f"p: test by permutations that swap the values of two cells on a query; {by}: p "
+            f"p: permutation test that swaps the values of two cells on a query; {by}: p-value "
             f"corrected for {len(self)} comparisons{meaning}; * 0.05, ** 0.01, *** 0.001 by {by}."
         ]
         if any(not np.isnan(row.interval[0]) for row in self):
@@ -231,10 +234,11 @@ def _false_discoveries(p_values: list[float]) -> list[float]:
 def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> set[int]:
     """Return the positions in ``cells`` of the best cells of each dataset on one metric.
 
-    The best cells are the one with the best mean, and all that are not significantly different from
-    it. Significance is that of a paired permutation test at level 0.05, with Holm's correction for
-    the number of cells of the dataset. Cells with the retriever ``oracle`` are left out, because it
-    reads the qrels. A dataset with a single cell has no best cell.
+    The best cells are the cell with the best mean, and all cells that are not significantly
+    different from it. The test is a paired permutation test at the significance level 0.05, with
+    Holm's correction for the number of comparisons on the dataset. Cells with the retriever
+    ``oracle`` are left out, because it reads the qrels. A dataset with a single cell has no best
+    cell.
 
     Args:
         cells: The cells, of any number of datasets.
@@ -265,18 +269,19 @@ def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> se
 def _test_differences(
     gaps: NDArray[np.float64], codes: NDArray[np.intp], level: float, permutations: int, seed: int
 ) -> list[PairedDifference]:
-    """Return the mean of each column with its interval and p-value.
+    """Return the mean difference of each pair of cells, with its interval and p-value.
 
-    All columns are first tested with :data:`FIRST_PERMUTATIONS` permutations. If ``permutations``
-    is larger, columns with a p-value of at most :data:`RETEST_AT` are tested again with all
-    permutations, and get the result of the second test. Each of the two tests is valid by itself.
+    All pairs are first tested with at most :data:`FIRST_PERMUTATIONS` permutations. If
+    ``permutations`` is larger, pairs with a p-value of at most :data:`RETEST_AT` are tested again
+    with all permutations, and get the result of the second test. Each of the two tests is valid by
+    itself.
 
     Args:
         gaps: The differences between two cells, of shape ``(queries, pairs)``; NaN if a cell has no
             value.
         codes: The cluster of each query, counted from 0.
         level: Confidence level of the intervals.
-        permutations: The largest number of permutations.
+        permutations: The maximum number of permutations.
         seed: Random seed.
     """
     first = min(permutations, FIRST_PERMUTATIONS)
@@ -296,8 +301,9 @@ def _pairs(
 ) -> Iterator[Pair]:
     """Yield the pairs of cells to compare.
 
-    Without a baseline these are all pairs on the same dataset. With one, the second cell of each
-    pair has the settings of the baseline, and otherwise the settings of the first cell.
+    Without a baseline, these are all pairs of cells on the same dataset. With a baseline, the
+    second cell of each pair has the settings of the baseline, and its other settings are those of
+    the first cell.
     """
     if not baseline:
         for a, b in combinations(cells, 2):
@@ -335,8 +341,8 @@ def _differences(
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return the differences between the two cells of each pair, and the cluster of each query.
 
-    The differences have shape ``(queries, pairs)``, first cell minus second, and are NaN if one of
-    the two cells has no value for a query. Clusters are numbered from 0.
+    The differences (first cell minus second) have the shape ``(queries, pairs)``. A difference is
+    NaN if one of the two cells has no value for the query. Clusters are numbered from 0.
     """
     cells = {id(cell): cell for pair in pairs for cell in pair}
     clusters = {id_: name for cell in cells.values() for id_, name in cell.clusters.items()}

@@ -1,4 +1,4 @@
-"""The YAML file of a grid, which is validated completely before anything runs."""
+"""The YAML file of a grid; the whole file is validated before any step runs."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from mirage.grids._entries import (
 from mirage.grids.cells import AXES
 
 NONE = "none"
-"""The setting of an axis if the cell does not use this component, as in ``reranker: none``."""
+"""The setting of an axis whose component a cell does not use, as in ``reranker: none``."""
 
 ORACLE = "oracle"
-"""The built-in retriever that returns the passages which the qrels mark as relevant."""
+"""The built-in retriever that returns the passages that the qrels mark as relevant."""
 
 SECTIONS = {
     "dataset": "datasets",
@@ -60,7 +60,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "corpus": (),
     "retriever": (NONE, ORACLE),
 }
-"""Built-in settings of axes; axes that are not listed have only ``none``."""
+"""The built-in settings of each axis; axes that are not listed have only ``none``."""
 
 DEPTHS = ("retrieve_k", "rerank_k", "show_k")
 """The axes whose settings are numbers of passages."""
@@ -99,8 +99,8 @@ class AxesEntry(BaseModel):
     def combinations(self) -> Iterator[dict[str, str]]:
         """Yield the settings of each cell, as a mapping from axis to setting.
 
-        Combinations that are excluded are left out. Combinations that differ only in settings that
-        they do not use are one cell.
+        Excluded combinations are left out. If combinations differ only in settings that they do not
+        use, they are the same cell.
         """
         names = [name for name in type(self).model_fields if name != "exclude"]
         identities = set()
@@ -119,7 +119,7 @@ def _matches(settings: Mapping[str, str], rule: Mapping[str, str | int]) -> bool
 
 
 def _without_unused(settings: dict[str, str]) -> dict[str, str]:
-    """Replace the settings of axes that the cell does not use by ``none``.
+    """Return the settings of a cell, with ``none`` on each axis that the cell does not use.
 
     For example, a cell without a reranker does not use ``rerank_k``.
     """
@@ -149,7 +149,7 @@ class JudgeEntry(BaseModel):
 
 
 class ModelsEntry(Entry):
-    """The models that compute metrics, for metrics that need one.
+    """The models for metrics that need a model.
 
     ``llm`` is the name of an entry of ``generators`` of kind ``openai``. The other fields are names
     of models on the hub, or model folders.
@@ -164,8 +164,8 @@ class ModelsEntry(Entry):
 class GridConfig(BaseModel):
     """The validated content of a grid file: sections of entries, axes, and metrics.
 
-    ``level`` is the unit of retrieval metrics: passages or documents. ``order`` is the metric by
-    which the rows of the printed table are sorted.
+    ``level`` selects whether retrieval metrics rank passages or documents. ``order`` is the metric
+    by which the rows of the printed table are sorted.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -189,7 +189,7 @@ class GridConfig(BaseModel):
 
     @property
     def endpoints(self) -> dict[str, EndpointEntry]:
-        """The entries that may send an API key, by section and name, such as ``generators.gpt``."""
+        """The entries that may send an API key, by names such as ``generators.gpt``."""
         return {
             f"{section}.{name}": entry
             for section in ("rewriters", "retrievers", "rerankers", "generators")
@@ -199,7 +199,7 @@ class GridConfig(BaseModel):
 
     @property
     def own_parts(self) -> dict[str, OwnEntry]:
-        """The entries of ``kind: own``, by section and name, such as ``retrievers.mine``."""
+        """The entries of ``kind: own``, by names such as ``retrievers.mine``."""
         return {
             f"{section}.{name}": entry
             for section in (*SECTIONS.values(), "rewriters")
@@ -236,8 +236,8 @@ class GridConfig(BaseModel):
             has_slot = "{passages}" in entry.user
             if cell["retriever"] != NONE and not has_slot:
                 raise ValueError(
-                    f"prompts.{cell['prompt']}: the grid shows passages in it, so 'user' needs the "
-                    "slot {passages}"
+                    f"prompts.{cell['prompt']}: the grid has cells with retrieval, so 'user' needs "
+                    "the slot {passages}"
                 )
             if cell["retriever"] == NONE and has_slot and not entry.closed_book_user:
                 raise ValueError(
@@ -262,10 +262,11 @@ class GridConfig(BaseModel):
         return self
 
     def _references(self) -> Iterator[tuple[str, str, str, Iterable[str]]]:
-        """Yield each place of the file that names an entry, axis or metric, for validation.
+        """Yield every reference in the file to an entry, axis or metric, for validation.
 
-        An item contains the key of the place, the kind of thing that must have the name, the name,
-        and the names that would be valid there.
+        Yields:
+            The key in the file that contains the reference, the kind of thing that it refers to,
+            the name that it contains, and the names that would be valid.
         """
         for axis, section in SECTIONS.items():
             choices = [*getattr(self, section), *BUILT_IN.get(axis, (NONE,))]
@@ -309,8 +310,8 @@ def read_config(
     keys are errors too.
 
     Args:
-        path: The file.
-        parts: The objects behind the entries of ``kind: own``, by the name of the entry.
+        path: The path of the file.
+        parts: The user's objects for the entries of ``kind: own``, by the name of the entry.
         trust: Whether every API key that the file names may be sent to the addresses in the file.
             By default a key is sent only to an address that it belongs to; see
             :func:`mirage.llm.keys.key_uses`.
@@ -359,7 +360,7 @@ _MOST_VALUES = 100_000
 
 
 def _check_aliases(path: Path, node: Any) -> None:
-    """Raise an error if YAML aliases of the document form a cycle or expand to too many values."""
+    """Raise an error if YAML aliases of a document form a cycle or expand to too many values."""
     sizes: dict[int, int | None] = {}
 
     def size_of(node: Any) -> int:
@@ -386,9 +387,16 @@ _Path = tuple[str | int, ...]
 
 
 def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
-    """Yield where each key and list item of a YAML document is.
+    """Yield the location of each key and list item of a YAML document.
 
-    An item contains its path, such as ``("grid", "retriever", 0)``, and its line, counted from 1.
+    Args:
+        path: The path of the file, for error messages.
+        node: A node of the parsed document.
+        prefix: The path of the node in the document.
+
+    Yields:
+        The path in the document, such as ``("grid", "retriever", 0)``, and the line, counted from
+        1.
     """
     import yaml
 
@@ -410,7 +418,7 @@ def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
 def _format_error(
     path: Path, error: ValidationError, lines: Mapping[_Path, int], plain: Any
 ) -> str:
-    """Return a message about the first validation error, with its line and the number of others."""
+    """Return a message about the first validation error and the number of other errors."""
     # A misspelt key is reported first, because it explains why another key is missing.
     details = sorted(
         error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden"
@@ -448,7 +456,7 @@ def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
 
 
 def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
-    """Return the keys that the file may have at this location: the fields of the model there."""
+    """Return the keys that are valid at a location of the file: the fields of its model."""
     model: Any = GridConfig
     for part in loc:
         model = _type_at(model, part)
@@ -456,9 +464,12 @@ def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
 
 
 def _type_at(annotation: Any, part: str | int) -> Any:
-    """Return the type of the value that one part of a path leads to.
+    """Return the type of a value inside a value of the given type.
 
-    The part is the name of a field, the index of a list item, or the kind of an entry.
+    Args:
+        annotation: The type of the outer value.
+        part: The part of a path that leads to the inner value: the name of a field, the index of a
+            list item, or the kind of an entry.
     """
     fields = getattr(annotation, "model_fields", None)
     if fields is not None:

@@ -1,4 +1,4 @@
-"""How much each component of a pipeline contributes to a metric: variance of means, by axis."""
+"""The contribution of each component of a pipeline to a metric, as shares of the variance."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERACTIONS = "interactions"
-"""The name of the row for variance that axes explain only in combination, not one by one."""
+"""The name of the row for variance that axes explain only in combination with each other."""
 
 GRID = np.linspace(0, 1, 201)
-"""The shares that are tested one by one; those that are not rejected form the interval."""
+"""The shares that are tested; the interval consists of the shares that are not rejected."""
 
 MOST_AXES = 10
-"""The largest number of axes; computing time doubles with each of them."""
+"""The maximum number of axes; each further axis doubles the computing time."""
 
 
 class AxisEffect(NamedTuple):
-    """How much of the variance of a metric one axis (such as the retriever) explains.
+    """The share of the variance of a metric that one axis, such as the retriever, explains.
 
     Attributes:
         axis: The name of the axis, or ``interactions``.
         share: The share of the variance between the means of cells that the axis explains, from 0
-            to 1. NaN if the means differ so little that the choice of queries alone may explain it.
+            to 1. NaN if the means differ so little that the sampling of queries may be the only
+            reason.
         interval: The lower and upper end of the confidence interval of the share. NaN if there are
             fewer than ten clusters of queries, or if cells have no values per query.
     """
@@ -53,8 +54,9 @@ class SettingMean(NamedTuple):
     Attributes:
         axis: The name of the axis.
         setting: The setting, such as ``bm25``.
-        mean: The least-squares mean of the metric for this setting. Every setting of each other
-            axis has the same weight in it. NaN if the grid has too few combinations to estimate it.
+        mean: The least-squares mean of the metric for this setting, in which all settings of each
+            other axis have the same weight. NaN if the grid has too few combinations to estimate
+            it.
         interval: The lower and upper end of the confidence interval of the mean. NaN if there are
             fewer than ten clusters of queries, or if cells have no values per query.
         cells: The number of cells that have the setting.
@@ -69,9 +71,9 @@ class SettingMean(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComponentEffects(Printed, Rows[AxisEffect]):
-    """How much of the variance of one metric each axis explains.
+    """The share of the variance of one metric that each axis explains.
 
-    It iterates over one :class:`AxisEffect` per axis; the row of the interactions comes last.
+    Iterating yields one :class:`AxisEffect` per axis; the row of the interactions comes last.
 
     Attributes:
         metric: The name of the metric.
@@ -86,7 +88,7 @@ class ComponentEffects(Printed, Rows[AxisEffect]):
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, axis: str) -> AxisEffect:
-        """Return the row of one axis by its name; ``interactions`` is a name too.
+        """Return the row with this name: an axis, or ``interactions``.
 
         Raises:
             UnknownNameError: If there is no row with this name.
@@ -103,7 +105,7 @@ class ComponentEffects(Printed, Rows[AxisEffect]):
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per axis and the columns axis, share, lower and upper.
 
-        The means of the settings are not part of it; see ``settings``.
+        The means of the settings are not included; see ``settings``.
         """
         rows = [(row.axis, row.share, *row.interval) for row in self]
         return frame_of(rows, ["axis", "share", "lower", "upper"])
@@ -145,11 +147,11 @@ def component_effects(
     level: float = 0.95,
     seed: int = 0,
 ) -> ComponentEffects:
-    """Return how much retriever, reranker, generator, prompt and other axes contribute to a metric.
+    """Return the contribution of each axis, such as retriever, generator or prompt, to a metric.
 
-    The variance between the means of the cells is divided among the axes. Each axis gets the sum of
-    squares that it adds to a linear model of the axes, averaged over all orders in which the axes
-    can be added
+    The variance between the means of the cells is divided among the axes. The part of an axis is
+    the sum of squares that it adds to a linear model of the axes, averaged over all orders in which
+    the axes can be added
     (Lindeman, Merenda & Gold 1980, Introduction to Bivariate and Multivariate Analysis; Groemping
     2007, Estimators of Relative Importance in Linear Regression Based on Variance Decomposition,
     American Statistician 61, 139-147). In a full grid this equals the main effect of the analysis
@@ -171,17 +173,17 @@ def component_effects(
             Cells that failed are ignored.
         metric: The name of the metric.
         axes: The axes to report; by default all axes in which cells differ. Variance that other
-            axes explain counts as interactions. If a cell has no setting of an axis, such as a
+            axes explain counts as interactions. If a cell has no setting on an axis, such as a
             closed-book cell (without retrieval) on ``show_k``, it counts as an equal mixture of all
             settings of this axis.
         draws: Number of bootstrap draws.
         level: Confidence level of the intervals.
-        seed: Random seed of the draws.
+        seed: Random seed of the bootstrap.
 
     Raises:
         UnknownNameError: If there is no such metric or axis.
-        SettingError: If no two cells with a mean differ in an axis, there are more than ten axes,
-            or ``draws`` or ``level`` is out of range.
+        SettingError: If no two cells with a mean differ in an axis, if cells differ in more than
+            ten axes, or if ``draws`` or ``level`` is out of range.
 
     Example:
         >>> from mirage.grids import Cell, ResultTable, component_effects
@@ -251,7 +253,7 @@ def _notes(
 class _Design:
     """The design matrix of some cells: one indicator column per setting of each axis.
 
-    A closed-book cell (without retrieval) has no setting of some axes, such as the number of
+    A closed-book cell (without retrieval) has no setting on some axes, such as the number of
     passages. It gets the value 1 / (number of settings) in each column of such an axis. An extra
     column for "no setting" would be confounded with the effect of the retriever.
     """
@@ -274,7 +276,7 @@ class _Design:
         return np.hstack([np.ones((self.size, 1)), *(self.columns[axis] for axis in axes)])
 
     def quadratic_forms(self) -> list[Floats]:
-        """Return one matrix ``Q`` per axis and, as the last, that of the interactions.
+        """Return one matrix ``Q`` per axis, and one for the interactions as the last.
 
         For the vector ``y`` of the means of the cells, ``y'Qy`` is the sum of squares that the axis
         or the interactions explain.
@@ -286,8 +288,8 @@ class _Design:
             for subset in combinations(self.axes, size):
                 projection = _projection(self.matrix(subset))
                 for axis in self.axes:
-                    # The weight is the share of the orders of axes in which this axis is the last
-                    # of the subset, or the first after it.
+                    # The weight is the share of all orders of the axes in which this axis is the
+                    # last one of the subset, or the first one after the subset.
                     before = size - 1 if axis in subset else size
                     if 0 <= before < count:
                         weight = 1 / (count * math.comb(count - 1, before))
@@ -335,7 +337,7 @@ def _indicators(setting: str, values: Sequence[str]) -> list[float]:
 
 
 def _projection(X: Floats) -> Floats:
-    """Return the matrix that projects onto the column space of ``X``, which may have any rank."""
+    """Return the projection matrix onto the column space of ``X``, which may have any rank."""
     basis, singular_values, _ = np.linalg.svd(X, full_matrices=False)
     basis = basis[:, singular_values > 1e-9 * singular_values[0]]
     return np.asarray(basis @ basis.T)
@@ -346,7 +348,7 @@ def _projection(X: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _SamplingError:
-    """The error of the means of cells that is due to the sampling of queries.
+    """The sampling error of the means of cells, which is due to the choice of queries.
 
     Attributes:
         sums: The sum of the metric over the queries of each cluster, of shape ``(clusters,
@@ -364,9 +366,9 @@ class _SamplingError:
     def of(cls, cells: Sequence[Cell], metric: str) -> _SamplingError | None:
         """Return the sampling error of the means of cells on one metric.
 
-        It is ``None`` if a cell has no values per query, such as one with figures copied from a
-        publication. Queries of different datasets share a cluster only if they have the same
-        cluster name.
+        It is ``None`` if a cell has no values per query, for example because its scores were copied
+        from a publication. Queries of different datasets share a cluster only if their clusters
+        have the same name.
         """
         if not all(metric in cell.values for cell in cells):
             return None
@@ -401,10 +403,10 @@ class _SamplingError:
 
     @property
     def residuals(self) -> Floats:
-        """How far each cluster moves the mean of each cell, of shape ``(clusters, cells)``.
+        """The residual of each cluster in each cell, an array of shape ``(clusters, cells)``.
 
-        The value is the cluster's sum of deviations from the mean, divided by the number of queries
-        of the cell.
+        A residual is the sum of the deviations of the cluster's queries from the mean of the cell,
+        divided by the number of queries of the cell.
         """
         total = self.counts.sum(axis=0)
         means = self.sums.sum(axis=0) / total
@@ -412,12 +414,18 @@ class _SamplingError:
 
     @property
     def covariance(self) -> Floats:
-        """The covariance matrix of the cell means."""
+        """The covariance matrix of the means of the cells, of shape ``(cells, cells)``."""
         residuals = self.residuals
         return np.asarray(residuals.T @ (self.correction.factors[:, None] * residuals))
 
     def interval(self, mean: float, weights: Floats, level: float) -> Interval:
-        """Return Student's t interval of a weighted sum of the means of cells."""
+        """Return Student's t interval of a weighted sum of the means of cells.
+
+        Args:
+            mean: The weighted sum.
+            weights: The weight of each cell.
+            level: Confidence level.
+        """
         if not self.has_enough_clusters:
             return NO_INTERVAL
         variance = float(self.correction.factors @ (self.residuals @ weights) ** 2)
@@ -425,11 +433,10 @@ class _SamplingError:
         return (mean - reach, mean + reach) if reach > 0 else NO_INTERVAL
 
     def draw_means(self, draws: int, level: float, seed: int) -> Floats:
-        """Return bootstrap means of the cells minus their average over draws.
+        """Return the bootstrap means of the cells minus their average over all draws.
 
-        The result has the shape ``(draws, cells)``.
-
-        They are scaled so that their percentiles at this level match Student's t intervals.
+        The result has the shape ``(draws, cells)``. It is scaled so that percentiles at this
+        confidence level match Student's t intervals.
         """
         from scipy.special import ndtri
 
@@ -462,7 +469,7 @@ def _shares(
     """Return the share of the variance between cells that each axis explains, with its interval.
 
     The last item is the share of the interactions of axes. A share is NaN if the cells differ so
-    little that the choice of queries alone may explain it.
+    little that the sampling of queries may be the only reason.
     """
     quadratic_forms = design.quadratic_forms()
     centre = means - means.mean()
@@ -500,18 +507,18 @@ def _interval(
     spread: float,
     level: float,
 ) -> Interval:
-    """Return the interval of all shares of one axis that the bootstrap does not reject.
+    """Return the interval of the shares of one axis that the bootstrap does not reject.
 
-    The bootstrap sums of squares are biased upwards: the means already contain sampling error, and
-    drawing clusters adds more. Each end of the interval is computed with and without subtracting
-    this bias, and the wider result is used.
+    The bootstrap sums of squares are biased upwards, because the means already contain sampling
+    error and drawing clusters adds more. Each end of the interval is computed with and without
+    subtracting this bias, and the wider result is used.
 
     Args:
         drawn_squares: The sum of squares of the axis in each bootstrap draw, of shape ``(draws,)``.
         total: The total sum of squares in each draw, of shape ``(draws,)``.
         bias: The part of the axis's sum of squares that is due to the sampling of queries.
-        total_bias: The same part of the total sum of squares.
-        spread: The variance of the bootstrap means, relative to the sampling variance of the means.
+        total_bias: The part of the total sum of squares that is due to the sampling of queries.
+        spread: The variance of the bootstrap means divided by the sampling variance of the means.
         level: Confidence level.
     """
     tails = [(1 - level) / 2, (1 + level) / 2]

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from mirage.ranking import Ranking
 
 EMPTY_IF_CLOSED_BOOK = ("corpus", *DEPTHS)
-"""Axes on which tables leave the setting of closed-book cells (without retrieval) empty.
+"""Axes on which tables show nothing for closed-book cells (cells without retrieval).
 
-On every other axis, a component that such a cell does not use is shown as ``none``.
+On every other axis, tables show ``none`` for a component that such a cell does not use.
 """
 
 GENERATION_AXES = ("generator", "prompt")
@@ -43,19 +43,19 @@ class Grid:
 
     A *cell* is one combination of a dataset and the settings of each component; it becomes one row
     of the result table. Running a cell takes several *steps*: build the corpus, build the index,
-    rank passages, generate responses, and compute metrics. No step runs twice. Its result is kept
+    rank passages, generate responses, and compute metrics. No step runs twice: its result is stored
     in a :class:`ResultStore` under a digest of its inputs, and all cells that need the same step
     share the result. If a run was interrupted, the same call resumes it.
 
     Use :meth:`read` to create a grid from a file. Methods that use results have two arguments in
-    common. ``store`` is a result store or its folder (by default the one that :meth:`store`
-    returns). ``limit`` (at least 1) uses only that many queries from the start of each dataset (by
-    default all).
+    common. ``store`` is a result store or its folder; by default it is the store that :meth:`store`
+    returns. ``limit`` is the number of queries to use from the start of each dataset, at least 1;
+    by default all queries are used.
 
     Args:
         config: The validated content of the file.
-        folder: The folder in which the default store is created, as ``NAME.store`` with the name
-            of the grid.
+        folder: The folder in which the default store is created. The store is a folder named
+            ``NAME.store``, where ``NAME`` is the name of the grid.
 
     Example:
         >>> from pathlib import Path
@@ -84,11 +84,11 @@ class Grid:
         """Read a grid from a YAML file; paths in it are relative to its folder.
 
         Args:
-            path: The file.
-            parts: The objects behind the entries of ``kind: own``, by the name of the entry:
-                retrievers, rewriters, rerankers, processors, generators and prompts that you wrote
-                in Python. If each such entry has a ``version``, only :meth:`run` and :meth:`shown`
-                need the objects.
+            path: The path of the file.
+            parts: Your own objects for the entries of ``kind: own``, by the name of the entry.
+                They are retrievers, rewriters, rerankers, processors, generators and prompts that
+                you wrote in Python. If each such entry has a ``version``, only :meth:`run` and
+                :meth:`shown` need the objects.
             trust: Whether every API key that the file names may be sent to the addresses in the
                 file. By default only the key in ``OPENAI_API_KEY`` is sent, and only to OpenAI and
                 to the host of ``OPENAI_BASE_URL``. A grid that would send any other key does not
@@ -156,13 +156,13 @@ class Grid:
 
         Args:
             store: The store of results, or its folder; by default :meth:`store`.
-            limit: Use only the first queries of each dataset; all by default. A later run with a
-                higher limit reuses the results.
-            budget: Budget of all LLM calls together; unlimited by default.
-            executor: Executor whose workers encode, rerank, answer and compute features, such as
-                :func:`mirage.executors.ray_executor`. The calling process writes the store, and
+            limit: The number of queries to use from the start of each dataset; all by default. A
+                later run with a higher limit reuses the results.
+            budget: The budget of all LLM calls together; unlimited by default.
+            executor: The executor whose workers encode, rerank, answer and compute features, such
+                as :func:`mirage.executors.ray_executor`. The calling process writes the store, and
                 the table is the same as without an executor.
-            progress: Show progress bars for cells and steps.
+            progress: Whether to show progress bars for cells and steps.
 
         Raises:
             SettingError: If ``limit`` is below 1, or an API key would be sent to an address in the
@@ -177,7 +177,15 @@ class Grid:
     ) -> ResultTable:
         """Return a table of the results that are already in the store, without running anything.
 
-        A cell whose results are not stored has the text "not run yet" in ``failure``.
+        If the results of a cell are not stored, its ``failure`` contains "not run yet".
+
+        Args:
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: The number of queries to use from the start of each dataset; all by default.
+
+        Raises:
+            SettingError: If ``limit`` is below 1.
+            DatasetError: If a dataset cannot be read.
         """
         return self._table(self._runner(store, limit, stored_only=True), progress=False)
 
@@ -188,6 +196,13 @@ class Grid:
 
         An item is ``None`` if the cell has no generator, or if its responses are not in the store.
         Each response contains the passages that its generator was given.
+
+        Args:
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: The number of queries to use from the start of each dataset; all by default.
+
+        Raises:
+            SettingError: If ``limit`` is below 1.
         """
         runner = self._runner(store, limit, stored_only=True)
         return [self._run_of(runner, cell) for cell in self.cells]
@@ -202,21 +217,21 @@ class Grid:
     ) -> MirageDataset:
         """Return the queries of a cell with the passages that its pipeline shows to the generator.
 
-        Use it for example to fine-tune a model on these passages. Retrieval, reranking and context
-        processing run if their results are not in the store yet, and are stored; no response is
-        generated.
+        You can fine-tune a model on these passages, for example. Retrieval, reranking and context
+        processing run if their results are not in the store yet; their results are then stored. No
+        responses are generated.
 
         Args:
             settings: Settings of the cell by axis, such as ``{"dataset": "nq", "retriever":
                 "bm25"}``. They may match several cells if all of them show the same passages.
             store: The store of results, or its folder; by default :meth:`store`.
-            limit: Use only the first queries of the dataset; all by default.
-            progress: Show progress bars.
+            limit: The number of queries to use from the start of the dataset; all by default.
+            progress: Whether to show progress bars.
 
         Raises:
             UnknownNameError: If ``settings`` names an axis that the grid does not have.
-            SettingError: If no cell has these settings, if the cells that have them show different
-                passages or lack a generator, or if ``limit`` is below 1.
+            SettingError: If no cell has these settings, if the cells with these settings show
+                different passages, if one of them has no generator, or if ``limit`` is below 1.
             DatasetError: If a dataset cannot be read.
         """
         cells = self._select_cells(settings)
@@ -259,7 +274,7 @@ class Grid:
         return None if run is None else run.model_copy(update={"model": self._system_name(cell)})
 
     def _system_name(self, cell: Settings) -> str:
-        """Return a name for the pipeline of a cell that no other pipeline on its dataset has.
+        """Return a name for the pipeline of a cell, which no other pipeline on the dataset has.
 
         The name lists the retriever, reranker and generator, and every other setting in which the
         pipelines on this dataset differ.
@@ -290,24 +305,25 @@ class Grid:
         """Return a ranking of the pipelines that were run on one dataset.
 
         With a judge, every pair of pipelines is compared on the queries, and a Bradley-Terry model
-        turns the verdicts into one logit per pipeline. Without a judge, a surrogate (a regression
-        that predicts an LLM judge's ranking from features of the responses) ranks the pipelines
-        among the systems of the bundled leaderboard. This requires the bundled queries. It leaves
-        out closed-book pipelines (without retrieval), because the features use the passages.
+        converts the verdicts to one logit per pipeline. Without a judge, a surrogate ranks the
+        pipelines among the systems of the bundled leaderboard. (A surrogate is a regression that
+        predicts an LLM judge's ranking from features of the responses.) The surrogate requires the
+        bundled queries. It leaves out closed-book pipelines (without retrieval), because its
+        features use the passages.
 
         Args:
-            dataset: The name of the dataset in the file. Optional if the grid has only one.
-            judge: The judge that compares responses; by default the surrogate ranks them.
+            dataset: The name of the dataset in the file; optional if the grid has only one dataset.
+            judge: The judge that compares responses; by default the surrogate ranks the pipelines.
             store: The store of results, or its folder; by default :meth:`store`.
-            limit: Use only the first queries of the dataset; all by default.
+            limit: The number of queries to use from the start of the dataset; all by default.
             out: A file to which the verdicts are appended; see :class:`mirage.PairwiseJudge`.
             seed: Random seed.
-            progress: Show progress bars on stderr if it is a terminal.
+            progress: Whether to show progress bars if stderr is a terminal.
 
         Raises:
             UnknownNameError: If there is no such dataset.
-            SettingError: If the grid has several datasets and none is named, no pipeline was run,
-                or ``judge`` is missing for queries that are not bundled.
+            SettingError: If the grid has several datasets and ``dataset`` is not set, if no
+                pipeline was run, or if the queries are not bundled and ``judge`` is not set.
             JudgmentError: If fewer than two pipelines were run.
         """
         names = list(dict.fromkeys(cell["dataset"] for cell in self.cells))
@@ -362,9 +378,9 @@ class Grid:
         return ResultTable(self.name, table_cells, self.config.metrics, notes, self.config.order)
 
     def _process_order(self, position: int) -> int:
-        """Return the key by which cells are sorted before they run.
+        """Return the sort key that determines the order in which cells run.
 
-        Cells with the same vLLM generator then follow each other, so that the process of each such
+        Cells with the same vLLM generator run one after the other, so that the process of each vLLM
         model starts only once.
         """
         name = self.cells[position]["generator"]
@@ -377,15 +393,22 @@ class Grid:
         """Estimate the steps, calls, cost, time and disk space of :meth:`run`, without running it.
 
         Steps whose results are already in the store count as done.
+
+        Args:
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: The number of queries to use from the start of each dataset; all by default.
+
+        Raises:
+            DatasetError: If a dataset cannot be read.
         """
         result_store = store if isinstance(store, ResultStore) else self.store(store)
         return make_plan(self.config, self.cells, result_store, Nodes(self.config), limit=limit)
 
     def _without_unused_axes(self, cell: Cell) -> Cell:
-        """Return a cell without the axes that would be the same in the whole table.
+        """Return a cell without the axes that the table does not need.
 
-        An axis stays if at least one cell uses it. The numbers of passages, such as ``show_k``,
-        stay only if cells differ in them.
+        An axis is kept if at least one cell uses it. An axis with numbers of passages, such as
+        ``show_k``, is kept only if cells differ in it.
         """
         settings = {
             axis: "" if value == NONE and axis in EMPTY_IF_CLOSED_BOOK else value

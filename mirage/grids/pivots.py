@@ -1,4 +1,4 @@
-"""Two-dimensional result tables: settings of some axes are rows, those of others are columns."""
+"""Two-dimensional result tables: some axes become rows, and other axes become columns."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pivot(Printed):
-    """Scores by row and column; ``pivot[row, column]`` returns the score at one position.
+    """A table of scores by row and column; ``pivot[row, column]`` returns one score.
 
     Attributes:
         title: The title of the table.
         axes: The axes whose settings are the rows, such as ``("retriever", "reranker")``.
-        rows: The settings of each row, in the order of ``axes``.
-        columns: The settings of each column, followed by the name of the metric.
-        scores: The score by row and column; ``None`` if the cell failed. A combination for which
-            the grid has no cell is missing.
+        rows: For each row, its settings in the order of ``axes``.
+        columns: For each column, its settings followed by the name of the metric.
+        scores: The score of each row and column; ``None`` if the cell failed. If the grid has no
+            cell for a combination, there is no entry.
         notes: Lines that are printed below the table.
     """
 
@@ -51,7 +51,7 @@ class Pivot(Printed):
         return f"Pivot({self.title!r}, {len(self.rows)} rows, {len(self.columns)} columns)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the means as a DataFrame that has the rows and columns of the printed table.
+        """Return the means as a DataFrame with the rows and columns of the printed table.
 
         A mean is NaN if the cell failed or does not exist.
         """

@@ -1,4 +1,4 @@
-"""Cost estimates of a grid before it runs."""
+"""Estimates of the cost of a grid before it runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INSTRUCTION_TOKENS = 250
 """Approximate number of tokens in the instructions to a judge, reranker or rewriter."""
 
 SAMPLE = 200
-"""Number of passages or queries from which the mean length is estimated."""
+"""Number of passages or queries from which their mean length is estimated."""
 
 REQUESTING_KINDS = ("openai", "endpoint", "llm", "http")
 """Kinds of entries that send requests to an endpoint."""
@@ -40,21 +40,23 @@ class PlanRow:
     """The estimated cost of all steps of one kind, such as all steps that generate responses.
 
     A value is ``None`` if it is unknown. The number of passages is unknown if the corpus is not in
-    the store yet. Tokens are unknown if no token limit is set, and the cost also if no price is
-    set. Time and disk space are unknown if the store has no similar step to estimate them from.
+    the store yet. Tokens and cost are unknown if the entry sets no token limit, and the cost is
+    unknown if it sets no price. Time and disk space are unknown if the store has no similar step
+    from which to estimate them.
 
     Attributes:
         step: The kind of step; see :data:`mirage.grids.store.STEPS`.
         nodes: The number of steps of this kind that the cells need.
         done: The number of these steps that are already complete in the store.
         items: The number of queries or passages that remain to be processed.
-        calls: The largest possible number of requests to LLMs and endpoints, without retries. There
-            are fewer requests if some answers are in the cache.
-        tokens: The approximate number of tokens of prompts and answers of these requests.
+        calls: The maximum number of requests to LLMs and endpoints, without retries. There are
+            fewer requests if some answers are in the cache.
+        tokens: The approximate number of tokens in the prompts and answers of these requests.
         cost: The cost of these tokens, in the currency of the prices in the grid file.
-        seconds: The time that the remaining items will take, estimated from similar steps in the
-            store.
-        bytes: The disk space that they will need, estimated from similar steps in the store.
+        seconds: The time in seconds that the remaining items will take, estimated from similar
+            steps in the store.
+        bytes: The disk space in bytes that the remaining items will need, estimated from similar
+            steps in the store.
     """
 
     step: str
@@ -96,7 +98,7 @@ class Plan(Printed):
 
     @property
     def total(self) -> PlanRow:
-        """The sum of each column over all kinds of steps; ``None`` if a summand is unknown."""
+        """A row with the sum of each column over all kinds of steps; ``None`` if one is unknown."""
         return PlanRow(
             "all",
             sum(row.nodes for row in self),
@@ -186,7 +188,7 @@ class _Planner:
                 ).append(rate)
 
     def add(self, cell: Settings) -> None:
-        """Count the steps of a cell, except those that it shares with a cell added before."""
+        """Count the steps of a cell, except steps that it shares with an earlier cell."""
         unmeasurable = self._unmeasurable_of(cell["dataset"])
         groups = [
             measurable
@@ -212,7 +214,7 @@ class _Planner:
                 self._count(self.nodes.score(cell, group, responses), cell)
 
     def _unmeasurable_of(self, name: str) -> Mapping[str, str]:
-        """Return the metrics that cannot be computed for any query of a dataset, with the reason.
+        """Return, for each metric that cannot be computed on a dataset, the reason.
 
         Only the queries up to the limit are examined.
         """
@@ -222,7 +224,7 @@ class _Planner:
         return self.unmeasurable[name]
 
     def warnings(self, cells: Iterable[Settings]) -> Iterator[str]:
-        """Yield warnings about metrics and ``oracle`` retrievers that will certainly fail."""
+        """Yield a warning for each metric and ``oracle`` retriever that will certainly fail."""
         cells = list(cells)
         for name in dict.fromkeys(cell["dataset"] for cell in cells):
             for reason in self._unmeasurable_of(name).values():
@@ -233,7 +235,7 @@ class _Planner:
                 yield f"will fail: oracle of {corpus} for {name}: {reason}"
 
     def _oracle_problem(self, dataset: MirageDataset, name: str) -> str:
-        """Return why the retriever ``oracle`` will find no passage; empty if it will find some."""
+        """Return the reason why the retriever ``oracle`` will fail, or an empty string."""
         if not any(query.relevant for query in dataset):
             return f"no query of {dataset.name} has qrels"
         node = self.nodes.corpus(name)
@@ -265,7 +267,7 @@ class _Planner:
     def _items(self, node: Node) -> int | None:
         """Return the number of queries or passages that a step processes in total.
 
-        It is ``None`` if the step reads files that were not read into the store yet.
+        The result is ``None`` if the passages come from files that are not in the store yet.
         """
         if node.source in self.config.datasets and node.step not in ("corpus", "index"):
             size = len(self.nodes.dataset(node.source))
@@ -347,9 +349,9 @@ class _Planner:
         return tokens if node.step == "generate" else tokens + INSTRUCTION_TOKENS
 
     def _passage_tokens(self, name: str) -> int | None:
-        """Estimate the mean number of tokens of a passage from the first passages of a corpus.
+        """Estimate the mean number of tokens of a corpus's passages from its first passages.
 
-        The result is ``None`` if the corpus consists of files that are not in the store yet.
+        The result is ``None`` if the corpus comes from files that are not in the store yet.
         """
         node = self.nodes.corpus(name)
         dataset = self.config.corpora[name].dataset
@@ -366,7 +368,7 @@ class _Planner:
 
 
 class _Rate(NamedTuple):
-    """What a step in the store took: its number of items, its time and its disk space."""
+    """The number of items of a step in the store, and the time and disk space that they took."""
 
     items: int
     seconds: float
@@ -376,7 +378,7 @@ class _Rate(NamedTuple):
 def _comparable_settings(settings: Mapping[str, Any]) -> str:
     """Return the settings of a step as JSON, without the digests of the texts that it processed.
 
-    Two steps are similar, and take a similar time per item, if this text is equal.
+    If two steps have equal results of this function, they take a similar time per item.
     """
     texts = ("queries", "gold", "oracle", "responses", "path", "dataset")
     return json.dumps({n: v for n, v in settings.items() if n not in texts}, sort_keys=True)
@@ -386,7 +388,7 @@ def _calls_per_item(node: Node) -> int:
     """Return the number of requests that a step sends for each query or passage."""
     window = getattr(node.entry, "window", None)
     if node.step == "rerank" and window is not None:
-        # A listwise reranker slides its window over the list, one call per step.
+        # A listwise reranker moves its window over the list, with one call per position.
         outside_window = max(0, int(node.settings["k"]) - int(window))
         return 1 + math.ceil(outside_window / int(node.entry.step))
     metrics: Sequence[str] = node.settings.get("metrics", ())

@@ -30,7 +30,7 @@ _FIELDS: FieldTypes = {"key": str, "seconds": (int, float), "total": int}
 _FIELDS_OF: Mapping[str, FieldTypes] = {"generate": {"failed": list}}
 
 RESPONSES = "responses.jsonl"
-"""The name of the file with the responses of a generator."""
+"""The name of the file that contains the responses of a generator."""
 
 _FILES_OF = {"generate": (RESPONSES,)}
 
@@ -44,7 +44,10 @@ STEPS: Mapping[str, int] = {
     "score": 1,
     "measure": 1,
 }
-"""The kinds of steps in order of execution, with versions; a new version invalidates results."""
+"""The kinds of steps in the order of execution, and the version of each.
+
+If the version of a step increases, results of earlier versions are no longer used.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Node:
     Attributes:
         step: The kind of step, one of :data:`STEPS`.
         name: The name of the step in messages.
-        settings: All values that affect the result, as JSON values.
+        settings: All settings that affect the result, as JSON values.
         inputs: The nodes whose results the step uses.
         entry: The entry of the grid file that defines the component of the step, such as a
             retriever; ``None`` if there is none.
@@ -70,7 +73,7 @@ class Node:
 
     @cached_property
     def key(self) -> str:
-        """The SHA-256 of the step, its version, its settings and the keys of its inputs."""
+        """The SHA-256 of the step's kind, its version, its settings and the keys of its inputs."""
         facts = [self.step, STEPS[self.step], self.settings, [node.key for node in self.inputs]]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -85,11 +88,11 @@ class Node:
 
 
 class ResultStore:
-    """A folder with the results of steps; any number of grids and processes may share it.
+    """A folder that contains the results of steps; many grids and processes may share it.
 
-    The result of a step is written to a temporary folder, which is moved to its final place when
-    the step is complete. A manifest beside the result contains the step's settings, the time and
-    disk space it took, and the SHA-256 of the result file. If a process is killed, the next one
+    The result of a step is written to a temporary folder, which is moved to its final path when the
+    step is complete. A manifest in the same folder contains the step's settings, the time and disk
+    space that it took, and the SHA-256 of the result file. If a process is killed, the next one
     resumes from the temporary folder. Results are looked up only by :attr:`Node.key`, a digest of
     all settings and inputs, so that a result is never used for other settings.
     """
@@ -101,17 +104,20 @@ class ResultStore:
         return f"ResultStore({str(self.folder)!r})"
 
     def place(self, node: Node) -> Path:
-        """Return the folder of a step's result, whether it exists or not."""
+        """Return the path of the folder for a step's result, whether or not the folder exists."""
         return self.folder / node.step / node.key[:32]
 
     def manifest(self, node: Node) -> dict[str, Any] | None:
-        """Return the manifest of a node, or ``None`` if the node is not in the store.
+        """Return the manifest of a step's result, or ``None`` if the result is not in the store.
 
-        A node counts as missing if an earlier version wrote it, without digests of its files;
+        If an earlier version wrote the result without digests of its files, it counts as missing;
         :meth:`make` then reuses its files.
 
+        Args:
+            node: The step.
+
         Raises:
-            DatasetError: If the files of the node are damaged.
+            DatasetError: If the files of the result are damaged.
         """
         folder = self.place(node)
         if not (folder / MANIFEST).exists() or is_outdated(folder):
@@ -129,14 +135,17 @@ class ResultStore:
         Args:
             node: The step.
             name: The name of the file or folder.
-            size: The number of items that are needed; a result with fewer is incomplete.
-            final: Whether to accept a result in which some items failed. Otherwise such a result is
-                incomplete, so that the failed items are tried again.
+            size: The number of items that are needed. A result with fewer items is incomplete.
+            final: Whether to accept a result in which some items failed. If false, such a result
+                counts as incomplete, so that the failed items are tried again.
+
+        Raises:
+            DatasetError: If the result is damaged or its file is missing.
         """
         manifest = self.manifest(node)
         if manifest is None or manifest["total"] < size:
             return None
-        # If there are more items than needed, the failed ones may be beyond those needed. They
+        # If the result has more items than needed, the failed items may be among the others. They
         # are tried again when all items are needed.
         if manifest.get("again") and manifest["total"] == size and not final:
             return None
@@ -152,17 +161,17 @@ class ResultStore:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """Return the result file or folder of a node; if it is missing, ``fill`` writes it first.
+        """Return the result file or folder of a step; if it is missing, ``fill`` writes it first.
 
-        If another process is writing the result, this one waits until that process is done.
+        If another process is writing the result, this process waits until that one is done.
 
         Args:
-            node: The node.
+            node: The step.
             name: The name of the file, or of a folder such as a corpus or an index. The store does
-                not verify the files of a folder; the corpus or index does when it is opened.
-            fill: A function that writes the file or folder at the path that it gets, or completes
-                it if it exists. It returns fields for the manifest: ``items`` is the number of
-                items processed by this call, from which a plan estimates time and space. ``total``
+                not verify the files in a folder; the corpus or index does when it is opened.
+            fill: A function that takes a path and writes the file or folder there, or completes it
+                if it exists. It returns fields for the manifest. ``items`` is the number of items
+                that this call processed; plans use it to estimate time and disk space. ``total``
                 is the number of items in the result. ``again`` is the number of items that failed
                 and should be tried again.
             size: The number of items that are needed.
@@ -175,7 +184,7 @@ class ResultStore:
         def fill_part(part: Path) -> None:
             # Without a manifest, the folder counts as incomplete until it is filled.
             (part / MANIFEST).unlink(missing_ok=True)
-            # A result with too few items is copied, so that readers can use the old one meanwhile.
+            # Extend a copy of an incomplete result, so that readers can use the old one meanwhile.
             if path.exists() and not (part / name).exists():
                 with writing(part):
                     copy = shutil.copytree if path.is_dir() else shutil.copy2
@@ -189,12 +198,12 @@ class ResultStore:
         return path
 
     def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the kind of step and the manifest of each complete node in the store."""
+        """Yield the kind of step and the manifest of each complete result in the store."""
         for step in STEPS:
             for path in sorted((self.folder / step).glob(f"*/{MANIFEST}")):
                 try:
                     yield step, json.loads(path.read_text(encoding="utf-8"))
-                except (OSError, ValueError):  # the node is being replaced, or is damaged
+                except (OSError, ValueError):  # the result is being replaced, or is damaged
                     continue
 
     def _finish(self, part: Path, node: Node, seconds: float, counts: Mapping[str, Any]) -> None:
@@ -214,7 +223,7 @@ class ResultStore:
 
 
 def _with_delete_hint(error: DatasetError, folder: Path, node: Node) -> DatasetError:
-    """Return the error with the advice to delete the damaged folder and to run the step again."""
+    """Return an error that adds the advice to delete the damaged folder and run the step again."""
     reason = str(error).partition(";")[0]
     return DatasetError(f"{reason}; delete {folder} to run {node} again")
 

@@ -31,12 +31,11 @@ class ResultTable(Printed, Sequence[Cell]):
 
     Attributes:
         name: The name of the experiment.
-        cells: The cells, in the order of the grid. A cell that failed has the reason in
-            ``failure``.
+        cells: The cells, in the order of the grid. If a cell failed, its ``failure`` is the reason.
         metrics: The names of the metrics, in the order of the columns.
         notes: Lines that are printed below the table.
-        order: The metric by which printed rows are sorted within their dataset, best first. By
-            default they have the order of ``cells``.
+        order: The metric by which the printed rows of each dataset are sorted, best first. If it is
+            empty, rows are in the order of ``cells``.
 
     Example:
         >>> from mirage.grids import Cell, ResultTable
@@ -78,14 +77,14 @@ class ResultTable(Printed, Sequence[Cell]):
         """The axes in which cells differ, or all of them if no axis differs.
 
         A missing setting, such as the corpus of a closed-book cell (without retrieval), counts as
-        a difference only if two cells would not differ otherwise.
+        a difference only if two cells have no other difference.
         """
         return differing_axes(self, self.axes)
 
     def values_of(self, axis: str) -> tuple[str, ...]:
-        """Return the distinct settings of one axis, in the order of the cells.
+        """Return the distinct settings on one axis, in the order of the cells.
 
-        They include an empty string if a cell has no setting of this axis.
+        They include an empty string if a cell has no setting on this axis.
 
         Raises:
             UnknownNameError: If the table has no such axis.
@@ -95,12 +94,15 @@ class ResultTable(Printed, Sequence[Cell]):
         return tuple(dict.fromkeys(cell.settings.get(axis, "") for cell in self))
 
     def where(self, **settings: str | int) -> ResultTable:
-        """Return a table of the cells with these settings.
+        """Return a table of the cells that have all of these settings.
 
         For example, ``where(retriever="bm25", show_k=5)`` selects the cells that have both.
 
+        Args:
+            settings: Settings by axis.
+
         Raises:
-            UnknownNameError: If there is no such axis, or no cell has one of the settings.
+            UnknownNameError: If there is no such axis, or if one of the settings does not occur.
         """
         for axis, value in settings.items():
             if str(value) not in self.values_of(axis):
@@ -113,11 +115,14 @@ class ResultTable(Printed, Sequence[Cell]):
         return replace(self, cells=cells)
 
     def cell(self, **settings: str | int) -> Cell:
-        """Return the only cell with these settings.
+        """Return the only cell that has all of these settings.
+
+        Args:
+            settings: Settings by axis, as for :meth:`where`.
 
         Raises:
-            UnknownNameError: If there is no such axis, or no cell has this setting.
-            SettingError: If not exactly one cell has these settings.
+            UnknownNameError: If there is no such axis, or if one of the settings does not occur.
+            SettingError: If no cell or more than one cell has these settings.
         """
         cells = self.where(**settings).cells
         if len(cells) != 1:
@@ -142,13 +147,13 @@ class ResultTable(Printed, Sequence[Cell]):
         queries of one cluster as one observation. P-values are corrected for the number of rows.
 
         Args:
-            metrics: Names of metrics. By default all, except those of resources (seconds, tokens,
-                cost and truncated), which have no value per query.
-            baseline: Settings of the cells to compare with, such as ``{"retriever": "bm25"}``. Each
-                other cell is compared with the cell that has these settings and is otherwise equal
-                to it. The baseline cell may lack some of the other settings; for example, a
-                closed-book cell (without retrieval) has no number of passages. By default all pairs
-                of cells on the same dataset are compared.
+            metrics: Names of metrics. By default all metrics except those of resource use (seconds,
+                tokens, cost and truncated), which have no value per query.
+            baseline: Settings of the baseline, such as ``{"retriever": "bm25"}``. Each cell without
+                these settings is compared with the baseline cell whose other settings are the same.
+                The baseline cell may lack some of the other settings; for example, a closed-book
+                cell (without retrieval) has no number of passages. By default all pairs of cells on
+                the same dataset are compared.
             level: Confidence level of the intervals.
             correction: ``"holm"`` limits the probability of at least one false positive. ``"bh"``
                 (Benjamini and Hochberg), for exploring a large grid, limits the expected share of
@@ -160,7 +165,8 @@ class ResultTable(Printed, Sequence[Cell]):
 
         Raises:
             UnknownNameError: If there is no such metric or axis.
-            SettingError: If no two cells can be compared, or the correction is unknown.
+            SettingError: If no two cells can be compared, the correction is unknown, or ``level``
+                or ``permutations`` is out of range.
 
         Example:
             >>> import numpy as np
@@ -191,12 +197,12 @@ class ResultTable(Printed, Sequence[Cell]):
     def pivot(
         self, rows: Sequence[str], columns: Sequence[str] = (), metrics: Sequence[str] = ()
     ) -> Pivot:
-        """Arrange the scores in two dimensions, such as retrievers (rows) by prompts (columns).
+        """Arrange the scores in a table, such as retrievers in rows and prompts in columns.
 
         Args:
             rows: Axes whose settings become rows.
             columns: Axes whose settings become columns.
-            metrics: Names of metrics, each with its own columns; all by default.
+            metrics: Names of metrics; each metric gets separate columns. All metrics by default.
 
         Raises:
             UnknownNameError: If there is no such axis or metric.
@@ -237,11 +243,11 @@ class ResultTable(Printed, Sequence[Cell]):
     def to_text(self, width: int = WIDTH) -> str:
         """Return the table as plain text with one row per cell.
 
-        If the columns are too wide, only the longer side of each interval is shown, or no interval.
-        If they are still too wide, the table is split into several with some columns each.
+        If the table is too wide, it shows only the longer side of each interval, or no intervals.
+        If it is still too wide, its columns are split into several tables.
 
         Args:
-            width: Number of terminal columns to fit into.
+            width: Maximum number of characters per line.
         """
         tables = [self._tables(style)[0] for style in rendering.STYLES]
         split = [parts(table, width) for table in tables]
@@ -252,9 +258,10 @@ class ResultTable(Printed, Sequence[Cell]):
 
     @cached_property
     def _rows(self) -> tuple[list[int], dict[str, set[int]]]:
-        """The positions of the cells in the order of the printed rows, and of the best cells.
+        """The order of the printed rows, and the best cells of each metric.
 
-        The best cells are a set of positions for each metric.
+        The order is a list of positions in ``cells``. The best cells are a set of positions for
+        each metric whose direction (higher or lower is better) is known.
         """
         best = {}
         for metric in self.metrics:
@@ -276,10 +283,10 @@ class ResultTable(Printed, Sequence[Cell]):
         return order, best
 
     def to_csv(self) -> str:
-        """Return the table as CSV, with one line per cell and metric and numbers in full precision.
+        """Return the table as CSV, with one line per cell and metric, and unrounded numbers.
 
-        A name that a spreadsheet program would read as a formula, such as ``=1+1``, gets an
-        apostrophe in front.
+        If a spreadsheet program would read a name as a formula, such as ``=1+1``, an apostrophe is
+        put in front of it.
         """
         return rendering.to_csv(self._columns)
 
@@ -319,12 +326,15 @@ class ResultTable(Printed, Sequence[Cell]):
         return cls(*rendering.from_json(text, source))
 
     def write(self, path: str | Path) -> None:
-        """Write the table in the format that the suffix of the file name selects.
+        """Write the table to a file, in the format that the suffix of the file name selects.
 
-        ``.txt`` is plain text that fits into 80 columns, and ``.md`` is Markdown. ``.csv``,
-        ``.tex`` and ``.json`` have the text that :meth:`to_csv`, :meth:`to_latex` and
-        :meth:`to_json` return. ``.html`` is a page with only the table;
+        ``.txt`` is plain text with at most 80 characters per line, and ``.md`` is Markdown.
+        ``.csv``, ``.tex`` and ``.json`` are the results of :meth:`to_csv`, :meth:`to_latex` and
+        :meth:`to_json`. ``.html`` is a page that contains only the table;
         :func:`mirage.report.write_grid` writes a page with the details of each cell.
+
+        Args:
+            path: The path of the file.
 
         Raises:
             SettingError: If the file name has another suffix.

@@ -5,8 +5,8 @@ module          needs         function
 ==============  ============  ====================================================================
 ``inspect_ai``  inspect-ai    datasets as tasks, features as scores, logs as runs
 ``lm_eval``     lm-eval       datasets as tasks, features as metrics, samples as runs
-``ragas``       ragas         its datasets to and from ours; features as its metrics
-``deepeval``    deepeval      its test cases to and from ours; features as its metrics
+``ragas``       ragas         ragas datasets to and from datasets and runs; features as metrics
+``deepeval``    deepeval      test cases to and from datasets and runs; features as metrics
 ``datasets``    extra hub     datasets, runs and feature tables to and from Hugging Face datasets
 ``frames``      extra frames  datasets, runs and feature tables to and from pandas and polars
 ``trec``                      run files and qrels for retrieved passages and cited passages
@@ -25,12 +25,13 @@ a dataset        ``id``, ``language``, ``text``, ``passages`` (a list of ``id``,
                  ``title``, ``document``), ``relevant`` (a list of passage ids), ``reference``,
                  ``answerable``, ``answers`` and ``wrong_answers`` (lists of lists of forms),
                  ``cluster``, ``metadata`` (JSON)
-a run            ``model``, ``language``, ``query_id``, ``text``, ``error``, ``shown`` (a list
-                 of passage ids), ``passages`` (texts that were shown but are not the query's)
+a run            ``model``, ``language``, ``query_id``, ``text``, ``error``, ``repeat`` (from 0),
+                 ``shown`` (a list of passage ids), ``passages`` (passages that were shown but are
+                 not among the query's), ``reasoning``
 a feature table  ``model``, ``language``, ``query_id``, one column per feature, ``not_computed``
                  (JSON: the reason by feature)
 ===============  ==========================================================================
 
-Unknown values are missing. If a column is missing, its value is unknown in every row. Metadata and
-reasons are JSON because their keys differ between rows, which a typed column cannot hold.
+Unknown values are null. If a column is missing, its value is unknown in every row. Metadata and
+reasons are JSON because their keys differ between rows, and a typed column cannot store that.
 """

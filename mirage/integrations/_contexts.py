@@ -1,4 +1,4 @@
-"""Helpers of the adapters: converting samples of other tools, and scoring one response."""
+"""Helper functions that convert samples of other tools and score single responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mirage.sources.contexts import Asked, response_to
 
 
 def dataset_of(dataset: MirageDataset | str | None) -> MirageDataset | None:
-    """Return a dataset that is passed as an object, a name (``bundled-sw``) or a file path."""
+    """Return the dataset that an object, a name (``bundled-sw``) or a file path specifies."""
     if dataset is None or isinstance(dataset, MirageDataset):
         return dataset
     # Language codes alone are accepted too, so the prefix is optional.
@@ -39,7 +39,7 @@ def suite_of(
     dataset: MirageDataset | None,
     language: str,
 ) -> FeatureSuite:
-    """Return a suite that is passed as an object or as names of features.
+    """Return the feature suite that an object or names of features specify.
 
     Args:
         features: A suite, a list of feature names, or names separated by commas. ``None`` means
@@ -86,9 +86,9 @@ def records_of(
 ) -> tuple[MirageDataset, Run]:
     """Convert samples of another tool to a dataset and a run.
 
-    If ``dataset`` is passed, it is returned, and the run contains responses to its queries: a
-    sample belongs to the query with the same text. The passages of a sample are matched with the
-    query's passages by their texts; passages without a match are stored in the response.
+    If ``dataset`` is passed, the function returns it, and the run contains responses to its
+    queries. Samples are matched with queries, and their passages with the query's passages, by
+    their texts. Passages without a match are stored in the response.
 
     Args:
         answers: Pairs of a sample's query and the text of its response; the text is ``None`` if
@@ -96,7 +96,8 @@ def records_of(
         model: Name of the run.
         name: Name of the dataset, also used in error messages.
         error: The error to store for queries without a response.
-        dataset: The dataset that the samples were made from, or ``None`` to make one.
+        dataset: The dataset that the samples were made from; ``None`` builds a dataset from their
+            queries.
     """
     rows = list(answers)
     if dataset is None:

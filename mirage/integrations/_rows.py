@@ -33,12 +33,12 @@ TABLE_COLUMNS = ("model", "language", "query_id", "not_computed")
 
 
 def rows_of(records: MirageDataset | Run | FeatureTable) -> list[dict[str, Any]]:
-    """Return one row per query or response, with every column."""
+    """Return one row per query or response; each row has every column."""
     return _table_rows(records) if isinstance(records, FeatureTable) else records._rows()
 
 
 def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:
-    # Otherwise the feature would overwrite the column, and be lost.
+    # The feature and the reserved column would overwrite each other.
     clash = next((name for name in table.features if name in TABLE_COLUMNS), None)
     if clash is not None:
         raise FeatureError(
@@ -161,9 +161,11 @@ def table_from(data: Any, *, model: str | None = None, language: str | None = No
 def _drop_columns(
     record: type[BaseModel], rows: Sequence[tuple[str, dict[str, Any]]], source: str
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the rows without columns that are not fields of the record; log a warning about them.
+    """Return the rows without columns that are not fields of the record.
 
-    Columns whose name is similar to a field are not dropped, so that validation reports them as
+    A warning lists the dropped columns.
+
+    A column whose name is similar to a field is kept, because validation then reports it as
     misspelt.
     """
     fields = list(record.model_fields)

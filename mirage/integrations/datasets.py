@@ -10,8 +10,8 @@
     assert run_from(to_datasets(run)) == run
     print(to_datasets(table), table_from(to_datasets(table)))
 
-The columns are those of :mod:`mirage.integrations`. They have their types even if all values are
-missing. Needs the extra ``hub``.
+The columns are those of :mod:`mirage.integrations`. A column has its type even if all its values
+are missing. This module needs the extra ``hub``.
 """
 
 from __future__ import annotations

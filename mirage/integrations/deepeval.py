@@ -21,7 +21,7 @@
     print(metric.score, metric.success, metric.reason)
     assert read(to_cases(dataset, run), language="en", model="my-rag")[1] == run
 
-    # A query that no passage answers has no citation_recall@10, which would end the evaluation.
+    # A query that no passage answers has no citation_recall@10; the error would end the evaluation.
     evaluate([case], metrics=[metric], error_config=ErrorConfig(skip_on_missing_params=True))
 
 A citation ``[2]`` refers to the second text of ``retrieval_context``. A retrieved text is relevant
@@ -73,11 +73,11 @@ def read(
 
     Args:
         cases: The test cases.
-        language: ISO 639-1 code of their language.
+        language: ISO 639-1 code of the test cases' language.
         model: Name of the run.
         name: Name of the dataset.
         dataset: The dataset whose queries were asked, such as the dataset of a leaderboard. The run
-            then uses its ids: queries and passages are matched by their texts.
+            then uses the ids of this dataset: queries and passages are matched by their texts.
 
     Raises:
         DatasetError: If a case is a conversation, has no input, matches no query of ``dataset``, or
@@ -93,10 +93,10 @@ def read(
 
 
 def to_cases(dataset: MirageDataset, run: Run) -> list[LLMTestCase]:
-    """Return a test case for each response, which :func:`read` can read.
+    """Return a test case for each response; :func:`read` accepts the result.
 
-    The ids are stored in ``metadata``. Titles of passages, short answers, and whether a query is
-    answerable are not stored.
+    The ids of queries and passages are stored in ``metadata``. Titles of passages, short answers,
+    and whether a query is answerable are not stored.
 
     Args:
         dataset: The dataset.
@@ -133,7 +133,7 @@ class FeatureMetric(BaseMetric):
     (:class:`mirage.features.Facts`).
 
     If a feature cannot be computed, ``measure`` raises DeepEval's ``MissingTestCaseParamsError``
-    with the reason, as DeepEval's metrics do if a test case lacks a value.
+    with the reason, like DeepEval's metrics if a test case lacks a value.
     ``ErrorConfig(skip_on_missing_params=True)`` skips such a metric, and
     ``ErrorConfig(ignore_errors=True)`` records an error without a score.
 
@@ -155,7 +155,7 @@ class FeatureMetric(BaseMetric):
     def __init__(
         self, feature: FeatureLike, language: str, *, threshold: float | None = None
     ) -> None:
-        # DeepEval copies a metric: it passes the attributes that have the names of the arguments.
+        # To copy a metric, DeepEval passes the attributes that have the names of the arguments.
         self.feature: FeatureLike = feature
         self.language: str = language
         self.threshold: float | None = threshold

@@ -10,8 +10,8 @@
     print(to_polars(FeatureSuite.default("sw").score(dataset, run)))
 
 The columns are those of :mod:`mirage.integrations`; unknown columns are ignored with a warning. To
-convert to pandas, use ``to_pandas()`` of a dataset, run, feature table or judgments. Needs pandas
-or polars (extra ``frames``).
+convert to pandas, use ``to_pandas()`` of a dataset, run, feature table or judgments. This module
+needs pandas or polars (extra ``frames``).
 """
 
 from __future__ import annotations

@@ -24,11 +24,12 @@ explanation has the reason. To use the bundled data from the command line, or to
 
 Without ``--action`` and ``--overwrite``, inspect_ai asks on standard input whether to keep the
 earlier scores of the log, so a CI job would wait forever. ``--scorer`` is required: the log has the
-scorer's name without its package, by which inspect_ai cannot load it.
+scorer's name without its package, and inspect_ai cannot load the scorer by that name.
 
-The ground truth (reference, relevant passages, short answers) is only in the scorer. Samples do not
-have it in their metadata or target, which solvers can read. If a solver of your own shows other
-passages than the prompt, or in another order, it must set ``state.metadata["shown"]`` to their ids.
+Only the scorer has the ground truth (reference, relevant passages, short answers). It is not in the
+metadata or target of samples, because solvers can read these. If your solver shows other passages
+than the prompt, or shows them in another order, it must set ``state.metadata["shown"]`` to their
+ids.
 """
 
 from __future__ import annotations
@@ -84,9 +85,9 @@ def mirage_task(
 
     Args:
         dataset: The queries.
-        suite: The features; by default :meth:`~mirage.FeatureSuite.default` for the dataset's
-            language.
-        prompt: A function from a query to its prompt; by default a
+        suite: The features; by default the features of :meth:`~mirage.FeatureSuite.default` that
+            can be computed on the dataset.
+        prompt: A function that returns the prompt for a query; by default a
             :class:`~mirage.generation.RagPrompt`.
     """
     suite = suite or FeatureSuite.default(dataset.language).applicable(dataset)
@@ -102,9 +103,9 @@ def mirage_task(
 
 @task
 def bundled(language: str, *, level: str = "quick") -> Task:
-    """Return a task on the bundled queries of a language, scored with all features without a model.
+    """Return a task on the bundled queries of a language, scored with features that need no model.
 
-    ``inspect eval`` uses it from the command line.
+    ``inspect eval`` calls this function from the command line.
 
     Args:
         language: ISO 639-1 code.
@@ -114,15 +115,14 @@ def bundled(language: str, *, level: str = "quick") -> Task:
 
 
 def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[Sample]:
-    """Return one sample per query: its input is the prompt, its metadata the query.
+    """Return one sample per query: its input is the prompt, and its metadata contain the query.
 
-    The query in the metadata has no ground truth.
-
-    A sample has no target: :func:`feature_scorer` looks up the ground truth by the sample's id.
+    The query in the metadata has no ground truth, and a sample has no target.
+    :func:`feature_scorer` looks up the ground truth by the sample's id.
 
     Args:
         dataset: The queries.
-        prompt: A function from a query to its prompt; by default a
+        prompt: A function that returns the prompt for a query; by default a
             :class:`~mirage.generation.RagPrompt`.
     """
     queries = dataset.without_gold()
@@ -151,23 +151,24 @@ def feature_scorer(
 
     If no dataset is passed, samples need not come from :func:`samples`. A sample's target is then
     the reference answer and its input is the question. Its metadata may contain ``query`` (the
-    question, if the input is a whole prompt), ``passages`` (texts, which are numbered from 1, or
-    ``id``, ``text`` and ``title`` of each), ``relevant`` (ids of passages), ``answers``,
+    question, if the input is a whole prompt), ``passages`` (a list of texts, which get ids from 1,
+    or of objects with ``id``, ``text`` and ``title``), ``relevant`` (ids of passages), ``answers``,
     ``wrong_answers``, ``answerable`` and ``shown``, as in :class:`~mirage.Query` and
     :class:`~mirage.Response`.
 
-    If features and dataset are passed by name, the log has their names and can be scored again.
+    If features and dataset are passed by name, the log contains the names, so ``inspect score`` can
+    score it again.
 
     Args:
         features: A suite, or names of features; by default the features of
             :meth:`~mirage.FeatureSuite.default` that can be computed on the dataset.
-        dataset: The dataset with the ground truth that :func:`samples` was called with; or a name
-            such as ``"bundled-sw"``, or the path of a file of queries.
+        dataset: The dataset that :func:`samples` was called with, which has the ground truth. It
+            may also be a name such as ``"bundled-sw"`` or the path of a file of queries.
         language: ISO 639-1 code of the samples, if there is no dataset.
 
     Raises:
-        DatasetError: If there is neither a dataset nor a language, or no such file. The scorer
-            raises it if a sample is not valid.
+        DatasetError: If there is neither a dataset nor a language, or the file of the dataset does
+            not exist. The scorer raises it if a sample is not valid.
         UnknownNameError: If there is no such feature or language. The scorer raises it if the
             dataset has no query with the sample's id.
     """
@@ -236,7 +237,8 @@ def read_run(
 ) -> Run:
     """Return the run in a log of :func:`mirage_task` or of your own samples.
 
-    A sample that ended in an error or has no output is a failure with its reason.
+    Only the first epoch is read. A sample that ended in an error or has no output is a failure with
+    the reason.
 
     Args:
         log: An evaluation log with its samples, or the path of one.
@@ -245,7 +247,7 @@ def read_run(
             ``openai/gpt-4o``.
 
     Raises:
-        DatasetError: If the log has no sample, or the language is missing.
+        DatasetError: If the log has no sample of the first epoch, or the language is missing.
         UnknownNameError: If there is no such language.
     """
     read = log if isinstance(log, EvalLog) else read_eval_log(str(log))

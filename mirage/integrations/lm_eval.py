@@ -6,16 +6,16 @@
     from mirage.integrations.lm_eval import mirage_task, read_run
 
     task = mirage_task(MirageDataset.bundled("sw"), FeatureSuite.default("sw"))
-    none = TaskManager(include_defaults=False)  # saves reading its 13,000 tasks
+    none = TaskManager(include_defaults=False)  # does not read the harness's 13,000 tasks
     results = lm_eval.simple_evaluate(model="dummy", tasks=[task], task_manager=none)
     print(results["results"]["bundled-sw"])
     run = read_run(results["samples"]["bundled-sw"], model="dummy")
     print(Leaderboard.bundled("sw").rank(run))
 
-Each feature is a metric, with its mean and standard error over the queries that have it. If a
-feature cannot be computed for a query, that query's metrics do not have it. If it cannot be
-computed for any query, the results do not have it. It never counts as 0. The harness passes its
-documents to models with each request, so they contain a prompt and no ground truth.
+Each feature is a metric. The results contain its mean and standard error over the queries for which
+it can be computed. A feature that cannot be computed never counts as 0: the query's metrics lack
+it, and the results lack it if this is so for all queries. The harness passes a document to the
+model with each request, so documents contain a prompt and no ground truth.
 
 On the command line, ``mirage_ar`` to ``mirage_zh`` are the bundled datasets, and ``mirage`` is all
 of them::
@@ -73,30 +73,30 @@ A text ends at this token in any case.
 def mirage_task(
     dataset: MirageDataset, suite: FeatureSuite | None = None, prompt: PromptMaker | None = None
 ) -> ConfigurableTask:
-    """Return a task that asks a model each query and has a suite's features as metrics.
+    """Return a task that asks a model each query and uses a suite's features as metrics.
 
     The task is of lm-eval's type ``generate_until`` and is named after the dataset. Its version is
     the version of this library, because scores may change between versions.
 
     Args:
         dataset: The queries.
-        suite: The features; by default :meth:`~mirage.FeatureSuite.default` for the dataset's
-            language.
-        prompt: A function from a query to its prompt, whose messages are joined to one text; by
-            default a :class:`~mirage.generation.RagPrompt`.
+        suite: The features; by default the features of :meth:`~mirage.FeatureSuite.default` that
+            can be computed on the dataset.
+        prompt: A function that returns the prompt for a query; its messages are joined to one text.
+            The default is a :class:`~mirage.generation.RagPrompt`.
     """
     suite = suite or FeatureSuite.default(dataset.language).applicable(dataset)
     return ConfigurableTask(config=_config(dataset.name, dataset, suite, prompt or RagPrompt(), {}))
 
 
 class DatasetTask(ConfigurableTask):
-    """A task that a YAML file of the harness defines, with ``class: !function ...DatasetTask``.
+    """A task that a YAML file of the harness defines with ``class: !function ...DatasetTask``.
 
     Args:
-        config: The content of the YAML file. ``task`` is the name. ``metadata.dataset`` is a name
-            such as ``bundled-sw`` or the path of a file of queries. ``metadata.features`` are names
-            of features, by default those of :meth:`~mirage.FeatureSuite.default` that can be
-            computed on the dataset.
+        config: The content of the YAML file. ``task`` is the name of the task. ``metadata.dataset``
+            is a name such as ``bundled-sw`` or the path of a file of queries. ``metadata.features``
+            are names of features, by default those of :meth:`~mirage.FeatureSuite.default` that can
+            be computed on the dataset.
 
     Raises:
         DatasetError: If there is no ``metadata.dataset``, or its file is not valid.
@@ -128,7 +128,7 @@ def _config(
     def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:
         query = dataset[doc["query_id"]]
         response = response_to(query.id, results[0], error="", shown=doc["shown"])
-        # The harness leaves out metrics that are missing here, which 0 or NaN would distort.
+        # The harness leaves missing metrics out of its means, which 0 or NaN would distort.
         return score(suite, query, response).values
 
     return {
@@ -176,7 +176,8 @@ def read_run(samples: str | Path | Iterable[Mapping[str, Any]], *, model: str | 
             harness names after the model.
 
     Raises:
-        DatasetError: If there is no sample, or a sample is of another task; the message names it.
+        DatasetError: If there is no sample, a sample belongs to a task of another module (the
+            message names the sample), or samples are in several languages.
     """
     if isinstance(samples, str | Path):
         rows = list(read_rows(Path(samples)))

@@ -1,4 +1,4 @@
-"""ragas: conversion of its datasets, and features as metrics without a key or a model.
+"""ragas: conversion of ragas datasets, and features as metrics without a key or a model.
 
     from ragas import EvaluationDataset, SingleTurnSample
     from mirage import FeatureSuite
@@ -64,11 +64,11 @@ def read(
 
     Args:
         data: The samples.
-        language: ISO 639-1 code of their language.
+        language: ISO 639-1 code of the samples' language.
         model: Name of the run.
         name: Name of the dataset.
         dataset: The dataset whose queries were asked, such as the dataset of a leaderboard. The run
-            then uses its ids: queries and passages are matched by their texts.
+            then uses the ids of this dataset: queries and passages are matched by their texts.
 
     Raises:
         DatasetError: If a sample is multi-turn, has no ``user_input``, matches no query of
@@ -83,7 +83,7 @@ def read(
 
 
 def to_samples(dataset: MirageDataset, run: Run) -> EvaluationDataset:
-    """Return a sample for each response, which :func:`read` can read.
+    """Return a sample for each response; :func:`read` accepts the result.
 
     A sample has the ids and texts of its passages. Titles of passages, short answers, and whether a
     query is answerable are not stored.
@@ -116,7 +116,7 @@ class FeatureMetric(SingleTurnMetric):
     """A feature as a metric of ragas, for ``evaluate``, ``single_turn_score`` and ``ascore``.
 
     If a feature cannot be computed, its value is NaN, which ragas leaves out of its means. The
-    reason is logged as a warning, and is the ``reason`` of the result of ``ascore``.
+    reason is logged as a warning. The result of ``ascore`` contains it as ``reason``.
 
     Args:
         feature: The name of a feature, a feature, or a function ``(query, response) -> float``.

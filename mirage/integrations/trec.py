@@ -1,16 +1,16 @@
-"""TREC run files and qrels, for the passages that responses cite.
+"""TREC run files and qrels for the passages that responses cite.
 
-A run file has a line ``query-id Q0 passage-id rank score tag`` for each ranked passage. In Python
-it is a mapping from query id to the scores of passages by id, which ir_measures, ranx and
-pytrec_eval accept too. :class:`mirage.retrieval.RetrievalRun` reads a run file, and
+A run file has a line ``query-id Q0 passage-id rank score tag`` for each ranked passage. In Python,
+a run is a mapping from query id to the scores of passages by id; ir_measures, ranx and pytrec_eval
+accept such mappings too. :class:`mirage.retrieval.RetrievalRun` reads a run file, and
 :class:`mirage.retrieval.RunRetriever` gives its passages to a pipeline.
 
 The citations of a response, in the order of first mention, are a ranking. So these packages can
 compute ``citation_recall@10`` (their ``R@10``), ``citation_map@10`` (their ``AP@10``) and other
-measures. A response that cites nothing is in the mapping without passages and counts as 0. A run
-file has no line for it, so the evaluation tool must be told to count it (``trec_eval -c``). A query
-without relevant passages has no qrels. If a run is passed to ``qrels``, a query on which the model
-failed has none either. Such queries do not count, as in a feature table.
+measures. In the mapping, a response that cites nothing has no passages and counts as 0. A run file
+has no line for it, so the evaluation tool needs an option that counts it (``trec_eval -c``). A
+query without relevant passages has no qrels. If a run is passed to ``qrels``, a query on which the
+model failed has no qrels either. Such queries do not count, as in a feature table.
 
     import ir_measures
     from mirage import MirageDataset, respond
@@ -56,7 +56,7 @@ Scores = dict[str, dict[str, float]]
 
 
 def citations(dataset: MirageDataset, run: Run) -> Scores:
-    """Return the passages that each response cites as a ranking: scores by query id and passage id.
+    """Return the citations of each response as a ranking: scores by query id and passage id.
 
     The passage that is cited first has the highest score, and the last one has score 1. Queries on
     which the model failed are left out.

@@ -1,4 +1,4 @@
-"""Answers and pairs of answers for people to label, and the random choice among them."""
+"""Answers and pairs of answers for people to label, and random samples of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class AnswerItem:
     """One answer to label.
 
     Attributes:
-        sentence: The answer as judges of sentences get it, without layout and citations.
+        sentence: The answer in the form that judges of sentences read, without layout and
+            citations.
         text: The answer as the page shows it.
         model: The system that wrote the answer; raters do not see it.
     """
@@ -63,11 +64,11 @@ class AnswerItem:
 
     @property
     def texts(self) -> tuple[str]:
-        """The only text to show."""
+        """The text to show, as a tuple of one item."""
         return (self.text,)
 
     def record(self, label: str, rater: str) -> Label:
-        """Return the row of the file of labels."""
+        """Return a row for the file of labels, with the label that a rater gave."""
         query = self.sentence.query
         return Label(
             query_id=query.id,
@@ -106,7 +107,10 @@ class PairItem:
         return vote_key(self.record("tie", "-"))
 
     def record(self, label: str, rater: str, swapped: bool = False) -> Vote:
-        """Return the row of the file of votes; ``swapped`` if the second response is shown as A."""
+        """Return a row for the file of votes, with the verdict that a rater gave.
+
+        ``swapped`` is true if the page shows the second response as A.
+        """
         pair = self.pair.swapped if swapped else self.pair
         return Vote.model_validate(
             {
@@ -122,17 +126,17 @@ Item = AnswerItem | PairItem
 
 
 def label_key(row: Label) -> tuple[str, ...]:
-    """Return what identifies the labelled answer of a row, regardless of label and rater."""
+    """Return a key of the answer in a row, which does not depend on the label and the rater."""
     return (row.language, row.query_id, row.query, row.model, row.sentence, row.passages_digest)
 
 
 def vote_key(vote: Vote) -> tuple[str, ...]:
-    """Return what identifies the compared responses of a vote, regardless of their order."""
+    """Return a key of the two responses in a vote, which does not depend on their order."""
     return (vote.query_id, *sorted((vote.model_a, vote.model_b)))
 
 
 def item_id(item: Item) -> str:
-    """Return the id of an item on the page, which does not reveal its models."""
+    """Return the id of an item on the page, which does not reveal the models."""
     digests = item.digests if isinstance(item, PairItem) else ()
     text = json.dumps([item.key, digests], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -145,6 +149,10 @@ def answer_items(dataset: MirageDataset, runs: Iterable[Run]) -> tuple[list[Answ
     """Return the answers of runs as items, and the number of responses without an answer.
 
     Each item has the passages that the response was based on. The ground truth is removed.
+
+    Args:
+        dataset: The queries.
+        runs: The responses of each system.
 
     Raises:
         DatasetError: No response has an answer.
@@ -172,14 +180,14 @@ def answer_items(dataset: MirageDataset, runs: Iterable[Run]) -> tuple[list[Answ
 
 
 def sentence_items(sentences: Iterable[AnswerSentence]) -> list[AnswerItem]:
-    """Return sentences as items, such as those that `mirage decide --rest` leaves open."""
+    """Return sentences as items, such as those that `mirage decide --rest` writes."""
     return [AnswerItem(sentence, sentence.text) for sentence in sentences]
 
 
 def pair_items(
     dataset: MirageDataset, runs: Iterable[Run], pairs: Iterable[Pair] | None = None
 ) -> tuple[list[PairItem], int]:
-    """Return pairs of responses as items, and the number of pairs that cannot be compared.
+    """Return one item per pair of responses, and the number of pairs that cannot be compared.
 
     Args:
         dataset: The queries.
@@ -215,10 +223,15 @@ def pair_items(
 
 
 def scores_of(items: Sequence[Item], judge: JudgeLike) -> Floats:
-    """Return a number for each item; items with similar numbers form a stratum of :func:`draw`.
+    """Return one number per item, by which :func:`draw` stratifies the sample.
 
-    For an answer it is the score of the judge. For a pair it is the number of the pair of models,
-    so that each pair of models gets the same share.
+    The number of an answer is its score from the judge. The number of a pair of responses
+    identifies the two models, so that the same share is drawn for each pair of models.
+
+    Args:
+        items: The items, all of one kind.
+        judge: Feature, judge or name of a feature that scores the answers. It is not used for
+            pairs.
     """
     sentences = [item.sentence for item in items if isinstance(item, AnswerItem)]
     if len(sentences) == len(items):
@@ -229,7 +242,9 @@ def scores_of(items: Sequence[Item], judge: JudgeLike) -> Floats:
 
 
 def draw(scores: Floats, size: int, *, seed: int = 0) -> Ints:
-    """Draw items at random, each with the same probability, and evenly over the scores.
+    """Draw a random sample of items, stratified by their scores.
+
+    Each item has the same probability of being drawn.
 
     The items are sorted by their score, the sorted list is rotated by a random number of positions,
     and the same share is drawn from each of :data:`STRATA` parts (proportional allocation; Cochran

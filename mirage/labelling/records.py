@@ -1,4 +1,4 @@
-"""The row of a file of labels, which `mirage metaeval` and `mirage decide` read."""
+"""Rows of the files of labels that `mirage metaeval` and `mirage decide` read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Label(Record):
         label: The label.
         citations: The ids of the passages that the answer cites; ``None`` if it cites nothing.
         cluster: The cluster of the query, if any.
-        model: The system that wrote the answer; empty if not known. Raters do not see it.
+        model: The system that wrote the answer; empty if it is unknown. Raters do not see it.
     """
 
     query_id: Id
@@ -48,7 +48,7 @@ class Label(Record):
 
 
 class PageLabel(Record):
-    """A label in a file that a page without a server saved.
+    """A label in a file that was saved by a page without a server.
 
     Attributes:
         item: The id of the item on the page.

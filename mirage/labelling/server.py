@@ -1,4 +1,4 @@
-"""A server on the loopback interface for one labelling page, which stores each label at once.
+"""A server on the loopback interface for one labelling page. It stores each label at once.
 
 The page has an address with a random token. A request is refused unless it names this token, this
 server as ``Host`` and, to store a label, this server as ``Origin``. So no other page, and no other
@@ -39,11 +39,11 @@ _HEADERS = {
 
 
 class LabelServer(ThreadingHTTPServer):
-    """A server of the page of one session.
+    """An HTTP server for the page of one labelling session.
 
     Args:
         session: The session.
-        port: The port; 0 selects a free one.
+        port: The port. By default 0, which selects a free one.
 
     Attributes:
         session: The session.
@@ -78,7 +78,7 @@ class LabelServer(ThreadingHTTPServer):
         return f"http://{self.hosts[0]}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that close a connection; other errors are answered by the handler."""
+        """Ignore clients that close a connection; the handler responds to other errors."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -123,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, "{}", "application/json")
 
     def _is_allowed(self, name: str) -> bool:
-        """Return whether the request names this server and the token; answer it if not."""
+        """Return whether the request names this server and the token; refuse it if not."""
         if self.headers.get_all("Host") not in [[host] for host in self.server.hosts]:
             self.send_error(HTTPStatus.FORBIDDEN)
             return False
@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _is_own_page(self) -> bool:
-        """Return whether the request comes from this server's page; answer it if not."""
+        """Return whether the request comes from this server's page; refuse it if not."""
         origins = [[f"http://{host}"] for host in self.server.hosts]
         is_own = (
             self.headers.get_all("Origin") in origins
@@ -158,10 +158,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def send_error(self, code: int, *_: str | None) -> None:
-        """Answer with the status alone; nothing of the request is repeated."""
+        """Send only the status, without repeating any part of the request."""
         status = HTTPStatus(code)
         self._send(status, f"{status.value} {status.phrase}", "text/plain")
         self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing, because the path has the token."""
+        """Log nothing, because the path contains the token."""

@@ -1,4 +1,4 @@
-"""One rater's work on the items: their order, the labels so far, and the file of labels."""
+"""The labelling session of one rater: order of the items, labels so far, and file of labels."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ SCALE = ("correct", "partly", "wrong", "cannot tell")
 """The default labels of answers, the positive one first."""
 
 BLOCK = 20
-"""Raters label the same block of items, each in an order of their own, before the next block."""
+"""Number of items in a block. All raters label the same blocks in the same sequence, but each rater
+sees the items of a block in a different order."""
 
 MOST_LABELS = 9
-"""Largest number of labels, because each has a digit as its key."""
+"""Largest number of labels. Each label is given by pressing a digit from 1 to 9."""
 
 Row = Label | Vote
 
 
 @dataclass
 class Session:
-    """The items in one rater's order, and the labels that the rater has given so far.
+    """The items in the order for one rater, and the labels that the rater has given so far.
 
     Attributes:
         items: The items by their id, in the order of the page.
         swapped: The ids of the pairs that are shown in the reverse order.
-        labels: Texts of the buttons by label.
+        labels: Text of each button, by label.
         rater: The name of the rater; :data:`SETTLED` in the second pass over conflicts.
         journal: The file of labels, to which each label is appended at once.
         rows: All rows of the file.
@@ -66,7 +67,11 @@ class Session:
         return labels
 
     def put(self, id_: str, label: str) -> None:
-        """Store the label of an item in the file, in place of an earlier one of the same rater.
+        """Store the label of an item in the file, and replace an earlier label by the same rater.
+
+        Args:
+            id_: The id of the item on the page.
+            label: The label as the page shows it.
 
         Raises:
             UnknownNameError: There is no such item or label.
@@ -126,17 +131,20 @@ def open_session(
 ) -> Iterator[Session]:
     """Open the file of labels, and arrange the items for one rater.
 
-    Items are shuffled in blocks of :data:`BLOCK` by the seed and the rater's name, and so are the
-    two sides of a pair. So raters who stop early have labelled the same blocks, in different
-    orders.
+    The items of each block of :data:`BLOCK` are shuffled, and so are the two sides of each pair.
+    The random seed and the name of the rater determine the order. Raters who stop early have
+    therefore labelled the same blocks, in different orders.
 
     Args:
         items: The items, in the order of the draw.
         path: The file; it is created if it does not exist. ``None`` writes nothing.
         rater: The name of the rater.
-        scale: The labels of answers; pairs have their own.
+        scale: The labels of answers. Pairs always have the labels ``a``, ``b`` and ``tie``.
         seed: Random seed of the order.
-        settle: Only present items whose raters disagree, and store the labels as final.
+        settle: Only present items on which raters disagree, and store the labels as final.
+
+    Yields:
+        The session.
 
     Raises:
         SettingError: The scale or the name of the rater cannot be used.
@@ -173,7 +181,7 @@ def open_session(
 
 
 def conflicts(rows: Sequence[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:
-    """Return the rows of each item on which raters disagree and that is not settled, by its key."""
+    """Return the rows of each item with an unsettled disagreement, by the key of the item."""
     by_key: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         by_key.setdefault(_row_key(row), {})[rater_of(row)] = row
@@ -242,7 +250,7 @@ def rater_of(row: Row) -> str:
 
 
 def _is_current(row: Row, item: Item) -> bool:
-    """Return whether a row is about the responses that the item has now."""
+    """Return whether a row labels the current responses of an item, and not earlier ones."""
     return not isinstance(item, PairItem) or (
         isinstance(row, Vote) and row.prompt_digest in item.digests
     )
@@ -252,7 +260,7 @@ _OTHER_SIDE = {"a": "b", "b": "a"}
 
 
 def _shown_label(row: Row, item: Item, swapped: bool) -> str:
-    """Return the label of a row as the page shows it, which may show a pair in another order."""
+    """Return the label of a row, adapted to the order in which the page shows a pair."""
     if isinstance(row, Label) or not isinstance(item, PairItem):
         return row.label if isinstance(row, Label) else row.verdict
     shown_first = item.pair.model_b if swapped else item.pair.model_a

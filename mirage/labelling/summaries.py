@@ -1,4 +1,4 @@
-"""What is in a file of labels: labels per rater, their agreement, and open conflicts."""
+"""Summarise a file of labels: labels per rater, agreement of raters, and open conflicts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class LabelSummary:
 
     Attributes:
         labels: The number of times that each rater gave each label.
-        agreement: The agreement of the raters; ``None`` with fewer than two, or without an item
-            that two of them labelled.
-        open: The number of items on which raters disagree, and that are not settled.
+        agreement: The agreement of the raters. ``None`` if there are fewer than two raters, or if
+            no item was labelled by two of them.
+        open: The number of items with an unsettled disagreement.
         settled: The number of settled items.
     """
 
@@ -56,7 +56,8 @@ def read_labels(path: Path) -> list[Row]:
     """Read a file of labels, or of votes on pairs.
 
     Raises:
-        DatasetError: A line is neither; the message names the file, the line and the field.
+        DatasetError: A line is not valid, or the file has both kinds of rows. The message names
+            the file and, if a line is not valid, the line and the field.
     """
     rows: list[Row] = []
     for where, fields in read_rows(path):
@@ -87,7 +88,7 @@ def summarise_labels(path: Path) -> LabelSummary:
 
 
 def _agreement(path: Path, rows: Sequence[Row]) -> Any:
-    """Return the agreement on the first pass; ``None`` if no item has labels of two raters."""
+    """Return the agreement in the first pass; ``None`` if no item was labelled by two raters."""
     votes = [row for row in rows if isinstance(row, Vote) and row.judge != SETTLED]
     try:
         if votes:

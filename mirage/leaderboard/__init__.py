@@ -1,4 +1,4 @@
-"""Leaderboards, which rank a model among models that were ranked before."""
+"""Leaderboards, which rank a model among reference models whose logits are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models of a leaderboard: training models of a surrogate, or models that were judged."""
+"""The reference models (anchors) of a leaderboard."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class TrainedAnchors:
     """The training models of a surrogate, as the anchors (reference models) of a leaderboard.
 
     Args:
-        dataset: The queries.
+        dataset: Queries that models answer.
         suite: Features of the responses.
         ranker: The surrogate.
-        models: Names of the training models to show; all by default.
-        prefix: Text put before these names in a ranking.
-        runs: Responses of these models, or a function that returns the responses when they are
-            first needed.
+        models: Names of the training models to show. By default all.
+        prefix: Text that a ranking puts before these names.
+        runs: Responses of these models, or a function that returns them when they are first needed.
 
     Attributes:
-        ranking: The ranking of the models by judgments; ``None`` if there are no judgments.
+        ranking: Ranking of the models by a judge or people; ``None`` if they were not judged.
 
     Raises:
-        FeatureError: Suite, ranker and dataset differ in language, or a feature is missing.
-        UnknownNameError: There is no such training model.
+        FeatureError: If suite, ranker and dataset differ in language, or if the suite lacks a
+            feature that the ranker needs.
+        UnknownNameError: If there is no such training model.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class TrainedAnchors:
 
     @property
     def data(self) -> TrainingData:
-        """The data from which the surrogate learned, in the language of the dataset."""
+        """The surrogate's training data in the language of the dataset."""
         return self.ranker.data[self.dataset.language]
 
     @property
     def shown_names(self) -> tuple[str, ...]:
-        """Names of the models in a ranking."""
+        """The names of the models as a ranking shows them, with the prefix."""
         return tuple(self.prefix + model for model in self.models)
 
     @cached_property
@@ -92,7 +92,7 @@ class TrainedAnchors:
         """Return the responses of the models, by the names that a ranking shows.
 
         Raises:
-            JudgmentError: Some responses are not available.
+            JudgmentError: If some responses are not available.
         """
         missing = [model for model in self.models if model not in self._run_of_model]
         if missing or not self.models:
@@ -106,10 +106,10 @@ class TrainedAnchors:
         }
 
     def tables(self) -> list[FeatureTable]:
-        """Return the features of the models.
+        """Return the features of the models, one table per model.
 
-        They are those of the ranker's training data if these contain all queries of the dataset.
-        Otherwise they are computed from the responses.
+        If the training data of the ranker contains all queries of the dataset, the features are
+        read from it. Otherwise they are computed from the responses.
         """
         data = self.data
         if set(self.dataset.query_ids) <= set(data.query_ids):
@@ -120,12 +120,15 @@ class TrainedAnchors:
 
     @property
     def unbound(self) -> set[str]:
-        """Names of models that won or lost nearly every judgment, so their logits are unbounded."""
+        """The names of models whose logits the judgments do not bound.
+
+        They won or lost every judgment in most tournaments.
+        """
         unbound = self.data.unbound
         return {self.prefix + model for model in self.models if model in unbound}
 
     def notes(self) -> tuple[str, ...]:
-        """Return notes on models whose order or distance the judgments do not determine."""
+        """Return notes on models whose order or logits the judgments do not determine."""
         if (np.ptp(self.data.y, axis=1) < EQUAL).all():
             return (
                 "all systems of this board have the same logit in every tournament, as if every "
@@ -138,7 +141,7 @@ class TrainedAnchors:
         )
 
     def scored(self) -> list[ScoredModel]:
-        """Return the models with their logits, the intervals and the random draws of the logits."""
+        """Return the models with their logits, and intervals and random draws of the logits."""
         data, unbound = self.data, self.unbound
         models, logits, draws = self._draws()
         scored = []
@@ -162,18 +165,21 @@ class TrainedAnchors:
         return scored
 
     def _draws(self) -> tuple[tuple[str, ...], Floats, Floats]:
-        """Return the names of models, their logits, and random draws of these logits."""
+        """Return the names of models, their logits, and random draws of these logits.
+
+        The draws have the shape ``(draws, models)``.
+        """
         return self.data.models, self.data.mean_y, self.data.draws
 
     def anchor_set(self) -> _judged.AnchorSet:
-        """Return the models with their runs, logits and the uncertainty of the logits."""
+        """Return the models with their runs, their logits, and the uncertainty of the logits."""
         scored = self.scored()
         draws = np.stack([anchor.draws for anchor in scored], axis=1)
         logits = np.array([anchor.logit for anchor in scored])
         return _judged.anchors_from_draws(self.runs(), self.dataset, logits, draws)
 
     def entries(self) -> list[Entry]:
-        """Return the rows of the ranking for these models; their ranks are set later."""
+        """Return the rows of a ranking for these models, with placeholders for the ranks."""
         return [
             Entry(
                 1,
@@ -192,18 +198,24 @@ class TrainedAnchors:
         return self.data.judgments
 
     def surrogate_notes(self) -> tuple[str, ...]:
-        """Return no notes, because the surrogate was trained before it was passed to this class."""
+        """Return notes on the training of the surrogate: none, because it was trained before."""
         return ()
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """The surrogate to store with a ranking in which a judge placed additional models."""
+        """The surrogate to store with a ranking in which a judge places other models."""
         return self.ranker
 
     def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:
         """Predict the scores of another model against the anchors, from its features.
 
-        The result has shape ``(queries, anchors)``. It is NaN for queries outside the dataset.
+        Args:
+            table: Features of the model.
+            anchor_set: Result of :meth:`anchor_set`.
+
+        Returns:
+            Expected scores, from 0 (the model loses) to 1 (it wins), of shape ``(queries,
+            anchors)``; NaN for queries outside the dataset.
         """
         by_model = {anchor.model: anchor for anchor in self.tables()}
         tables = [by_model[model] for model in self.models]
@@ -221,17 +233,20 @@ class JudgedAnchors(TrainedAnchors):
     """Models that a judge or people compared, as the anchors (reference models) of a leaderboard.
 
     Args:
-        dataset: The queries.
+        dataset: Queries that models answer.
         suite: Features of the responses.
         surrogate: The surrogate to fit.
-        judgments: Result of :meth:`mirage.PairwiseJudge.judge`, or judgments of other origin.
+        judgments: Result of :meth:`mirage.PairwiseJudge.judge`, or judgments from another source.
         runs: Responses of the judged models, by model name.
         agreement: Agreement of the judge with people.
-        tournaments: Number of bootstrap samples of the queries. The surrogate learns from the
-            logits that are fitted to the judgments of each sample.
+        tournaments: Number of tournaments, which are bootstrap samples of the queries. The
+            surrogate is trained on the logits that are fitted to the judgments of each sample.
         seed: Random seed of the tournaments.
         n_jobs: Number of processes that compute features.
-        progress: Show progress bars.
+        progress: Whether to show progress bars.
+
+    Raises:
+        FeatureError: If suite and dataset differ in language.
     """
 
     def __init__(
@@ -278,19 +293,19 @@ class JudgedAnchors(TrainedAnchors):
         )
 
     def tables(self) -> list[FeatureTable]:
-        """Return the features of the models, which are computed at the first call."""
+        """Return the features of the models, which are computed in the first call."""
         return self._tables
 
     @cached_property
     def _without_value(self) -> dict[str, str]:
-        """For each feature that some model lacks on every query, the name of such a model."""
+        """For each feature that some model lacks on all queries, the name of such a model."""
         return {
             feature: table.model for table in reversed(self._tables) for feature in table.unmeasured
         }
 
     @cached_property
     def ranker(self) -> SurrogateRanker:
-        """The surrogate, fitted at first use to the features that every model has."""
+        """The surrogate, which is fitted at first use to the features that every model has."""
         bootstrapped = BradleyTerry().bootstrap(
             self._columns,
             tournaments=self._tournaments,
@@ -306,7 +321,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def unbound(self) -> set[str]:
-        """Empty: the intervals of the fitted logits already include this uncertainty."""
+        """An empty set, because the intervals of the fitted logits include this uncertainty."""
         return set()
 
     def notes(self) -> tuple[str, ...]:
@@ -330,19 +345,19 @@ class JudgedAnchors(TrainedAnchors):
     def _draws(self) -> tuple[tuple[str, ...], Floats, Floats]:
         fit = self._ranking.evidence.fit if self._ranking.evidence else None
         if fit is not None and fit.degrees:
-            # A model that won everything wins every tournament and would look certain.
+            # A model that won every judgment wins every tournament, so its draws would not vary.
             return fit.models, fit.logits, fit.draws(len(self.data.y))
         return super()._draws()
 
     def anchor_set(self) -> _judged.AnchorSet:
-        """Return the models with their runs, logits and the uncertainty of the logits."""
+        """Return the models with their runs, their logits, and the uncertainty of the logits."""
         fit = self._ranking.evidence.fit if self._ranking.evidence else None
         if fit is None:
             return super().anchor_set()
         return _judged.anchors_from_fit(self.runs(), self.dataset, fit)
 
     def entries(self) -> list[Entry]:
-        """Return the entries of the judged ranking, and add the mean features of each model."""
+        """Return the entries of the judged ranking with the mean features of each model added."""
         means = {
             table.model: dict(zip(table.features, table.mean().tolist(), strict=True))
             for table in self._tables
@@ -359,12 +374,12 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """``None``: a ranking by a judge needs no surrogate, and models may be too few for one."""
+        """``None``, because a judged ranking needs no surrogate, which few models may not allow."""
         return None
 
 
 def check_suite(dataset: MirageDataset, suite: FeatureSuite) -> None:
-    """Raise an error if the suite is for another language than the dataset."""
+    """Raise a FeatureError if the suite is for another language than the dataset."""
     code = dataset.language
     if suite.language not in (None, code):
         raise FeatureError(
@@ -376,7 +391,7 @@ def check_suite(dataset: MirageDataset, suite: FeatureSuite) -> None:
 def _check_parts(
     dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateRanker
 ) -> tuple[str, ...]:
-    """Return the training models of the ranker, after checking that the parts match."""
+    """Check that dataset, suite and ranker match, and return the ranker's training models."""
     check_suite(dataset, suite)
     code = dataset.language
     if code not in ranker.data:

@@ -1,4 +1,4 @@
-"""The accuracy of systems that are asked without passages (closed book)."""
+"""The accuracy of systems that answer without passages (closed book)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,28 @@ if TYPE_CHECKING:
     from mirage.leaderboard._settings import RankSettings
 
 FEATURES = ("answer_match", "wrong_answer", "abstention", "answer_length")
-"""Features of an outcome; the length tells a response without short answers from a failure."""
+"""Features that determine whether a response is right.
+
+``answer_length`` is needed to distinguish a failed response from one without a short answer.
+"""
 
 
 def closed_book_accuracies(
     dataset: MirageDataset, models: Mapping[str, ModelLike], settings: RankSettings
 ) -> dict[str, Accuracy]:
-    """Ask systems the queries without passages, and return their accuracy, by model name.
+    """Ask systems the queries without passages, and return their accuracy by system name.
 
-    Queries that no passage answers are asked too, but do not count: without passages, nothing tells
-    whether they have an answer.
+    Queries that no passage answers are asked too, but do not count, because they may have an answer
+    that is not in the passages.
+
+    Args:
+        dataset: Queries of the leaderboard.
+        models: Ranked systems by name.
+        settings: Settings of the ranking; ``closed_book`` selects the systems to ask.
 
     Raises:
-        SettingError: There are only recorded responses of a system, a name is not that of a ranked
-            system, or no query has an answer.
+        SettingError: If a system consists of recorded responses only, if ``closed_book`` names a
+            system that is not ranked, or if no query has short answers.
     """
     if not settings.closed_book:
         return {}
@@ -58,7 +66,7 @@ def _closed_book_systems(
         for name in settings.closed_book:
             if name not in models:
                 raise SettingError(
-                    f"closed_book has {name!r}, which is no system of this call; the systems are "
+                    f"closed_book names {name!r}, which is not a ranked system; these are "
                     f"{', '.join(models)}"
                 )
         return settings.closed_book
@@ -66,7 +74,7 @@ def _closed_book_systems(
         if isinstance(system, Run | Mapping | str | os.PathLike):
             raise SettingError(
                 f"closed_book=True asks each system again, but {name!r} has recorded responses: "
-                "pass those that it gave without passages, as closed_book=run_without_passages"
+                "pass its responses without passages, as closed_book=run_without_passages"
             )
     return models
 

@@ -1,4 +1,4 @@
-"""Entries and notes of a leaderboard's ranking."""
+"""Entries and notes of the rankings that a leaderboard returns."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from mirage.features import FeatureTable
 
 FEW_SYSTEMS = 30
-"""Number of training systems below which a ranking notes which differences it can detect."""
+"""Number of training systems below which a note states the smallest difference that is detected."""
 
 EQUAL = 10.0**-DECIMALS
-"""Logits that differ by at most this are equal."""
+"""Logits that differ by at most this count as equal."""
 
 
 @dataclass(frozen=True)
 class ScoredModel:
     """A model with its logit, before its rank is known.
 
-    Fields that are not described here have the same meaning as in :class:`mirage.ranking.Entry`.
+    Attributes that are not listed here are those of :class:`mirage.ranking.Entry`.
 
     Attributes:
-        draws: Random draws of the logit; the i-th draws of all models belong together.
-        assumed: Names of features that the model has on no query. The mean over the training models
+        draws: Random draws of the logit. The i-th draws of all models are joint draws.
+        assumed: Names of features without a value on any query. The mean over the training models
             is used instead.
         unbound: Whether the logit is unbounded, because the model won or lost every judgment.
     """
@@ -57,9 +57,9 @@ class ScoredModel:
 
 
 def judged_entry(run: Run, table: FeatureTable, judged: _judged.JudgedPlacement) -> Entry:
-    """Return the row of the ranking for a model that a judge compared with the anchors.
+    """Return the row of a ranking for a model that a judge compared with the anchors.
 
-    The rank in it is a placeholder, which is replaced later.
+    The rank is a placeholder that is replaced later.
     """
     failures = {response.query_id: response.error or "" for response in run.failed}
     return Entry(
@@ -87,16 +87,24 @@ def build_ranking(
     *,
     about: str,
 ) -> Ranking:
-    """Return the ranking of these models, best first.
+    """Return the ranking of models with known logits, best first.
+
+    Args:
+        scored: The models.
+        dataset: Queries that the models answered.
+        evidence: Data that the ranking stores, such as the responses.
+        agreement: Agreement of the judge and of features with people.
+        notes: Notes below the table, to which those on single models are added.
+        about: Explanation of the ranking for readers.
 
     Raises:
-        DatasetError: There is no model.
+        DatasetError: If there is no model.
     """
     if not scored:
         raise DatasetError("there is no model to rank, and the leaderboard has no anchors")
     logits = np.array([system.logit for system in scored])
     errors = np.stack([system.draws for system in scored], axis=1) - logits
-    # A predicted logit has rare large errors, which would widen the ranges of all anchors.
+    # Predicted logits have rare large errors, which would widen the rank intervals of all anchors.
     predicted = np.array([not system.anchor for system in scored])
     rank_numbers = ranks(logits)
     rank_ends = rank_sets(logits, errors, alone=predicted).tolist()
@@ -134,16 +142,22 @@ def build_ranking(
 def undecided_notes(
     scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel], systems: int
 ) -> Iterator[str]:
-    """Yield notes on orders that the surrogate cannot decide."""
+    """Yield notes on differences that the surrogate cannot detect, and on models it cannot rank.
+
+    Args:
+        scored: Models that the surrogate ranked.
+        anchors: Anchors of the leaderboard.
+        systems: Number of systems on which the surrogate was trained.
+    """
     logits = [anchor.logit for anchor in anchors]
     if scored and len(logits) > 1 and systems < FEW_SYSTEMS:
         gaps = np.abs(np.subtract.outer(logits, logits))[np.triu_indices(len(logits), 1)]
         least = _detectable_difference(scored, anchors)
         yield (
             f"with {systems} training systems, this board detects a difference between a system "
-            f"that was not judged and another only if their logits differ by about {least:.1f} or "
-            f"more, like those of {np.count_nonzero(gaps > least)} of the {len(gaps)} pairs of its "
-            "systems"
+            "that was not judged and another system only if their logits differ by about "
+            f"{least:.1f} or more, which is the case for {np.count_nonzero(gaps > least)} of the "
+            f"{len(gaps)} pairs of its systems"
         )
     for system in scored:
         low, high = system.interval
@@ -158,8 +172,8 @@ def undecided_notes(
 def _detectable_difference(scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel]) -> float:
     """Return the smallest difference in logits that a comparison with an anchor typically detects.
 
-    For each pair of a model and an anchor, this is half the width of the central 95 % interval of
-    the draws of their difference. The result is the median over all pairs.
+    For a pair of a model and an anchor, this is half the width of the 95 % interval of their
+    difference. The result is the median over all pairs.
     """
     differences = np.stack([system.draws - anchor.draws for system in scored for anchor in anchors])
     low, high = np.quantile(differences, [0.025, 0.975], axis=1)
@@ -167,7 +181,7 @@ def _detectable_difference(scored: Sequence[ScoredModel], anchors: Sequence[Scor
 
 
 def _notes(scored: ScoredModel) -> Iterator[str]:
-    """Yield notes on models whose rank is less reliable than it seems, with the reason."""
+    """Yield notes with the reasons why the rank of a model is less reliable than it seems."""
     if scored.failures:
         yield (
             f"each query that {scored.model} failed on counts as the worst result that a system of "
@@ -186,6 +200,6 @@ def _notes(scored: ScoredModel) -> Iterator[str]:
 
 
 def feature_agreement(features: Iterable[str], language: str) -> Iterator[HumanAgreement]:
-    """Yield the known agreement of these features with people in a language."""
+    """Yield the known agreement of features with people in a language."""
     for name in features:
         yield from known_agreement(name, language)

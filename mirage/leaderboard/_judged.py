@@ -1,4 +1,4 @@
-"""Placement of a model among anchors by a few verdicts and the surrogate's predictions."""
+"""Placement of a model among anchors by verdicts of a judge and predictions of the surrogate."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ class AnchorSet(NamedTuple):
 
     Attributes:
         runs: Responses of the anchors, by the names that the ranking shows.
-        anchors: Logits of the anchors with their uncertainty. Its ``influence`` has one row per
-            cluster of queries.
-        query_ids: Queries of the dataset, followed by other queries on which anchors were judged.
-        cluster: Index into ``clusters`` of each query.
+        anchors: Logits of the anchors with their uncertainty. The attribute ``influence`` has one
+            row per cluster of queries.
+        query_ids: Ids of the dataset's queries, followed by ids of other queries on which anchors
+            were judged.
+        cluster: Index of each query's cluster in ``clusters``.
         clusters: Names of the clusters; a query without related queries is a cluster by itself.
         confidence: Confidence that anchor i is better than anchor j, at ``[i, j]``.
-        degrees: Degrees of freedom of the t-distribution behind the confidence; infinite if the
-            confidence comes from draws.
+        degrees: Degrees of freedom of the t-distribution from which ``confidence`` is computed;
+            infinite if it is computed from draws.
         draws: Draws of the logits, of shape ``(draws, anchors)``; NaN if the uncertainty is not
             known.
     """
@@ -71,10 +72,10 @@ class JudgedPlacement:
 
     Attributes:
         placement: Logit of the model on the anchors' scale, with its uncertainty.
-        judged: Votes and verdicts.
-        widened: Factor by which the interval is widened, because the stopping rule was checked
+        judged: Votes and verdicts of the judge.
+        widened: Factor by which the interval is widened because the stopping rule was checked
             several times.
-        notes: Notes on the placement for the ranking.
+        notes: Notes on the placement, for the ranking.
     """
 
     placement: Placement
@@ -89,10 +90,7 @@ class JudgedPlacement:
 def anchors_from_fit(
     runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTerryFit
 ) -> AnchorSet:
-    """Return anchors whose logits were fitted to judgments.
-
-    The fit also gives the uncertainty of the logits.
-    """
+    """Return anchors with the logits of a fit to judgments, and the uncertainty of this fit."""
     query_ids = tuple(dict.fromkeys((*dataset.query_ids, *fit.query_ids)))
     cluster, names = _cluster_codes(dataset, query_ids)
     rows = np.zeros((len(query_ids), len(fit.models)))
@@ -115,10 +113,13 @@ def anchors_from_fit(
 def anchors_from_draws(
     runs: Mapping[str, Run], dataset: MirageDataset, logits: Floats, draws: Floats
 ) -> AnchorSet:
-    """Return anchors whose logits are known only as random draws.
+    """Return anchors whose uncertainty is known only from random draws of their logits.
 
-    The uncertainty of the logits is computed from ``draws``, an array of shape ``(draws, anchors)``
-    in the order of the runs.
+    Args:
+        runs: Responses of the anchors by name.
+        dataset: Queries of the leaderboard.
+        logits: Logits in the order of the runs.
+        draws: Random draws of the logits, of shape ``(draws, anchors)``.
     """
     query_ids = dataset.query_ids
     cluster, names = _cluster_codes(dataset, query_ids)
@@ -131,7 +132,7 @@ def anchors_from_draws(
 def _cluster_codes(
     dataset: MirageDataset, query_ids: Sequence[str]
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Return the number of the cluster of each query, and the names of the clusters by number."""
+    """Return the index of each query's cluster, and the names of the clusters in this order."""
     clusters = clusters_of(dataset)
     names = dict.fromkeys(cluster_names(query_ids, clusters))
     return cluster_codes(query_ids, clusters), tuple(names)
@@ -143,9 +144,16 @@ def _cluster_codes(
 def pairs_for(
     dataset: MirageDataset, run: Run, runs: Mapping[str, Run], judgments: int | None, seed: int
 ) -> tuple[list[Pair], Sample, tuple[Skipped, ...]]:
-    """Return the pairs to judge in their order, their sample, and the skipped pairs.
+    """Return the pairs to judge in their order, their sample, and the pairs that are skipped.
 
     The sample contains the probability with which each pair is drawn.
+
+    Args:
+        dataset: Queries of the leaderboard.
+        run: Responses of the model.
+        runs: Responses of the anchors by name.
+        judgments: Number of pairs; ``None`` for all.
+        seed: Random seed of the choice of pairs.
     """
     contest = Contest(dataset, [run, *runs.values()])
     all_pairs = [Pair(id_, run.model, name) for id_ in dataset.query_ids for name in runs]
@@ -173,10 +181,19 @@ def place_by_judge(
     anchor_set: AnchorSet,
     predicted: Floats,
 ) -> JudgedPlacement:
-    """Have the judge compare a model with anchors, and estimate its logit from the verdicts."""
+    """Have the judge compare a model with anchors, and estimate its logit from the verdicts.
+
+    Args:
+        settings: Settings of the ranking, such as the judge and the stopping rule.
+        dataset: Queries of the leaderboard.
+        run: Responses of the model.
+        anchor_set: The anchors.
+        predicted: Predicted scores of the model against the anchors, of shape ``(queries,
+            anchors)``.
+    """
     pairs, _, skipped = pairs_for(dataset, run, anchor_set.runs, settings.judgments, settings.seed)
     rows, columns = _positions(anchor_set.query_ids), _positions(anchor_set.runs)
-    # A query that the model failed on is not judged: a failure loses to any answer.
+    # Queries on which the model failed are not judged, because a failure loses to any response.
     lost = np.zeros(predicted.shape, dtype=bool)
     unusable = np.isnan(predicted)
     failed_ids = {id_ for id_ in dataset.query_ids if not _answers(run, id_)}
@@ -233,7 +250,7 @@ def _positions(names: Iterable[str]) -> dict[str, int]:
 
 
 def _look_sizes(pairs: int) -> list[int]:
-    """Return the numbers of judged pairs at which stopping rules are checked, up to ``pairs``."""
+    """Return the numbers of judged pairs at which a stopping rule is checked, up to ``pairs``."""
     step = max(FEWEST, -(-pairs // LOOKS))
     return [*range(step, pairs, step), pairs]
 
@@ -241,7 +258,11 @@ def _look_sizes(pairs: int) -> list[int]:
 def _verdicts(
     judged: Judged, model: str, rows: Mapping[str, int], columns: Mapping[str, int]
 ) -> Floats:
-    """Return the model's score on each pair, averaged over judges; NaN without a verdict."""
+    """Return the model's score on each pair, averaged over judges.
+
+    The result has the shape ``(queries, anchors)``. It is 1 for a win, 0.5 for a tie, 0 for a loss,
+    and NaN if there is no verdict.
+    """
     total, count = np.zeros((2, len(rows), len(columns)))
     for judgment in judged:
         is_model_a = judgment.model_a == model
@@ -269,7 +290,7 @@ def _can_stop(
 
 
 def _t_quantile(level: float, degrees: float) -> float:
-    """Return the quantile of Student's t for a two-sided interval."""
+    """Return the quantile of Student's t-distribution for a two-sided interval at a level."""
     from scipy.special import stdtrit
 
     return float(stdtrit(max(degrees, 1), (1 + level) / 2))
@@ -313,7 +334,7 @@ def _notes(
 
 
 def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:
-    """Return the confidence that model i is better than model j, at ``[i, j]``.
+    """Return a matrix with the confidence that model i is better than model j, at ``[i, j]``.
 
     The models are the anchors, followed by the placed models.
     """
@@ -336,10 +357,11 @@ def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPl
 
 
 def joint_draws(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:
-    """Draw the logits of anchors and placed models jointly; the shape is ``(draws, models)``.
+    """Draw the logits of the anchors and the placed models jointly.
 
-    If rankings in several languages have the same queries, their draws share the random numbers of
-    each query (:func:`mirage.statistics.clusters.multipliers`), as in
+    The result has the shape ``(draws, models)``. Rankings in several languages may have the same
+    queries. Their draws then use the same random numbers for each query
+    (:func:`mirage.statistics.clusters.multipliers`), as in
     :meth:`mirage.arena.BradleyTerryFit.draws`.
     """
     anchor_errors = anchor_set.draws - anchor_set.anchors.logits

@@ -1,4 +1,4 @@
-"""The keyword arguments that the methods of leaderboards share."""
+"""The keyword arguments that several methods of leaderboards have in common."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class RankOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class RankSettings:
-    """The values of :class:`RankOptions`.
+    """Validated values of :class:`RankOptions`.
 
     Raises:
-        SettingError: Settings contradict each other, or ``judge`` is not a judge.
+        SettingError: If settings contradict each other, or ``judge`` is not a judge.
     """
 
     judge: JudgeLike | None = None
@@ -92,7 +92,10 @@ class RankSettings:
 
 
 def with_named_closed_book(options: RankOptions, model: str) -> RankOptions:
-    """Return the options of one system as those of several: closed-book systems by name."""
+    """Return options in which a closed-book system is replaced by a mapping from model name to it.
+
+    The values ``True`` and ``False`` are not changed.
+    """
     closed_book = options.get("closed_book", False)
     return (
         options
@@ -102,10 +105,10 @@ def with_named_closed_book(options: RankOptions, model: str) -> RankOptions:
 
 
 def systems_by_name(models: Mapping[str, T]) -> Mapping[str, T]:
-    """Return the systems unchanged, after checking that they are a mapping from name to system.
+    """Return the systems unchanged.
 
     Raises:
-        SettingError: ``models`` is not a mapping.
+        SettingError: If ``models`` is not a mapping.
     """
     if not isinstance(models, Mapping):
         raise SettingError(
@@ -116,10 +119,10 @@ def systems_by_name(models: Mapping[str, T]) -> Mapping[str, T]:
 
 
 def with_rank_options(method: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a method so that its signature lists the options by name, and calls are checked.
+    """Decorate a method so that its signature lists all options, and its calls are checked.
 
     The options are the keyword arguments of :class:`RankOptions`. A call with a missing, unknown or
-    surplus argument raises a :class:`~mirage.SettingError`.
+    surplus argument raises a :class:`~mirage.errors.SettingError`.
 
     Args:
         method: A method with ``**options: Unpack[RankOptions]``.

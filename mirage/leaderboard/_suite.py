@@ -1,4 +1,4 @@
-"""Default features of a leaderboard of real systems."""
+"""Default features of leaderboards on which real systems are ranked."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite
 
 TASTES = ("reference_recall", "answer_char3", "answer_length")
-"""Features that influence judges beside quality; the bundled boards were judged without them."""
+"""Features that influence real judges in addition to quality, such as the length of an answer.
+
+The simulated judge of the bundled boards ignores them.
+"""
 
 
 def offline_suite(dataset: MirageDataset) -> FeatureSuite:
-    """Return a suite of the features that need no neural model, including wording and length.
+    """Return a suite of features that need no neural model, including wording and length.
 
-    Features that cannot be computed on this dataset are left out.
+    Features that cannot be computed on the dataset are left out.
     """
     suite = FeatureSuite.default(dataset.language)
     for name in TASTES:

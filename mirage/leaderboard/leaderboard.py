@@ -1,4 +1,4 @@
-"""Leaderboards, which rank a model among models that were ranked before."""
+"""Leaderboards, which rank a model among reference models whose logits are known."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SIMULATED = (
     "known fault. A rank shows how well a system answers these general-knowledge questions from "
     "given passages, not how good it is on your documents."
 )
-"""Explanation of a bundled leaderboard."""
+"""Explanation of a bundled leaderboard of the quick level."""
 
 SIMULATED_HARD = (
     "anchor/... are simulated systems: texts made from the bundled corpus, most of them with a "
@@ -81,29 +81,30 @@ OFFICIAL = (
 class Leaderboard(NearNames):
     """A leaderboard that ranks a model among reference models, with no or few judgments.
 
-    The reference models, called anchors, are training models of a surrogate, which predicts logits
-    from features of responses. :attr:`ranking` is their ranking, and :meth:`rank` adds a model to
-    it.
+    The reference models, called anchors, are training models of a surrogate. The surrogate predicts
+    logits from features of responses. :attr:`ranking` is the ranking of the anchors, and
+    :meth:`rank` adds a model to it.
 
     Args:
-        dataset: The queries that a model answers.
-        suite: Features of the responses; at least those that the ranker needs.
+        dataset: Queries that models answer, or the language code of bundled ones.
+        suite: Features of the responses, which must include those that the ranker needs.
         ranker: The surrogate that predicts logits from features.
-        anchors: Training models of the ranker to show; all by default.
+        anchors: Names of the ranker's training models to show. By default all.
         prefix: Text to put before the names of the anchors, such as ``anchor/``.
-        agreement: Agreement with people of the judge behind the ranker, such as
-            :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
-        runs: Responses of the anchors, for :meth:`rank` with a judge; or a function that returns
-            them when they are first needed.
-        about: One line for readers of a ranking: what the anchors are, and what a rank means.
-        provenance: Sources of the ranker.
+        agreement: Agreement with people of the judge whose judgments the ranker was trained on,
+            such as :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
+        runs: Responses of the anchors, which :meth:`rank` with a judge needs, or a function that
+            returns them when they are first needed.
+        about: One line that explains the anchors and the meaning of a rank to readers of a ranking.
+        provenance: Sources of the ranker, such as its training data.
 
     Attributes:
-        agreement: Agreement with people of the judge, and of the ranker's features if it is known.
+        agreement: Known agreement with people, of the judge and of the ranker's features.
 
     Raises:
-        FeatureError: Suite, ranker and dataset differ in language, or a feature is missing.
-        UnknownNameError: An anchor is not a training model.
+        FeatureError: If suite, ranker and dataset differ in language, or if the suite lacks a
+            feature that the ranker needs.
+        UnknownNameError: If an anchor is not a training model of the ranker.
 
     Example:
         >>> from mirage import Leaderboard
@@ -145,20 +146,21 @@ class Leaderboard(NearNames):
 
     @classmethod
     def bundled(cls, language: str, *, level: str = "quick") -> Leaderboard:
-        """Return a leaderboard that ships with mirage: bundled queries, pretrained surrogate.
+        """Return a leaderboard that ships with mirage: bundled queries and a trained surrogate.
 
-        The anchors are simulated systems, such as ``anchor/uncited``, most of them with a known
-        fault. :meth:`MultilingualLeaderboard.bundled` returns one for each of the 18 languages.
+        The anchors are simulated systems, such as ``anchor/uncited``. Most of them have a known
+        fault. :meth:`MultilingualLeaderboard.bundled` returns one leaderboard for each of the 18
+        languages.
 
         Args:
-            language: Language name or code.
-            level: ``"quick"`` for 40 general-knowledge queries with five passages each, which tell
-                careless systems from good ones. ``"hard"`` for 60 queries that need several of 12
-                to 15 passages, which tell good systems apart; see
+            language: ISO 639-1 code.
+            level: ``"quick"`` for 40 general-knowledge queries with five passages each, which
+                distinguish good systems from careless ones. ``"hard"`` for 60 queries that need
+                several of 12 to 15 passages, which distinguish good systems from each other; see
                 :meth:`mirage.MirageDataset.bundled`.
 
         Raises:
-            UnknownNameError: There is no such language or level.
+            UnknownNameError: If there is no such language or level.
 
         Example:
             >>> from mirage import Leaderboard
@@ -200,40 +202,41 @@ class Leaderboard(NearNames):
     ) -> Leaderboard:
         """Return the leaderboard of MIRAGE-Bench: 19 LLMs judged by GPT-4o (extra ``hub``).
 
-        The surrogate learns from the recorded outputs of the 19 LLMs and from their logits in 200
-        tournaments (arXiv 2410.13716). A tournament is a bootstrap sample of 100 queries, to whose
-        judgments the logits are fitted. The surrogate is stored in the folder ``hub`` of the
-        library's cache, and trained again only if its inputs change. :attr:`provenance` records
-        these inputs and how well the surrogate predicts held-out models. The dataset contains only
-        the queries that GPT-4o judged.
+        The surrogate is trained on features of the recorded outputs of the 19 LLMs, and on their
+        logits in 200 tournaments (arXiv 2410.13716). A tournament is a bootstrap sample of 100
+        queries, and its logits are fitted to the judgments on these queries. The surrogate is
+        stored in the folder ``hub`` of the library's cache, and trained again only if its inputs
+        change. :attr:`provenance` records these inputs, and the accuracy of the surrogate on
+        held-out models. The dataset contains only the queries that the judge judged.
 
         Args:
-            language: One of the 18 languages.
-            suite: The features. By default those of :meth:`~mirage.FeatureSuite.default`,
-                ``reference_recall``, ``answer_char3`` and ``answer_length``, if they can be
-                computed on the benchmark. They are computed from the recorded outputs with the same
-                code as for a new model.
+            language: ISO 639-1 code of one of the 18 languages.
+            suite: Features of the responses. By default those of
+                :meth:`~mirage.FeatureSuite.default`, ``reference_recall``, ``answer_char3`` and
+                ``answer_length``, if they can be computed on the benchmark. They are computed from
+                the recorded outputs with the same code as for a new model.
             path: Folder with copies of the benchmark's datasets, to read instead of the hub.
-            revisions: Commit hash to read of each dataset, by name of the dataset. By default the
+            revisions: Commit hash of the revision to read, by name of the dataset. By default the
                 newest revisions are downloaded once, and later calls use them again.
-            judge: The judge whose judgments are used; GPT-4o by default.
+            judge: Name of the judge whose judgments are used. By default the only one or, if there
+                are several, GPT-4o.
             published: Features of the suite whose values for the 19 LLMs are read from the
                 published data instead of being computed. This is correct only if the suite uses the
                 same models as the benchmark. Missing values count as 0, as in the paper.
-            estimator: Estimator of :class:`~mirage.SurrogateRanker`; by default the surrogate
-                learns from verdicts. ``"forest"`` is the random forest of the paper. It is always
+            estimator: Estimator of :class:`~mirage.SurrogateRanker`. By default the surrogate may
+                learn from verdicts. ``"forest"`` is the random forest of the paper, which is always
                 trained and stored as well, for comparison.
             seed: Random seed of tournaments and surrogate.
             n_jobs: Number of processes that compute features and validate, as in joblib.
-            progress: Show progress bars on stderr, if stderr is a terminal.
+            progress: Whether to show progress bars on stderr, if stderr is a terminal.
 
         Raises:
-            DatasetError: The hub cannot be reached (the message gives a command for a machine that
-                can), or a file is wrong (the message gives the row).
-            UnknownNameError: There is no such language, dataset, judge or feature, or a judged
-                model or query is not in the other datasets.
-            FeatureError: A feature fails, or some model has no value of it on any query.
-            MissingPackageError: The extra is not installed.
+            DatasetError: If the hub cannot be reached (the message has a command for a machine with
+                access), or if a file is invalid (the message names the row).
+            UnknownNameError: If there is no such language, dataset, judge or feature, or if a
+                judged model or query is not in the other datasets.
+            FeatureError: If a feature fails, or if some model has no value of it on any query.
+            MissingPackageError: If the extra is not installed.
         """
         from mirage.leaderboard import official
 
@@ -280,37 +283,39 @@ class Leaderboard(NearNames):
     ) -> Leaderboard:
         """Return a leaderboard of models that a judge, or people, compared.
 
-        Its :attr:`ranking` is that of :meth:`Ranking.from_judgments
+        The attribute :attr:`ranking` is the result of :meth:`Ranking.from_judgments
         <mirage.Ranking.from_judgments>`. The first call of :meth:`rank` fits a surrogate to the
         logits of the judged models in many tournaments. A tournament is a bootstrap sample of the
         judged queries, with as many queries as were judged. The surrogate then ranks other models
-        among the judged ones without a judge. Warnings about weak judgments are in the notes of
-        both rankings.
+        among the judged ones without a judge. The notes of both rankings contain warnings about
+        weak judgments.
 
         Args:
-            judgments: As for :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`.
-            dataset: The queries, or the language of the bundled ones.
+            judgments: Judgments, as for :meth:`Ranking.from_judgments
+                <mirage.Ranking.from_judgments>`.
+            dataset: Queries, or the language code of bundled ones.
             runs: Responses of every judged model.
-            cluster: Groups of related queries, as for :meth:`Ranking.from_judgments
+            cluster: Clusters of related queries, as for :meth:`Ranking.from_judgments
                 <mirage.Ranking.from_judgments>`.
             agreement: Agreement of the judge with people, such as :attr:`PairwiseJudge.agreement
                 <mirage.PairwiseJudge.agreement>`.
-            tournaments: Number of tournaments from which the surrogate learns.
+            tournaments: Number of tournaments on which the surrogate is trained.
             seed: Random seed of tournaments and surrogate.
-            progress: Show progress bars on stderr, if stderr is a terminal.
-            suite: The features. By default those of :meth:`~mirage.FeatureSuite.default`,
-                ``reference_recall``, ``answer_char3`` and ``answer_length``, if they can be
-                computed on the dataset. If a judged model has no value of a feature on any query,
-                the surrogate does not use this feature, and a note gives its name.
+            progress: Whether to show progress bars on stderr, if stderr is a terminal.
+            suite: Features of the responses. By default those of
+                :meth:`~mirage.FeatureSuite.default`, ``reference_recall``, ``answer_char3`` and
+                ``answer_length``, if they can be computed on the dataset. If a judged model has no
+                value of a feature on any query, the surrogate does not use this feature, and a note
+                names it.
             estimator: Estimator of the surrogate, as for :class:`~mirage.SurrogateRanker`.
             n_jobs: Number of processes that compute features, as in joblib.
 
         Raises:
-            JudgmentError: As for :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`; or
-                no judged model has a run, because names do not match.
-            UnknownNameError: A judged model has no run, or there is no such estimator.
-            FeatureError: Suite and dataset differ in language. Later, :meth:`rank` raises this
-                error if there are too few models for a surrogate, or if there is no feature of
+            JudgmentError: If :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>` raises
+                it, or if no judged model has a run because the names do not match.
+            UnknownNameError: If a judged model has no run, or if there is no such estimator.
+            FeatureError: If suite and dataset differ in language. Later, :meth:`rank` raises this
+                error if there are too few models to train a surrogate, or if there is no feature of
                 which every model has a value.
         """
         from mirage.surrogate.ranker import SurrogateRanker
@@ -340,15 +345,15 @@ class Leaderboard(NearNames):
 
     @property
     def ranker(self) -> SurrogateRanker:
-        """The surrogate; for judged models it is fitted at first use."""
+        """The surrogate. On a leaderboard from judgments, it is fitted at first use."""
         return self._anchors.ranker
 
     @cached_property
     def ranking(self) -> Ranking:
-        """Ranking of the anchors alone.
+        """The ranking of the anchors alone.
 
-        It is based on their judgments or, if there are none, on the logits from which the surrogate
-        learned.
+        It is computed from the judgments on the anchors or, if there are none, from the logits on
+        which the surrogate was trained.
         """
         if self._anchors.ranking is not None:
             return self._anchors.ranking
@@ -360,7 +365,7 @@ class Leaderboard(NearNames):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names of the anchors as a ranking shows them, best first."""
+        """The names of the anchors as a ranking shows them, best first."""
         return self.ranking.models
 
     @staticmethod
@@ -369,10 +374,13 @@ class Leaderboard(NearNames):
 
         Logits and 95 % intervals are those of the paper's Tables 7 and 8 (arXiv 2410.13716), which
         were fitted to the judgments of GPT-4o. The paper has no logits for Yoruba. For this
-        language logits and intervals are NaN, and ranks come from Figure 4.
+        language, logits and intervals are NaN, and ranks come from Figure 4.
 
         Args:
-            language: Language name or code.
+            language: ISO 639-1 code.
+
+        Raises:
+            UnknownNameError: If there is no such language.
 
         Example:
             >>> from mirage import Leaderboard
@@ -396,63 +404,65 @@ class Leaderboard(NearNames):
         """Rank one system among the anchors.
 
         Without a judge, the surrogate predicts the logit from the system's features. With a judge,
-        ``judgments`` pairs are compared, each of a response of the system and a response of an
-        anchor. The surrogate's predictions for all pairs supplement these verdicts. This is
+        responses of the system are compared with responses of the anchors, in ``judgments`` pairs.
+        The surrogate's predictions for all pairs supplement these verdicts. This is
         prediction-powered inference: the interval is valid regardless of the quality of the
         surrogate (:func:`mirage.arena.placement.place`). If all pairs are judged, the surrogate has
         no effect. The logits of the anchors do not change.
 
-        Pairs are drawn at random, and all queries are used once before any query is used twice. A
-        larger number of judgments extends the sample of a smaller number, so judgments can be added
-        later.
+        Pairs are drawn at random, and all queries are used once before any query is used twice. The
+        pairs of a smaller number of judgments are among those of a larger number, so judgments can
+        be added later.
 
         Args:
-            system: A function of a query, sync or async, that returns a text, a tuple of the text
-                and its passages, or a :class:`~mirage.Response`; a :class:`~mirage.Generator`; a
-                :class:`~mirage.Run`; a mapping from query id to text; or the path of a JSON Lines
-                file of responses. To store the answers of a function or generator, create a run
-                first with :func:`~mirage.respond` and ``out=``.
-            model: Name in the ranking; by default that of the generator or run, or ``"my-model"``.
+            system: System to rank. It is a function of a query, sync or async, that returns a text,
+                a tuple of the text and its passages, or a :class:`~mirage.Response`; a
+                :class:`~mirage.Generator`; a :class:`~mirage.Run`; a mapping from query id to text;
+                or the path of a JSON Lines file of responses. To store the responses of a function
+                or generator, create a run first with :func:`~mirage.respond` and ``out=``.
+            model: Name in the ranking. By default that of the generator or run, or ``"my-model"``.
             **options: The keyword arguments below.
 
         Keyword Args:
             judge: A :class:`~mirage.PairwiseJudge`, an :class:`~mirage.LLM` or its name, or any
-                object with the method ``judge`` of :class:`~mirage.arena.judge.PairJudge`.
-                :meth:`estimate` predicts its cost.
-            judgments: Number of pairs for the judge; all pairs by default; with 0 the judge is not
+                object with the method ``judge`` of :class:`~mirage.arena.judge.PairJudge`. By
+                default there is no judge. :meth:`estimate` predicts the cost of the judge.
+            judgments: Number of pairs for the judge. By default all pairs; with 0 the judge is not
                 called.
-            until_width: Stop when the interval of the logit is at most this wide.
-            until_against: Name of an anchor. Stop when the system is significantly better or
-                significantly worse than this anchor. A stopping rule is checked at most eight
+            until_width: Stop the judge when the interval of the logit is at most this wide.
+            until_against: Name of an anchor. Stop the judge when the system is significantly better
+                or significantly worse than this anchor. A stopping rule is checked at most eight
                 times, and intervals are wider to compensate.
             out: File to which votes are appended, as for :class:`~mirage.PairwiseJudge`.
             seed: Random seed of the choice of pairs.
-            progress: Show progress bars on stderr, if stderr is a terminal.
+            progress: Whether to show progress bars on stderr, if stderr is a terminal.
             n_jobs: Number of processes that compute features, as in joblib.
             concurrency: Number of simultaneous calls of an async function. A generator uses its own
                 setting.
             timeout: Seconds that a function may take for a query; see :func:`~mirage.respond`.
-            closed_book: Measure how well the system answers from memory. ``True`` asks it all
-                queries a second time, without passages. For an LLM, pass a generator instead whose
-                prompt asks for an answer from memory, such as
+            closed_book: Whether to measure the accuracy of the system's answers from memory.
+                ``True`` asks the system all queries a second time, without passages. For an LLM,
+                pass a generator instead whose prompt asks for an answer from memory, such as
                 :class:`~mirage.generation.ShortAnswerPrompt`. Any other system works too, such as
                 a run of recorded responses. The result is :attr:`Entry.closed_book
                 <mirage.ranking.Entry.closed_book>`, and does not change the logit.
 
         Returns:
-            The ranking. Queries that the model fails on are listed under the table and excluded
+            The ranking. Queries on which the system fails are listed under the table and excluded
             from its features. In its logit, each of these queries counts as the worst result that
-            a training model had on it. With a judge, a note gives the number of judgments used, and
-            how many judgments would be needed for the same precision without the predictions.
+            a training model had on it. With a judge, a note states the number of judgments that
+            were used, and the number that would be needed for the same precision without the
+            surrogate's predictions.
 
         Raises:
-            GenerationError: The model failed on every query.
-            UnknownNameError: The model answers a query that is not in the dataset.
-            DatasetError: A run or file cannot be used, or the name is empty or an anchor has it.
-            FeatureError: A feature fails, or cannot be computed for any response.
-            SettingError: ``judgments`` is above 0 without a judge or below 0, or there is a
-                stopping rule without judgments.
-            JudgmentError: The responses of the anchors are not available, or no judgment was
+            GenerationError: If the system fails on every query.
+            UnknownNameError: If the system answers a query that is not in the dataset.
+            DatasetError: If a run or file cannot be used, or if the name is empty or the name of an
+                anchor.
+            FeatureError: If a feature fails, or cannot be computed for any response.
+            SettingError: If ``judgments`` is below 0, if it is above 0 without a judge, or if there
+                is a stopping rule without judgments.
+            JudgmentError: If the responses of the anchors are not available, or if no judgment was
                 obtained.
         """
         model = own_name(system) if model is None else model
@@ -462,11 +472,12 @@ class Leaderboard(NearNames):
     def rank_many(self, models: Mapping[str, ModelLike], **options: Unpack[RankOptions]) -> Ranking:
         """Rank several models, by name, among the anchors and each other.
 
-        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately. Two of
-        these models are compared query by query (:meth:`Ranking.compare <mirage.Ranking.compare>`).
+        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately.
+        :meth:`Ranking.compare <mirage.Ranking.compare>` compares two of these models query by
+        query. Errors are those of :meth:`rank`.
 
         Args:
-            models: Systems by name.
+            models: Systems by name, each as for :meth:`rank`.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
                 ``concurrency``, ``timeout`` and ``closed_book``, which is ``True`` or a mapping
@@ -476,7 +487,7 @@ class Leaderboard(NearNames):
 
     @rare_collection()
     def _rank(self, models: Mapping[str, ModelLike], settings: RankSettings) -> Ranking:
-        """Rank several models, by name; see :meth:`rank_many`."""
+        """Rank several models with validated settings; see :meth:`rank_many`."""
         for name in models:
             self._check_name(name)
         if settings.asks_judge:
@@ -511,28 +522,28 @@ class Leaderboard(NearNames):
     def estimate(
         self, system: ModelLike, model: str | None = None, **options: Unpack[RankOptions]
     ) -> Estimate:
-        """Estimate the largest number and cost of the judge's calls in :meth:`rank`.
+        """Estimate the largest number of calls of the judge in :meth:`rank`, and their cost.
 
-        The judge is not called, but the system is. To avoid the cost of its answers, pass its run
-        or the file of its responses.
+        The judge is not called, but the system is. To avoid the cost of the system's answers, pass
+        its run or the file of its responses.
 
         Args:
-            system: As for :meth:`rank`.
-            model: Name in the ranking.
+            system: System to rank, as for :meth:`rank`.
+            model: Name in the ranking, as for :meth:`rank`.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
                 ``concurrency``, ``timeout`` and ``closed_book``.
 
         Raises:
-            JudgmentError: The responses of the anchors are not available, or the judge cannot
+            JudgmentError: If the responses of the anchors are not available, or if the judge cannot
                 estimate its cost.
-            SettingError: ``judgments`` is below 0.
+            SettingError: If settings contradict each other, as for :meth:`rank`.
         """
         model = own_name(system) if model is None else model
         return self._estimate(system, model, RankSettings(**options))
 
     def _estimate(self, system: ModelLike, model: str, settings: RankSettings) -> Estimate:
-        """Estimate the judge's calls; see :meth:`estimate`."""
+        """Estimate the judge's calls with validated settings; see :meth:`estimate`."""
         if not settings.asks_judge:
             return sum_estimates([])
         judge = settings.judge
@@ -547,19 +558,20 @@ class Leaderboard(NearNames):
     def judged_pairs(
         self, run: Run, *, judgments: int | None = None, seed: int = 0
     ) -> tuple[tuple[Run, ...], tuple[Pair, ...]]:
-        """Return the pairs that :meth:`rank` would have a judge compare, so that people can.
+        """Return the pairs that :meth:`rank` would pass to a judge, for people to compare.
 
         Args:
             run: Responses of the system.
-            judgments: Number of pairs; all pairs by default.
+            judgments: Number of pairs. By default all pairs.
             seed: Random seed of the choice of pairs.
 
         Returns:
-            The runs, first the system's, then those of the anchors; and the pairs, in the order of
-            judging.
+            The runs and the pairs. The first run is that of the system, and the others are those of
+            the anchors. The pairs are in the order of judging.
 
         Raises:
-            JudgmentError: The responses of the anchors are not available.
+            JudgmentError: If the responses of the anchors are not available.
+            DatasetError: If the model of the run has no name or the name of an anchor.
         """
         self._check_name(run.model)
         runs = self._anchors.runs()
@@ -643,13 +655,13 @@ class Leaderboard(NearNames):
         )
 
     def _check_anchors(self, settings: RankSettings) -> None:
-        """Raise an error if anchors lack responses to judge, or ``until_against`` is no anchor."""
+        """Raise an error if an anchor has no responses, or ``until_against`` is not an anchor."""
         runs = self._anchors.runs()
         if settings.until_against is not None and settings.until_against not in runs:
             raise UnknownNameError("anchor of this leaderboard", settings.until_against, runs)
 
     def _check_name(self, name: str) -> None:
-        """Raise an error if a model's name is empty or an anchor has the same name."""
+        """Raise a DatasetError if a model's name is empty, or is the name of an anchor."""
         is_empty = isinstance(name, str) and not name.strip()
         if is_empty or name in self._anchors.shown_names:
             why = "is empty" if is_empty else "is the name of an anchor"
@@ -676,7 +688,7 @@ class Leaderboard(NearNames):
 
 
 def _validation_text(validation: Mapping[str, Any]) -> str:
-    """Return Kendall's tau for held-out models as a sentence; empty without an interval."""
+    """Return Kendall's tau for held-out models as a sentence; empty if it has no interval."""
     if "tau" not in validation:
         return ""
     forest = validation.get("forest")

@@ -1,11 +1,12 @@
 """Audit of a leaderboard: how high can a system rank that only optimises the features?
 
-Systems that knew how they would be measured reached near-perfect scores in shared tasks (Dietz et
-al. 2026, arXiv 2601.13227), and a null model won most comparisons of a leaderboard (Zheng et al.
-2024, arXiv 2410.07137). The optimisers here get the same input as a system, question and passages,
-and write text that raises features: they cite everything, repeat the question, copy passages, or
-list every name and number. None of them interprets the question. An optimiser is a leak if it ranks
-above half of a board's own systems and the board does not flag it as unlike them.
+Systems that were built for the metrics of shared tasks reached near-perfect scores (Dietz et al.
+2026, arXiv 2601.13227), and a model with constant answers won most comparisons on a leaderboard
+(Zheng et al. 2024, arXiv 2410.07137). The optimisers in this module get the same input as other
+systems, a question and passages. They write texts that raise features: they cite everything, repeat
+the question, copy passages, or list every name and number. None of them interprets the question. An
+optimiser is a leak if it ranks above half of the leaderboard's systems, and the leaderboard does
+not flag it as unlike its training models.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ class Leak(NamedTuple):
     Attributes:
         optimiser: Name of the optimiser. The function with this name in :data:`OPTIMISERS` has a
             docstring that describes it.
-        rank: Rank among the leaderboard's other systems, without the other optimisers.
+        rank: Rank among the leaderboard's systems, without the other optimisers.
         logit: Logit on the leaderboard.
         interval: Lower and upper end of the logit's interval.
-        above: Share of the leaderboard's other systems that have a lower logit.
-        unfamiliar: Why the leaderboard flags the optimiser as unlike its training models; empty if
-            it does not.
+        above: Share of the leaderboard's systems that have a lower logit.
+        unfamiliar: Features in which the optimiser is unlike the leaderboard's training models, as
+            text; empty if the leaderboard does not flag it.
     """
 
     optimiser: str
@@ -54,7 +55,7 @@ class Leak(NamedTuple):
 
     @property
     def leaks(self) -> bool:
-        """Whether the optimiser ranks above half of the board's systems without being flagged."""
+        """Whether the optimiser ranks above half of the systems and is not flagged."""
         return self.above > 0.5 and not self.unfamiliar
 
 
@@ -64,8 +65,8 @@ class LeakAudit(Printed, Rows[Leak]):
 
     Attributes:
         rows: One row per optimiser.
-        language: Language of the board.
-        median: Median logit of the leaderboard's systems without the optimisers.
+        language: Language code of the leaderboard.
+        median: Median logit of the leaderboard's systems, without the optimisers.
     """
 
     language: str
@@ -73,7 +74,7 @@ class LeakAudit(Printed, Rows[Leak]):
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        """The optimisers that rank above half of the board's systems without being flagged."""
+        """The optimisers that rank above half of the systems and are not flagged."""
         return tuple(row for row in self if row.leaks)
 
     def _tables(self) -> tuple[Table]:
@@ -102,20 +103,19 @@ def leak_audit(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LeakAudit:
-    """Rank optimisers, systems that raise the features without answering, on a leaderboard.
+    """Rank optimisers, which raise the features without answering, on a leaderboard.
 
     Args:
-        board: A bundled leaderboard, or one of your own.
-        optimisers: Functions from a query to a response, by name; :data:`OPTIMISERS` by default.
+        board: Leaderboard to audit.
+        optimisers: Functions from a query to a response, by name. By default :data:`OPTIMISERS`.
         n_jobs: Number of processes that compute features, as in joblib.
-        progress: Show progress bars on stderr, if stderr is a terminal.
+        progress: Whether to show progress bars on stderr, if stderr is a terminal.
 
     Returns:
         The ranks of the optimisers, which print as a table.
 
     Raises:
-        FeatureError: A feature of the board cannot be computed on the optimisers' texts.
-        SettingError: The ranking needs a judge.
+        FeatureError: If a feature of the leaderboard cannot be computed on the optimisers' texts.
     """
     chosen = OPTIMISERS if optimisers is None else optimisers
     systems = {NAME + name: function for name, function in chosen.items()}
@@ -156,14 +156,17 @@ def _response_citing_all(query: Query, text: str) -> str:
 
 
 def _sentences(query: Query) -> Iterator[tuple[str, str]]:
-    """Yield each sentence of the passages with the passage's id."""
+    """Yield each sentence of the passages, with the id of its passage."""
     for passage in query.passages:
         for sentence in split_sentences(passage.text, query.language):
             yield sentence, passage.id
 
 
 def _sentences_by_overlap(query: Query) -> list[tuple[str, str]]:
-    """Return the sentences of the passages; those that share most words with the question first."""
+    """Return the sentences of the passages with the ids of their passages, best first.
+
+    The best sentences share most words with the question.
+    """
     words = set(tokenize(query.text, query.language))
     return sorted(
         _sentences(query),

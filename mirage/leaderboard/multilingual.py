@@ -34,17 +34,19 @@ from mirage.models import Run
 from mirage.ranking import MultilingualRanking, Ranking
 
 MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
-"""A function or generator for the queries of all languages, or a system per language."""
+"""A function or generator that answers queries in all languages, or a mapping from language code
+to system."""
 
 
 class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
-    """Leaderboards by language code; :meth:`rank` averages ranks over the languages.
+    """A mapping from language code to leaderboard; :meth:`rank` averages ranks over languages.
 
     Args:
         leaderboards: Leaderboard of each language, by language code.
 
     Raises:
-        DatasetError: There is no leaderboard, or one has the code of another language.
+        DatasetError: If there is no leaderboard, or if a key is not the language of its
+            leaderboard.
     """
 
     def __init__(self, leaderboards: Mapping[str, Leaderboard]) -> None:
@@ -93,31 +95,31 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
     ) -> MultilingualRanking:
         """Rank one system in every language.
 
-        If, in some language, the model fails on every query, a feature fails, or no judgment is
-        obtained, the language is left out and listed in
-        :attr:`~mirage.MultilingualRanking.left_out`.
+        A language is left out if the system fails on all of its queries, if a feature fails, or if
+        no judgment is obtained. :attr:`~mirage.MultilingualRanking.left_out` lists these languages.
 
         Args:
-            system: A function or generator as for :meth:`Leaderboard.rank`, called with the queries
-                of all languages (``query.language`` is their language); or a mapping from every
-                language code to a system as for :meth:`Leaderboard.rank`.
-            model: Name in the ranking; by default that of the generator or run, or ``"my-model"``.
+            system: A function or generator that answers the queries of all languages
+                (``query.language`` is the language), or a mapping from every language code to a
+                system as for :meth:`Leaderboard.rank <mirage.Leaderboard.rank>`.
+            model: Name in the ranking. By default that of the generator or run, or ``"my-model"``.
             **options: The keyword arguments of :meth:`Leaderboard.rank <mirage.Leaderboard.rank>`.
-                ``judgments`` is divided over the languages, and each language draws its own pairs.
-                ``until_width`` and ``until_against`` apply in each language. ``out`` is a folder of
-                files to which votes are appended, one per language, such as ``sw.jsonl``. The
-                others (``judge``, ``seed``, ``progress``, ``n_jobs``, ``concurrency``,
-                ``timeout``) are the same in all languages. ``closed_book`` is ``True``, or a
-                system like ``system``.
+                ``judgments`` is divided between the languages, and pairs are drawn separately in
+                each. ``until_width`` and ``until_against`` apply in each language. ``out`` is a
+                folder of files to which votes are appended, one per language, such as ``sw.jsonl``.
+                ``judge``, ``seed``, ``progress``, ``n_jobs``, ``concurrency`` and ``timeout`` are
+                the same in all languages. ``closed_book`` is ``True``, or a system of the same form
+                as ``system``.
 
         Returns:
             The rankings by language, and the mean ranks.
 
         Raises:
-            DatasetError: The mapping lacks a language, or ``system`` is in one language only.
-            UnknownNameError: A key of the mapping is not a language of this leaderboard.
-            GenerationError: The model failed on every query of every language.
-            SettingError: As for :meth:`Leaderboard.rank`, or there are fewer judgments than
+            DatasetError: If the mapping lacks a language, or if ``system`` has responses in one
+                language only.
+            UnknownNameError: If a key of the mapping is not a language of this leaderboard.
+            GenerationError: If the system fails on every query of every language.
+            SettingError: If settings contradict each other, or if there are fewer judgments than
                 languages.
         """
         model = own_name(system) if model is None else model
@@ -129,10 +131,11 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
     ) -> MultilingualRanking:
         """Rank several models, by name, in every language.
 
-        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately.
+        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately. Errors
+        are those of :meth:`rank`.
 
         Args:
-            models: Systems by name.
+            models: Systems by name, each as for :meth:`rank`.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
                 ``concurrency``, ``timeout`` and ``closed_book``.
@@ -162,14 +165,14 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         model: str | None = None,
         **options: Unpack[RankOptions],
     ) -> Estimate:
-        """Estimate the largest number and cost of the judge's calls in :meth:`rank`.
+        """Estimate the largest number of calls of the judge in :meth:`rank`, and their cost.
 
-        It is the sum of :meth:`Leaderboard.estimate` over the languages, and raises the same
-        errors.
+        The result is the sum of :meth:`Leaderboard.estimate <mirage.Leaderboard.estimate>` over the
+        languages. Errors are those of the same method.
 
         Args:
-            system: As for :meth:`rank`.
-            model: Name in the ranking.
+            system: System to rank, as for :meth:`rank`.
+            model: Name in the ranking, as for :meth:`rank`.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
                 ``concurrency``, ``timeout`` and ``closed_book``.
@@ -182,10 +185,12 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         )
 
     def _settings_by_language(self, settings: RankSettings) -> Mapping[str, RankSettings]:
-        """Return the settings per language; a remainder of judgments goes to the first languages.
+        """Return the settings by language, with the judgments divided between the languages.
+
+        If the division has a remainder, the first languages get one more judgment each.
 
         Raises:
-            SettingError: There are fewer judgments than languages.
+            SettingError: If there are fewer judgments than languages.
         """
         judgments = settings.judgments
         each, remainder = divmod(judgments or 0, len(self))
@@ -211,11 +216,11 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
     def _systems_by_language(
         self, model: MultilingualModelLike, name: str
     ) -> Mapping[str, ModelLike]:
-        """Return the system for each language.
+        """Return a mapping from language code to system.
 
         Raises:
-            DatasetError: A language is missing, or the system cannot serve several languages.
-            UnknownNameError: A key of the mapping is not a language of this leaderboard.
+            DatasetError: If a language is missing, or if the system has one language only.
+            UnknownNameError: If a key of the mapping is not a language of this leaderboard.
         """
         if isinstance(model, Mapping):
             for code in model:
@@ -239,7 +244,7 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
 def _language_seed(code: str, seed: int) -> int:
     """Return the random seed for drawing the pairs of a language.
 
-    Languages may have parallel questions. Verdicts on different pairs are then more informative, so
-    each language gets another seed.
+    Each language has another seed, because the questions may be parallel. Verdicts on different
+    pairs are then more informative than verdicts on the same pairs in each language.
     """
     return seed + int.from_bytes(code.encode())

@@ -1,8 +1,8 @@
-"""The arena of MIRAGE-Bench, read from the hub, and the surrogate trained on it.
+"""The arena of MIRAGE-Bench, which is read from the hub, and the surrogate trained on it.
 
-Its models are those that the judge compared: 19 LLMs if the judge is GPT-4o. The surrogate learns
-their logits in 200 tournaments, which are bootstrap samples of 100 queries (MIRAGE-Bench, arXiv
-2410.13716).
+The models of the arena are those that the judge compared: 19 LLMs if the judge is GPT-4o. The
+surrogate is trained on their logits in 200 tournaments, which are bootstrap samples of 100 queries
+(MIRAGE-Bench, arXiv 2410.13716).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from mirage.surrogate.ranker import SurrogateRanker
 
 TOURNAMENTS, QUERIES_DRAWN = 200, 100
 HELD_OUT, SPLITS = 2, 20
-"""Validation in the provenance: number of models held out at a time, and number of splits."""
+"""Number of models that the validation holds out in each split, and number of splits."""
 
 PAPER = "forest"
-"""The paper's estimator, to which every other estimator is compared."""
+"""The paper's estimator, with which every other estimator is compared."""
 
 ARTIFACT, PROVENANCE = "surrogate.npz", "provenance.json"
 
@@ -53,9 +53,9 @@ class Benchmark(NamedTuple):
     Attributes:
         dataset: The queries, with GPT-4's outputs as references.
         runs: Recorded outputs by model, including two models that were not judged.
-        tables: Published feature values by model, under this library's names; NaN if the data has
-            no value.
-        counted: The same tables, but missing values are 0, as in the paper.
+        tables: Published feature values by model, with this library's names of features. Missing
+            values are NaN.
+        counted: The same tables with missing values replaced by 0, as in the paper.
         judgments: Verdicts of one judge.
         revisions: Revision of each dataset: a commit hash, or the SHA-256 of files on disk.
     """
@@ -71,8 +71,12 @@ class Benchmark(NamedTuple):
 class Surrogate(NamedTuple):
     """The surrogate for the benchmark, with the other parts that a leaderboard needs.
 
-    ``provenance`` records the inputs from which the surrogate was trained, and how well it predicts
-    held-out models.
+    Attributes:
+        dataset: The judged queries.
+        suite: Features of the responses.
+        ranker: The surrogate.
+        provenance: Inputs from which the surrogate was trained, and its accuracy on held-out
+            models.
     """
 
     dataset: MirageDataset
@@ -92,19 +96,20 @@ def load(
     """Read MIRAGE-Bench in one language from the Hugging Face hub, or from local copies.
 
     Args:
-        language: One of the 18 languages.
+        language: ISO 639-1 code of one of the 18 languages.
         path: Folder with copies of the datasets, to read instead of the hub.
-        revisions: Commit hash of each dataset by its name; by default the commits that this machine
-            downloaded first.
-        judge: The judge whose judgments are read; GPT-4o by default.
-        as_in_paper: Drop ties, and keep only the last of several verdicts on a pair; see
-            :func:`mirage.sources.hub.read_judgments`.
+        revisions: Commit hash of the revision to read, by name of the dataset. By default the
+            commits that this machine downloaded first.
+        judge: Name of the judge whose judgments are read. By default the only one or, if there are
+            several, GPT-4o.
+        as_in_paper: Whether to drop ties, and to keep only the last of several verdicts on a pair;
+            see :func:`mirage.sources.hub.read_judgments`.
 
     Raises:
-        DatasetError: The hub cannot be reached (the message gives a command for a machine that
-            can), or a file is wrong (the message gives the row).
-        UnknownNameError: There is no such language, dataset or judge.
-        MissingPackageError: The extra ``hub`` is not installed.
+        DatasetError: If the hub cannot be reached (the message has a command for a machine with
+            access), or if a file is invalid (the message names the row).
+        UnknownNameError: If there is no such language, dataset or judge.
+        MissingPackageError: If the extra ``hub`` is not installed.
     """
     splits = _splits(language, path, revisions)
     return _read(splits, Language.of(language).code, judge, as_in_paper)
@@ -121,11 +126,11 @@ def published_tables(
     Args:
         outputs: Outputs read from the hub.
         language: ISO 639-1 code.
-        absent_is_0: Count a missing value of a response as 0, as the benchmark's own code does, for
-            instance if a model cited nothing. Otherwise it is NaN.
+        absent_is_0: Whether the missing value of a response is 0 instead of NaN, as in the code of
+            the benchmark. A value may be missing because a model cited nothing, for example.
 
     Raises:
-        FeatureError: Two columns are the same feature.
+        FeatureError: If two columns have the same feature.
     """
     columns = [column for column, name in enumerate(outputs.features) if _is_library_name(name)]
     names = tuple(canonical_name(outputs.features[column]) for column in columns)
@@ -157,25 +162,31 @@ def surrogate(
 ) -> Surrogate:
     """Return the surrogate trained on the benchmark; see :meth:`mirage.Leaderboard.from_hub`.
 
-    It is stored in the folder ``hub`` of the library's cache with a ``provenance.json``. Later
-    calls read it from there if its inputs are the same: revisions, judge, features, estimator, seed
-    and version of this library. A suite may also contain features that this library does not define
-    by name (a function, or a feature with a model). Their values are computed in every call, to
-    check that they are unchanged. The paper's random forest is trained on the same inputs and
-    stored too, so that the provenance can compare how well both predict held-out models.
+    The surrogate is stored in the folder ``hub`` of the library's cache, with a
+    ``provenance.json``. Later calls read it if the inputs are the same: revisions, judge, features,
+    estimator, seed and version of this library. A suite may also contain features that this library
+    does not define by name (a function, or a feature with a model). The values of all features are
+    then computed in every call, to check that they are unchanged. The paper's random forest is
+    trained on the same inputs and stored too, and the provenance contains the accuracy of both on
+    held-out models.
 
     Args:
-        suite: The features; by default those of :func:`offline_suite`.
-        language: One of the 18 languages.
+        suite: Features of the responses. By default those of
+            :func:`mirage.leaderboard._suite.offline_suite`.
+        language: ISO 639-1 code of one of the 18 languages.
         path: Folder with copies of the datasets, to read instead of the hub.
-        revisions: Commit hash of each dataset by its name; by default the commits that this machine
-            downloaded first.
-        judge: The judge whose judgments are used; GPT-4o by default.
-        published: Features whose values are taken from the published data.
+        revisions: Commit hash of the revision to read, by name of the dataset. By default the
+            commits that this machine downloaded first.
+        judge: Name of the judge whose judgments are used. By default the only one or, if there are
+            several, GPT-4o.
+        published: Names of features whose values are read from the published data.
         estimator: Estimator of :class:`~mirage.SurrogateRanker`.
         seed: Random seed of tournaments and surrogate.
         n_jobs: Number of processes, as in joblib.
-        progress: Show progress bars on stderr, if stderr is a terminal.
+        progress: Whether to show progress bars on stderr, if stderr is a terminal.
+
+    Raises:
+        MirageError: As for :meth:`mirage.Leaderboard.from_hub`.
     """
     code = Language.of(language).code
     published = tuple(map(canonical_name, published))
@@ -227,21 +238,21 @@ def surrogate(
 
 
 def _is_library_name(name: str) -> bool:
-    """Return whether a published column is a feature of this library."""
+    """Return whether the name of a published column is that of a feature of this library."""
     return canonical_name(name).partition("@")[0] in DEFINITIONS
 
 
 def _splits(
     language: str, path: str | Path | None, revisions: Mapping[str, str] | None
 ) -> dict[str, hub.Split]:
-    """Return the files of each dataset of the benchmark."""
+    """Return the files of the benchmark in one language, by name of the dataset."""
     return {name: hub.find(name, language, path=path, revisions=revisions) for name in hub.DATASETS}
 
 
 def _read(
     splits: Mapping[str, hub.Split], code: str, judge: str | None, as_in_paper: bool = False
 ) -> Benchmark:
-    """Return the benchmark's data from these files."""
+    """Read the benchmark from its files."""
     outputs = hub.read_outputs(splits[hub.OUTPUTS], code)
     return Benchmark(
         _dataset(splits, code, outputs.runs),
@@ -256,14 +267,14 @@ def _read(
 def _dataset(
     splits: Mapping[str, hub.Split], code: str, runs: Mapping[str, Run] | None = None
 ) -> MirageDataset:
-    """Return the queries of the benchmark."""
+    """Read the queries of the benchmark; ``runs`` are its outputs, if they were read before."""
     runs = runs or hub.read_outputs(splits[hub.OUTPUTS], code).runs
     queries = hub.read_queries(splits[hub.QUERIES], code, runs)
     return MirageDataset(queries, name=f"mirage-bench-{code}")
 
 
 def _select_queries(dataset: MirageDataset, query_ids: Collection[str]) -> MirageDataset:
-    """Return the dataset with only these queries."""
+    """Return the dataset with only the queries that have one of these ids."""
     for query_id in query_ids:
         dataset[query_id]  # raises an error if there is no such query
     wanted = set(query_ids)
@@ -276,7 +287,7 @@ def _select_queries(dataset: MirageDataset, query_ids: Collection[str]) -> Mirag
 def _is_library_feature(item: Feature) -> bool:
     """Return whether this library defines the feature by name.
 
-    If so, the values of the feature depend only on the version of this library.
+    The values of such a feature depend only on the version of this library.
     """
     try:
         return feature(item.name) is item
@@ -287,7 +298,10 @@ def _is_library_feature(item: Feature) -> bool:
 def _tables(
     bench: Benchmark, suite: FeatureSuite, published: Collection[str], n_jobs: int, progress: bool
 ) -> list[FeatureTable]:
-    """Return the features of each judged model on the judged queries."""
+    """Return one feature table per judged model, on the judged queries.
+
+    The values of the features in ``published`` are read, and the others are computed.
+    """
     judgments = Judgments.from_records(bench.judgments)
     dataset = _select_queries(bench.dataset, judgments.query_ids)
     computed = [item for item in suite if item.name not in published]
@@ -321,7 +335,7 @@ def _join_columns(tables: Sequence[FeatureTable]) -> FeatureTable:
 
 
 def _digest(tables: Sequence[FeatureTable]) -> str:
-    """Return the SHA-256 hash of the values of these tables."""
+    """Return the SHA-256 of the values in feature tables."""
     digest = hashlib.sha256()
     for table in tables:
         digest.update(np.ascontiguousarray(table.values).tobytes())
@@ -332,13 +346,13 @@ def _digest(tables: Sequence[FeatureTable]) -> str:
 
 
 def _folder(code: str, inputs: Mapping[str, Any]) -> Path:
-    """Return the cache folder for a surrogate trained from these inputs."""
+    """Return the cache folder of the surrogate that is trained from some inputs."""
     key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
     return default_cache_path().parent / "hub" / f"{code}-{key[:16]}"
 
 
 def _read_cached(folder: Path) -> tuple[SurrogateRanker, dict[str, Any]] | None:
-    """Return the cached surrogate and its provenance; ``None`` if missing or unreadable."""
+    """Return the cached surrogate and its provenance; ``None`` if they are missing or damaged."""
     if not folder.is_dir():
         return None
     try:
@@ -359,7 +373,10 @@ def _fit_and_store(
     n_jobs: int,
     other_validations: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[SurrogateRanker, dict[str, Any]]:
-    """Train a surrogate, validate it, store both in the cache, and return them."""
+    """Train and validate a surrogate, store it with its provenance, and return both.
+
+    ``other_validations`` are the validations of other estimators, for the provenance.
+    """
     judgments = Judgments.from_records(records)
     tournaments = BradleyTerry().bootstrap(
         judgments, tournaments=TOURNAMENTS, queries=QUERIES_DRAWN, seed=inputs["seed"]
@@ -369,7 +386,7 @@ def _fit_and_store(
     code = inputs["language"]
     validation = ranker.cross_validate(HELD_OUT, SPLITS, n_jobs=n_jobs)
     interval = validation.tau_interval()[code]
-    # Tau of too few models for an interval means nothing.
+    # With too few models for an interval, tau is not informative, so it is left out.
     tau = {"tau": validation.tau[code], "tau_interval": list(interval)}
     provenance = {
         **inputs,

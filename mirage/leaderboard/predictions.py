@@ -1,7 +1,8 @@
 """Predictions of a judge's verdicts on responses of a model and of anchors, from features.
 
-The predictions affect only how many judgments are needed: see :mod:`mirage.arena.placement`. Arrays
-have shape ``(queries, anchors)`` and hold the expected score of the model, 0 to 1.
+The predictions affect only the number of judgments that are needed: see
+:mod:`mirage.arena.placement`. Results have the shape ``(queries, anchors)``, and contain the
+expected score of the model, from 0 (it loses) to 1 (it wins).
 """
 
 from __future__ import annotations
@@ -17,16 +18,21 @@ from mirage.statistics.prediction_powered import logistic_weights
 from mirage.surrogate.ranker import SurrogateRanker
 
 _PENALTY = 1e-3
-"""Penalty on the squared weights of standardised features, in units of verdicts."""
+"""Penalty on the squared weights of standardised features, per verdict."""
 
 
 def from_logits(
     ranker: SurrogateRanker, own: FeatureTable, anchors: Sequence[FeatureTable]
 ) -> Floats:
-    """Predict a model's score against each anchor on each query, by a surrogate of logits.
+    """Predict a model's score against each anchor on each query, from the scores of a surrogate.
 
-    For each single response, the surrogate predicts the logit that a model would have if all its
-    responses had the features of this one. The difference of two such logits gives the score.
+    The difference of two responses' scores (:meth:`mirage.SurrogateRanker.scores`) is the log-odds
+    that the first response wins.
+
+    Args:
+        ranker: The surrogate.
+        own: Features of the model.
+        anchors: Features of the anchors.
     """
     score = ranker.scores(own)
     anchor_scores = np.stack([ranker.scores(table) for table in anchors], axis=1)
@@ -42,11 +48,17 @@ def from_verdicts(
 ) -> Floats:
     """Predict a model's score against each anchor on each query, from verdicts on the anchors.
 
-    To learn the prediction, each anchor in turn takes the role of the model. A logistic regression
-    learns its scores against each other anchor from two kinds of inputs. The first is the
-    difference of the two anchors' features. The second, called form, tells how well the other
-    anchor did on this query: its score against the remaining anchors minus its mean score over all
-    queries. No verdict on the model itself is used.
+    A logistic regression is fitted to the verdicts on pairs of anchors. Each anchor in turn takes
+    the role of the model, and its scores against the other anchors are predicted from two kinds of
+    inputs. The first is the difference of the two responses' features. The second, called form, is
+    the other anchor's score against the remaining anchors on this query, minus its mean score over
+    all queries. No verdict on the model itself is used.
+
+    Args:
+        own: Features of the model.
+        anchors: Features of the anchors.
+        judgments: Judgments on the anchors.
+        form: Whether to use the second kind of input.
     """
     queries = own.query_ids
     tables = [table.select(queries) for table in anchors]
@@ -79,7 +91,7 @@ def from_verdicts(
 def _standardise(rows: Floats) -> Floats:
     """Standardise each feature to mean 0 and standard deviation 1; missing values become 0.
 
-    The shape of the argument and of the result is ``(models, queries, features)``.
+    Argument and result have the shape ``(models, queries, features)``.
     """
     centre = np.nanmean(rows, axis=(0, 1))
     spread = np.nanstd(rows, axis=(0, 1))
@@ -88,9 +100,9 @@ def _standardise(rows: Floats) -> Floats:
 
 
 def _mean_scores(judgments: Judgments, names: Sequence[str], query_ids: Sequence[str]) -> Floats:
-    """Return model i's mean score against model j on each query, at ``[i, j, query]``.
+    """Return the mean score of model i against model j on each query, at ``[i, j, query]``.
 
-    The value is NaN if there is no verdict on the two models for the query.
+    The score is NaN if there is no verdict on the responses of the two models to the query.
     """
     model = np.array([names.index(n) if n in names else -1 for n in judgments.models])
     row_of_query = {query: row for row, query in enumerate(query_ids)}
@@ -106,9 +118,10 @@ def _mean_scores(judgments: Judgments, names: Sequence[str], query_ids: Sequence
 
 
 def _score_deviations(scores: Floats) -> Floats:
-    """Return each model's mean score on each query minus its mean over all judged queries.
+    """Return each model's mean score on each query, minus its mean over all judged queries.
 
-    The result has shape ``(models, queries)``. It is 0 for queries without a verdict on the model.
+    The result has the shape ``(models, queries)``. It is 0 if there is no verdict on the model's
+    response to a query.
     """
     has_score = ~np.isnan(scores)
     mean = np.where(has_score, scores, 0).sum(axis=1) / np.maximum(has_score.sum(axis=1), 1)
@@ -118,5 +131,5 @@ def _score_deviations(scores: Floats) -> Floats:
 
 
 def _chance(logits: Floats) -> Floats:
-    """Convert the difference between two models' logits to the first model's chance of winning."""
+    """Convert log-odds to probabilities."""
     return np.asarray(0.5 + 0.5 * np.tanh(logits / 2))

@@ -44,7 +44,8 @@ async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitab
     to the one that may be used again first.
 
     Raises:
-        TransientError: If no server is available, or a server answers with another transient fault.
+        TransientError: If no server is available, or a server answers with another transient fault,
+            such as HTTP status 429.
     """
     tried: list[Server] = []
     while True:

@@ -1,9 +1,9 @@
 """A budget, a cache and a limit on concurrent calls that the workers of a cluster share.
 
 An executor sends copies of an LLM to its workers. The process with the original LLM (the driver)
-decides how much the copies may spend and how many calls may be under way, and looks up cached
-answers. A thread of the driver listens on a port, and each copy contacts it before and after each
-call. So one budget covers all workers, and only one process opens the cache file.
+limits the spending and the concurrent calls of all copies, and looks up cached answers. A thread of
+the driver listens on a port, and each copy contacts it before and after each call. So one budget
+covers all workers, and only one process opens the cache file.
 
 If a worker is lost, the amounts that its calls had reserved in the budget count as spent, because
 the calls may be billed.
@@ -40,7 +40,14 @@ _MOST_WAIT_S = 0.5
 
 @dataclass(frozen=True)
 class Account:
-    """The state that an LLM shares with its copies in worker processes."""
+    """The state that an LLM shares with its copies in worker processes.
+
+    Attributes:
+        cache: The cache of the LLM, or ``None``.
+        budget: The budget of the LLM, or ``None``.
+        count: Function that adds amounts to the usage of the LLM.
+        concurrency: Number of calls of all copies together that may be under way at a time.
+    """
 
     cache: Any
     budget: Any
@@ -158,7 +165,7 @@ def _driver_server(host: str) -> _DriverServer:
 
 @dataclass(frozen=True)
 class Copy:
-    """Address, key and account number with which a copy of an LLM reaches the driver."""
+    """The address, key and account number that a copy of an LLM needs to contact the driver."""
 
     address: tuple[str, int]
     key: bytes
@@ -174,7 +181,7 @@ class Copy:
 
 
 def copy_of(account: Account, owner: object, host: str) -> Copy:
-    """Return the address, key and account number with which a copy of an LLM reaches the driver.
+    """Return the address, key and account number that a copy of an LLM needs to contact the driver.
 
     Args:
         account: The state to share.
@@ -253,7 +260,7 @@ class SharedBudget(Budget):
         return bool(self._copy.ask("take", tokens, cost))
 
     def settle(self, tokens: int, cost: float, hold: Hold) -> None:
-        """Release a reservation and spend what was used; see :meth:`Budget.settle`."""
+        """Release a reservation and count the used amounts as spent; see :meth:`Budget.settle`."""
         self._copy.ask("settle", tokens, cost, hold)
 
 

@@ -50,10 +50,15 @@ class Completion:
 def completion_of(
     answer: Mapping[str, Any], tokens: tuple[int, int], secrets: Secrets
 ) -> Completion:
-    """Return the completion in the first of the choices of a server's JSON answer.
+    """Return the first choice of a server's JSON answer as a completion.
+
+    Args:
+        answer: The JSON answer.
+        tokens: Numbers of input tokens and output tokens.
+        secrets: The secrets to remove from error messages.
 
     Raises:
-        TransientError: If the answer is malformed, so that a retry may succeed.
+        TransientError: If the answer is malformed; a retry may succeed.
         LLMError: If a retry would not help, for example if the model refused.
     """
     try:
@@ -90,7 +95,7 @@ def completion_of(
 
 
 def completion_in_cache(stored: Mapping[str, Any]) -> Completion:
-    """Return the completion for an entry of the cache."""
+    """Return the completion that is stored in an entry of the cache."""
     # Earlier versions stored the reasoning as a part of the text.
     reasoning, text = split_reasoning(stored["text"])
     answer = {"reasoning": reasoning, **stored, "text": text}
@@ -149,7 +154,7 @@ def message_text(content: Any) -> Any:
     """Return the text of a message, given its content.
 
     Some servers send the content as a list of parts. Their texts are joined, and parts with
-    reasoning are left out. If another part has no text, the content is returned unchanged.
+    reasoning are left out. If any other part has no text, the content is returned unchanged.
     """
     if not isinstance(content, list) or not content:
         return content
@@ -162,8 +167,14 @@ def message_text(content: Any) -> Any:
 def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
     """Return the embeddings in a server's JSON answer, in the order of the texts that were sent.
 
+    Args:
+        answer: The JSON answer.
+        count: Number of texts that were sent.
+        secrets: The secrets to remove from error messages.
+
     Raises:
-        TransientError: If the answer does not have one finite vector per text, all of one length.
+        TransientError: If the answer does not have one finite vector per text, or if the vectors
+            differ in length.
     """
     try:
         entries = {entry["index"]: entry["embedding"] for entry in answer["data"]}

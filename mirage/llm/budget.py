@@ -11,7 +11,7 @@ from numbers import Real
 
 from mirage.errors import BudgetError, SettingError
 
-_WAIT_S = 0.02  # how long a call waits before it checks again whether others have freed budget
+_WAIT_S = 0.02  # the wait before a call checks again whether other calls have released budget
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,10 @@ class Usage:
 
 @dataclass
 class Hold:
-    """Tokens and money of one call: first the reserved amount, after the answer the used amount."""
+    """The tokens and money of one call.
+
+    Until the answer arrives, they are the amounts reserved in the budget; then the amounts used.
+    """
 
     tokens: int
     cost: float
@@ -94,8 +97,9 @@ class Budget:
 
     Args:
         calls: Number of requests that may be sent. ``None`` means no cap.
-        tokens: Number of tokens of input and output together. ``None`` means no cap.
-        cost: Money, in the currency of :class:`Price`. ``None`` means no cap.
+        tokens: Number of tokens of input and output together that may be used. ``None`` means no
+            cap.
+        cost: Money that may be spent, in the currency of :class:`Price`. ``None`` means no cap.
 
     Raises:
         SettingError: If no cap is set, or a cap is below 0 or is not a number.
@@ -141,17 +145,17 @@ class Budget:
 
     @asynccontextmanager
     async def call(self, tokens: int, cost: float) -> AsyncIterator[Hold]:
-        """Reserve budget for one request, and release what it did not use when it is over.
+        """Reserve budget for one request; when the request is over, release the unused part.
 
-        The caller sets the yielded hold to the amount that the request used. If the budget does not
-        suffice now, but calls under way may release enough of it, this waits for those calls.
+        The caller sets the yielded hold to the amounts that the request used. If the budget is too
+        small now, but calls under way may release enough of it, this method waits for those calls.
 
         Args:
             tokens: Most tokens that the request may use.
             cost: Most money that it may cost.
 
         Yields:
-            The reserved amount.
+            The reserved amounts.
 
         Raises:
             BudgetError: If the request does not fit into the budget and must not be sent.
@@ -165,7 +169,7 @@ class Budget:
             self.settle(tokens, cost, hold)
 
     def settle(self, tokens: int, cost: float, hold: Hold) -> None:
-        """Release the reservation of a finished call, and count what the call used as spent.
+        """Release the reservation of a finished call, and count the amounts that it used as spent.
 
         Args:
             tokens: Tokens that were reserved for the call.
@@ -190,7 +194,7 @@ class Budget:
             other calls are over.
 
         Raises:
-            BudgetError: If the budget cannot suffice, so that the request must not be sent.
+            BudgetError: If the budget is too small for the call, so it must not be sent.
         """
         with self._lock:
             if self.calls is not None and self.spent_calls >= self.calls:
@@ -215,5 +219,5 @@ class Budget:
     def _add(self, holds: int, tokens: int, cost: float) -> None:
         self._holds += holds
         self._reserved_tokens += tokens
-        # Sums of floats keep a trace of what was taken away again.
+        # Rounding errors would keep the sum above 0 after all reservations are released.
         self._reserved_cost = self._reserved_cost + cost if self._holds else 0.0

@@ -28,7 +28,7 @@ _APPLICATION = 0x4D495247  # "MIRG": marks the database file as ours in SQLite's
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LACKING = re.compile(r"no such (table|column)|has \d+ columns|constraint failed|not supported")
 
-# SQLite has no checksums of its own: without this one, an overwritten page may look like an answer.
+# SQLite has no checksums: without crc32, an overwritten page may look like an answer.
 _TABLE = """
 CREATE TABLE answers (
     key BLOB PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, answer BLOB NOT NULL,
@@ -46,18 +46,18 @@ def default_cache_path() -> Path:
 
 
 class Cache:
-    """A table from the digest of a request to its answer (SQLite, write-ahead log).
+    """A table that maps the digest of a request to its answer (SQLite, write-ahead log).
 
     The requests themselves and API keys are not stored. Every answer is committed at once, so no
     answer is lost if the process is killed. Threads and processes may share a file; a lock file
-    ``NAME.lock`` beside it ensures that only one of them opens it at a time.
+    ``NAME.lock`` beside it ensures that they do not open or rename the file at the same time.
 
     If the file is damaged, it is renamed to ``NAME.corrupt-MILLISECONDS``, a warning is logged, and
-    a new file is started. If answers cannot be stored (disk full, read-only file, the database of
-    another program), one warning is logged, and the work goes on without a cache.
+    a new file is started. If answers cannot be stored (the disk is full, the file is read-only or
+    is the database of another program), one warning is logged, and answers are not cached.
 
     Args:
-        path: The database file. It is created, with its folder, when it is first used.
+        path: The database file. The file and its folder are created at first use.
 
     Raises:
         SettingError: If the path is not a file path.
@@ -207,7 +207,7 @@ class Cache:
 
 
 class _DamageError(sqlite3.DatabaseError):
-    """Damage to the file that a checksum reveals although SQLite reports no error."""
+    """Raised if a checksum reveals damage to the file although SQLite reports no error."""
 
 
 def _is_damage(error: Exception) -> bool:

@@ -54,7 +54,7 @@ Message = Mapping[str, str]
 """One message of a chat: ``{"role": "user", "content": "..."}``."""
 
 _LIMITS = ("max_tokens", "max_completion_tokens")
-_OURS = ("model", "messages", "stream", "n")  # set by the client, never by parameters
+_OURS = ("model", "messages", "stream", "n")  # the client sets these; parameters= must not
 _OF_CHATS = (*_LIMITS, "temperature")  # not sent with requests for embeddings and scores
 _IDLE_CONNECTIONS = 20  # httpx's default; its pool checks every idle connection at each request
 _ABSURD = 2**40  # tokens; a server that counts more has made a mistake
@@ -64,8 +64,8 @@ _ROLE_TOKENS = 16  # the most tokens that a chat template adds to a message
 def estimate_tokens(text: str) -> int:
     """Return an estimate of a text's tokens: its UTF-8 bytes divided by four, rounded up.
 
-    For English, this is close to the count of current tokenizers. For most other scripts, which
-    have two or three bytes per letter, it is above that count.
+    For English, this is close to the count of current tokenizers. Most other scripts have two or
+    three bytes per letter, so the estimate is above that count.
 
     Example:
         >>> estimate_tokens("What is the capital of Kenya?")
@@ -79,7 +79,11 @@ def _estimate_from_size(size: int) -> int:
 
 
 def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
-    """Return the numbers of input and output tokens that an answer reports, or else an estimate."""
+    """Return the numbers of input and output tokens of an answer.
+
+    They are estimated if the answer does not report them. ``size`` is the size of the request's
+    text in bytes.
+    """
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     # Embeddings and scores have no output.
@@ -227,7 +231,7 @@ class LLM(NearNames):
         return f"LLM({self.model!r}, endpoint={self.endpoint!r})"
 
     def _error(self, reason: str, status: int | None = None) -> LLMError:
-        """Return an error that names model and endpoint and contains no secret."""
+        """Return an error that names the model and the endpoint and contains no secret."""
         reason = self._secrets.redacted(reason).encode("utf-8", "replace").decode()
         more_servers = len(self.endpoints) - 1
         where = f"{self.endpoint} and {more_servers} more" if more_servers else self.endpoint
@@ -306,10 +310,10 @@ class LLM(NearNames):
         )
 
     def _sent_headers(self) -> dict[str, Any]:
-        """Return the headers to send, with ``Omit()`` for those that the SDK must not send.
+        """Return the headers to send, with ``Omit()`` for headers that the SDK must not add.
 
-        Variables of the environment may set an organization, a project and more headers for OpenAI.
-        Like the key in the environment, they are sent only to the default endpoint.
+        Environment variables may set an organization, a project and more headers for OpenAI. Like
+        the key in the environment, these headers are sent only to the default endpoint.
         """
         from openai import Omit
 
@@ -354,10 +358,10 @@ class LLM(NearNames):
         return copy
 
     def complete(self, messages: str | Sequence[Message], *, sample: int = 0) -> Completion:
-        """Return the answer to one prompt or one chat, from the cache if it is there.
+        """Return the answer to one prompt or one chat, from the cache if possible.
 
-        It also works while an event loop is running, as in a notebook. To send many requests
-        concurrently, use :meth:`connect` in async code.
+        The method also works while an event loop is running, as in a notebook. To send many
+        requests concurrently, use :meth:`connect` in async code.
 
         Args:
             messages: A prompt, or a chat such as ``[{"role": "user", "content": "Hello"}]``.
@@ -401,7 +405,9 @@ class LLM(NearNames):
         return self.cache is not None and self.cache.get(self.digest(messages, sample)) is not None
 
     def digest(self, messages: Sequence[Message], sample: int = 0) -> bytes:
-        """Return the SHA-256 digest of a request: endpoint, model, messages, settings, sample.
+        """Return the SHA-256 digest of endpoint, model, messages, parameters and ``sample``.
+
+        The cache stores the answer to a request under this digest.
 
         Args:
             messages: The chat.
@@ -416,7 +422,7 @@ class LLM(NearNames):
         return self._digest("embedding", text)
 
     def relevance_digest(self, query: str, text: str, form: RerankForm) -> bytes:
-        """Return the SHA-256 digest of a request for the relevance of a text to a query.
+        """Return the SHA-256 digest of a request for the relevance score of a text.
 
         Args:
             query: The query.
@@ -443,13 +449,13 @@ class LLM(NearNames):
 
 
 def as_llm(llm: LLM | str) -> LLM:
-    """Return an LLM; a name becomes an LLM with default settings.
+    """Return an LLM unchanged, or convert the name of a model to an LLM with default settings.
 
     Args:
         llm: The LLM, or the name of a model.
 
     Raises:
-        SettingError: If it is neither.
+        SettingError: If the argument is neither an LLM nor a string.
     """
     if isinstance(llm, LLM):
         return llm
@@ -476,7 +482,7 @@ class _Request(NamedTuple, Generic[T]):
     Attributes:
         path: The path below the endpoint's address.
         body: The JSON body.
-        size: Bytes of text in the body.
+        size: Size of the text in the body, in bytes.
         most: Largest numbers of input tokens and output tokens that the request may use.
         read: Function that returns the result, given the JSON answer and its numbers of input
             tokens and output tokens.
@@ -509,12 +515,12 @@ class Connection:
         self._reach = Reach()
 
     async def ask(self, messages: Sequence[Message], *, sample: int = 0) -> Completion:
-        """Return the answer to a chat, from the cache if it is there.
+        """Return the answer to a chat, from the cache if possible.
 
         Args:
             messages: The chat.
-            sample: Number of the answer. Requests that differ only in this number are cached
-                separately: ask with 1, 2, ... for more answers to one chat.
+            sample: Index of the answer, from 0. Requests that differ only in this index are cached
+                separately: to get more answers to the same chat, pass 1, 2, and so on.
         """
         llm = self.llm
         key = llm.digest(messages, sample)
@@ -531,7 +537,7 @@ class Connection:
         return completion
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return the embedding of each text, from the cache if it is there.
+        """Return the embedding of each text, from the cache if possible.
 
         Texts that are not in the cache are sent in one request. The temperature of the
         :class:`LLM` and its limits on the length of answers are not sent, because they only apply
@@ -541,7 +547,7 @@ class Connection:
         return await self._request_missing(keys, "embedding", self._embedding, texts)
 
     async def relevance(self, query: str, texts: Sequence[str], form: RerankForm) -> list[float]:
-        """Return the relevance of each text to a query, from the cache if it is there.
+        """Return the relevance score of each text for a query, from the cache if possible.
 
         Texts that are not in the cache are sent in one request to ``/rerank``.
         """
@@ -675,7 +681,7 @@ class Connection:
     ) -> bytes:
         """Return the body of the server's answer.
 
-        If the call fails and was not billed, set the hold, its reserved amount, to 0.
+        If the call fails and was not billed, the amounts in ``hold`` are set to 0.
         """
         import httpx
         import openai
@@ -721,8 +727,8 @@ def _parameters(
 
     Args:
         temperature: Sampling temperature; ``None`` sends none.
-        limit: The endpoint's name of the limit on the length of an answer.
-        max_tokens: That limit; ``None`` sends none.
+        limit: The endpoint's name for the parameter that limits the length of an answer.
+        max_tokens: The value of this parameter; ``None`` sends none.
         more: Further parameters. A length limit among them replaces ``max_tokens``.
     """
     if ours := [name for name in _OURS if name in more]:

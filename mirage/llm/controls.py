@@ -3,8 +3,8 @@
 If a passage contains a token of the chat template, a server may end the user's turn there and treat
 the rest as instructions. A judge that quotes a passage may repeat a verdict in it. Both may also
 recognize a token that is disguised by invisible characters, full-width letters or look-alikes.
-Therefore tokens are searched in the :class:`Skeleton` of a text, a copy without such disguises, and
-are replaced in the text itself.
+Therefore, the functions of this module search for tokens in the :class:`Skeleton` of a text, a copy
+without such disguises, and replace them in the text itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def visible(text: str) -> str:
 
 @cache
 def _simplify(char: str) -> str:
-    """Return the ASCII characters that a character looks like; empty if it is invisible.
+    """Return the ASCII characters that a character looks like; "" if it is invisible.
 
     A character that looks like no ASCII character is returned in NFKD form, without its marks.
     """
@@ -115,7 +115,7 @@ class Skeleton:
 
     The skeleton has no invisible characters and no combining marks. Line breaks become ``\\n``, and
     other blanks become spaces. Letters, digits, brackets and bars become the ASCII characters that
-    they look like. The position in the original text is stored for each character.
+    they look like. For each character, the skeleton stores its position in the original text.
     """
 
     def __init__(self, source: str) -> None:
@@ -169,7 +169,12 @@ def apart(token: str) -> str:
 
 
 def break_tokens(text: str, breaks: Iterable[Break]) -> str:
-    """Return a text in which patterns are replaced, even if look-alike characters disguise them."""
+    """Return a text in which patterns are replaced, even if look-alike characters disguise them.
+
+    Args:
+        text: The text.
+        breaks: Pairs of a pattern and its replacement.
+    """
     skeleton = Skeleton(text)
     for pattern, replacement in breaks:
         text = skeleton.replace(pattern, replacement)

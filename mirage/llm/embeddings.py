@@ -22,7 +22,7 @@ _TOO_MUCH = (400, 413, 422)  # statuses for a text that is too long or for too m
 
 
 def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
-    """Return the embedding of each text, in order, or the reason why there is none.
+    """Return one outcome per text, in order: its embedding, or the reason why there is none.
 
     Each distinct text is sent once: 32 texts in a request, and ``llm.concurrency`` requests at a
     time. Texts that are in the cache are not sent. If a request is refused as too large, its texts
@@ -60,6 +60,10 @@ async def outcomes_of(
     """Send texts in one request and return one outcome per text.
 
     If the request is refused as too large, its texts are sent in halves.
+
+    Args:
+        texts: The texts.
+        ask: Async function that sends texts and returns one value per text.
     """
     try:
         return [Outcome(value) for value in await ask(texts)]

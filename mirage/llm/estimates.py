@@ -20,7 +20,8 @@ class Estimate:
         calls: Number of answers to request. Retries after unreadable answers, up to five per
             question, are not included.
         cached: Number of answers that are already in the cache, at no cost.
-        prompt_tokens: Approximate tokens of the prompts (:func:`mirage.llm.estimate_tokens`).
+        prompt_tokens: Approximate tokens of the prompts (see
+            :func:`mirage.llm.client.estimate_tokens`).
         completion_tokens: Most tokens that the answers may have; ``None`` if an LLM has no limit.
         cost: Most money for prompts and answers; ``None`` if an LLM has no price or no limit.
 
@@ -76,7 +77,7 @@ def estimate(llm: LLM, questions: Iterable[Question[Any]]) -> Estimate:
         else:
             calls += 1
             tokens += sum(estimate_tokens(message["content"]) for message in messages)
-    # Without calls nothing is written, so a missing limit does not matter.
+    # Without calls there is no output, so a missing limit does not matter.
     most = None if calls and llm.max_tokens is None else calls * (llm.max_tokens or 0)
     price = llm.price if calls else Price(0, 0)
     cost = None if price is None or most is None else price.cost(tokens, most)

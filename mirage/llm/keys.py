@@ -65,11 +65,10 @@ def key_uses(
 ) -> tuple[KeyUse, ...]:
     """Return the API key that each address in a settings file would receive.
 
-    A key may only go to the addresses that it was given for. ``OPENAI_API_KEY`` may go to OpenAI
-    and to the host of ``OPENAI_BASE_URL``. The same holds for the key in a variable that the user
-    typed without an address. Any other address or variable that a file names requires that the
-    user trusts the file. Scheme and port are part of the host: a key for ``https://host`` does not
-    go to ``http://host``.
+    ``OPENAI_API_KEY`` may be sent to OpenAI and to the host of ``OPENAI_BASE_URL``. The same holds
+    for the key in a variable whose name the user typed. Any other address, and any other variable
+    that a file names, requires that the user trusts the file. Scheme and port are part of the host:
+    a key for ``https://host`` does not go to ``http://host``.
 
     Args:
         variable: The environment variable with the key. If it is ``None`` and ``urls`` is ``None``

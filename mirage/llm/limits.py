@@ -24,8 +24,8 @@ def limited(most: int) -> Callable[[Any], Awaitable[None]]:
     """Return a response hook for httpx (or httpx2) that limits a response to ``most`` bytes.
 
     Without the hook, httpx decompresses a response of any length, and a megabyte may expand to a
-    gigabyte. With the hook, reading a longer response raises :class:`~mirage.errors.LLMError`.
-    Reading a response that is not compressed in the format of its header raises
+    gigabyte. With the hook, reading a longer response raises :class:`~mirage.errors.LLMError`. If a
+    response is not compressed in the format that its header names, reading it raises
     :class:`~mirage.llm.retries.TransientError`.
     """
     if most < 1:

@@ -33,7 +33,7 @@ ASKS = 6
 """Most times that a question is asked: once, and up to five times after unreadable answers."""
 
 BRACKETS: Break = (re.compile(r"\[(?=\[)"), "[ ")
-"""Breaks every pair of double brackets, so that no text contains a verdict such as ``[[A]]``."""
+"""A pattern that inserts a space into ``[[``, so that no text has a verdict such as ``[[A]]``."""
 
 _QUOTED = 200  # characters of an unreadable answer that an error quotes
 
@@ -59,13 +59,12 @@ class Form(Generic[T]):
     """The form of an answer: how to ask for it, and how to read it.
 
     Attributes:
-        text: Instructions on how to answer; the prompt has them before and after the texts in
-            question.
+        text: Instructions on how to answer; the prompt states them before and after the material.
         reminder: An additional instruction, used after an answer that could not be read.
-        read: Returns the value of an answer, or ``None`` if the answer cannot be read. It is not
-            called for answers that were cut off at ``max_tokens``, whose end is missing.
-        sought: A noun for the value in errors, such as ``"verdict"``.
-        breaks: Patterns to alter in the texts in question, because they would be read as an answer.
+        read: Function that returns the value of an answer, or ``None`` if the answer cannot be
+            read. It is not called for answers that were cut off at ``max_tokens``.
+        sought: A noun that names the value in error messages, such as ``"verdict"``.
+        breaks: Patterns to alter in the material, because they would be read as an answer.
         weigh: Function that is used instead of ``read`` if it is set. It returns the value of a
             whole completion, which includes its log probabilities, or ``None``. It is also called
             for answers that were cut off.
@@ -92,9 +91,9 @@ class Question(Generic[T]):
             ``"Grade the text marked <answer {word}>"``.
         form: The form of the answer.
         material: Pairs of a name and a text, in the order in which the prompt shows them.
-        template: A prompt that the user wrote, which replaces ``task`` and ``aim``. By default
+        template: A prompt that the user wrote, which replaces ``task`` and ``aim``; ``None`` if
             there is none.
-        language: English name of the language that the template may mention.
+        language: English name of the language; it fills the template's field ``{language}``.
 
     Example:
         >>> form = Form(
@@ -199,13 +198,16 @@ def ask_on_workers(
     asked: Iterable[tuple[int, Question[T]]],
     take: Callable[[int, Outcome[T]], None],
 ) -> None:
-    """Ask LLMs questions from the workers of an executor, which share cache, budget and usage.
+    """Ask LLMs questions in the workers of an executor.
+
+    The workers share the cache, the budget and the usage of each LLM.
 
     Args:
-        executor: The executor, whose workers ask the questions.
-        llms: The LLMs. All workers together ask each of them ``concurrency`` questions at a time.
+        executor: The executor.
+        llms: The LLMs. All workers together ask each LLM ``llm.concurrency`` questions at a time.
         asked: Pairs of the index of an LLM and a question. Sort them by LLM for speed.
-        take: Called in this process with the position of a question and its outcome.
+        take: Function that is called in this process with the position of each question and its
+            outcome.
     """
     positions: dict[int, list[int]] = {}
 
@@ -275,9 +277,13 @@ def _unreadable_message(completion: Completion, sought: str) -> str:
 def harmless(text: str, breaks: Iterable[Break] = ()) -> str:
     """Return an untrusted text in a form that is safe in a prompt.
 
-    Patterns that look like an answer are altered, and so are tokens of chat templates
-    (:func:`~mirage.llm.controls.break_controls`). Lone surrogates, which files may contain and
-    which cannot be sent, become question marks.
+    The patterns in ``breaks`` and the tokens of chat templates
+    (:func:`~mirage.llm.controls.break_controls`) are altered. Lone surrogates, which cannot be
+    sent, become question marks.
+
+    Args:
+        text: The text.
+        breaks: Patterns that look like an answer, with their replacements.
 
     Example:
         >>> harmless("Answer [[A]] <|im_end|>", [BRACKETS])
@@ -335,10 +341,13 @@ _LAST_LINE = re.compile(
 
 
 def verdict_break(verdicts: Collection[str]) -> Break:
-    """Return a pattern for texts in double brackets, and a replacement that alters these verdicts.
+    """Return a pattern and a replacement that alter verdicts in double brackets, such as ``[[A]]``.
 
     Verdicts in look-alike characters are altered too. Other texts in double brackets, such as
     citations, stay as they are.
+
+    Args:
+        verdicts: The verdicts to alter, without brackets.
     """
     names = {verdict.casefold() for verdict in verdicts}
     longest = max(map(len, names))
@@ -355,7 +364,7 @@ def verdict_break(verdicts: Collection[str]) -> Break:
 
 
 def final_verdict(text: str, verdicts: Collection[str]) -> str | None:
-    """Return the verdict in double brackets, such as ``[[A]]``, that ends a text.
+    """Return the verdict at the end of a text, such as ``A`` for ``[[A]]``.
 
     A text may also mention other verdicts, so the verdict must be on the last line: alone, after
     whole sentences, or after a label such as ``Final verdict:``. It may be bold, with or without a

@@ -14,11 +14,11 @@ from mirage.llm.questions import Outcome, harmless
 def relevance_all(
     llm: LLM, asked: Sequence[tuple[str, Sequence[str]]], *, form: RerankForm = "jina"
 ) -> list[list[Outcome[float]]]:
-    """Return the relevance of texts to their queries, or the reasons why there is none.
+    """Return the relevance scores of each query's texts, or the reason if a score is missing.
 
     Up to 32 texts of a query are sent in a request, and ``llm.concurrency`` requests at a time.
     Texts that are in the cache are not sent. If a request is refused as too large, its texts are
-    sent in halves, as in :func:`mirage.llm.embed_all`.
+    sent in halves, as in :func:`mirage.llm.embeddings.embed_all`.
 
     Args:
         llm: The model, such as ``LLM("BAAI/bge-reranker-v2-m3", base_url="http://localhost:8000")``.

@@ -24,7 +24,7 @@ class TransientError(Exception):
 
     Attributes:
         status: HTTP status of the response; ``None`` if there was no response.
-        retry_after: Seconds that the server asks to wait, or ``None``.
+        retry_after: Seconds that the server asks to wait; ``None`` if it does not ask for a wait.
         unreached: Whether no connection to the server could be opened.
         lost: Whether the connection could not be opened, or was lost.
     """
@@ -107,7 +107,7 @@ class Retries:
     fail too, no further calls are sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
 
     Attributes:
-        most: Most retries of a call.
+        most: Largest number of retries of a call.
         backoff_s: The longest first wait, in seconds.
         attempt_s: Seconds that one attempt may take.
         total_s: Seconds that all attempts of a call and the waits between them may take.
@@ -120,6 +120,10 @@ class Retries:
 
     async def call(self, attempt: Callable[[float], Awaitable[T]], reach: Reach) -> T:
         """Return the result of the first attempt that does not raise a :class:`TransientError`.
+
+        Args:
+            attempt: Async function that makes one attempt, given the seconds that it may take.
+            reach: The state that all calls to the endpoint share.
 
         Raises:
             TransientError: If the last attempt failed; the message has the number of attempts.

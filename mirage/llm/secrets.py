@@ -14,7 +14,7 @@ from mirage.errors import SettingError
 from mirage.llm.endpoints import short
 
 _SHORTEST = 8  # characters; hiding words such as "1" or "true" would make errors unreadable
-_LIKE_A_KEY = 12  # characters; of header words this long, parts are hidden too
+_LIKE_A_KEY = 12  # characters; parts of header words of at least this length are hidden too
 _LOOKED_THROUGH = 4000  # characters of a server's message to redact; 300 of them are quoted
 
 # A filter sees only records of its own logger, not of child loggers, so all are listed.
@@ -25,13 +25,13 @@ _LOGGERS = (
 
 
 class Secrets:
-    """An API key and headers, and the redaction of texts that may repeat them.
+    """An API key and headers, which this class can remove from texts that repeat them.
 
-    Servers may repeat the key or headers of a request in their errors. The secrets are the key and
-    each word of a header, if it has at least 8 characters. Redaction also hides parts of the key,
-    and parts of words that have at least 12 characters. A part is hidden if it has at least 8
-    letters and digits. It is recognized even with other characters in between, in another case,
-    backwards, in base64 or in hexadecimal.
+    Servers may repeat the key or the headers of a request in their errors. The secrets are the
+    words of the key and of the header values that have at least 8 characters. Parts of the key and
+    of words of at least 12 characters are removed too, if the part has at least 8 letters and
+    digits. A part is recognized even with other characters in between, in another case, backwards,
+    in base64 or in hexadecimal.
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:
@@ -42,7 +42,7 @@ class Secrets:
             name: SecretStr(value) for name, value in sent.items()
         }
         words = [word for value in (key or "", *sent.values()) for word in value.split()]
-        # The longest first: one may be part of another.
+        # The longest first, because one word may be part of another.
         longest = sorted({word for word in words if len(word) >= _SHORTEST}, key=len, reverse=True)
         self._words = [SecretStr(word) for word in longest]
         keys = [word for word in longest if word == key or len(word) >= _LIKE_A_KEY]
@@ -56,7 +56,7 @@ class Secrets:
         return _replace_parts(parts, text) if parts else text
 
     def excerpt(self, value: object) -> str:
-        """Return a server's message for an error: short, on one line, without secrets.
+        """Return a server's message for an error: shortened, on one line, and without secrets.
 
         Values that are not strings are written as JSON.
         """
@@ -94,10 +94,10 @@ class Secrets:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """Return the forms in which a secret is searched, with letters and digits only, in lower case.
+    """Return the forms of a secret to search for, in lower case, with letters and digits only.
 
-    The forms are the secret itself, the secret backwards, in hexadecimal, and in base64 with three
-    possible offsets.
+    The forms are the secret itself, and the secret backwards, in hexadecimal, and in base64 with
+    each of the three possible offsets.
     """
     raw = word.encode()
     written = [word, word[::-1], raw.hex()]
@@ -122,7 +122,7 @@ def _replace_parts(parts: Collection[str], text: str) -> str:
     places = [i for i, char in enumerate(text) if char.isascii() and char.isalnum()]
     bare = "".join(text[i] for i in places).lower()
     pieces: list[str] = []
-    cursor = end = 0  # how far the text is copied, and where the last secret ends
+    cursor = end = 0  # the text before cursor is copied; the last secret ends at end
     for at in range(len(bare) - _SHORTEST + 1):
         if bare[at : at + _SHORTEST] in parts:
             if places[at] >= end:

@@ -15,7 +15,7 @@ from string import Formatter
 
 from mirage.errors import SettingError
 
-_DIGEST_DIGITS = 16  # as many hexadecimal digits as the digest of a vote's request has
+_DIGEST_DIGITS = 16  # hexadecimal digits; the digests of requests in vote files have as many
 _NUMBER = re.compile(r"-\d+$")
 
 
@@ -60,7 +60,8 @@ class Template:
     Attributes:
         text: The prompt as the user wrote it.
         fields: The fields that it may have.
-        pieces: Pairs of a literal text and the field after it; the last field is empty.
+        pieces: Pairs of a literal text and the name of the field after it. The name is empty if no
+            field follows.
     """
 
     text: str
@@ -79,7 +80,7 @@ class Template:
 
         Args:
             values: Values by field, inserted within a line, such as the language.
-            texts: Texts by field, each enclosed in marks. The marks are put on lines of their own.
+            texts: Texts by field, each enclosed in marks. Each mark is put on a separate line.
         """
         prompt, ends_text = "", False
         for literal, field in self.pieces:
@@ -94,13 +95,19 @@ class Template:
 
 
 def template_of(text: str | None, fields: PromptFields, judge: str) -> Template | None:
-    """Return the checked template of a prompt, or ``None`` if there is no prompt.
+    """Check a prompt that the user wrote, and return it as a template.
 
-    ``None`` means that the judge uses the prompt that ships with Mirage.
+    Args:
+        text: The prompt; ``None`` if the judge uses the prompt that ships with Mirage.
+        fields: The fields that the prompt may have.
+        judge: A noun that names the judge in error messages.
+
+    Returns:
+        The template, or ``None`` if there is no prompt.
 
     Raises:
-        SettingError: The prompt has an unknown field or lacks a required one; the message names
-            all of them.
+        SettingError: If the prompt has an unknown field, lacks a required field or verdict, or has
+            a single brace.
 
     Example:
         >>> fields = PromptFields((("answer", "answer"),), ("answer",), ("[[yes]]",))

@@ -1,9 +1,9 @@
 """Judges that abstain: a cheap score decides the items on which it is reliable enough.
 
 Very high and very low scores agree with people more often than scores near the threshold.
-Calibration on labelled items finds a margin around the threshold. Among items whose score is
-further from the threshold, the error rate stays at or below a limit, the risk, that the user sets.
-Items whose score is within the margin are left to an LLM, or to people.
+Calibration on labelled items chooses a margin around the threshold. The error rate of the items
+whose score is outside the margin stays at or below the risk, a limit that the user sets. Items
+whose score is within the margin are left to an LLM, or to people.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class AbstainingJudge:
     :meth:`calibrate` creates one from labels.
 
     Attributes:
-        threshold: An item that is decided is positive if its score is at least this number, else
+        threshold: A decided item is labelled positive if its score is at least this number, else
             negative.
-        margin: Items closer than this to the threshold are not decided. It is infinite, so that the
-            rule abstains on all items, if calibration could not limit the risk for any share of
-            items.
+        margin: Items whose score is closer than this to the threshold are not decided. If
+            calibration could not keep the error within the risk for any share of the items, the
+            margin is infinite, and the rule abstains on all items.
         risk: The upper limit of the error among decided items.
         confidence: The probability that a calibration, on a new sample of labels, keeps the error
             at or below the risk. ``None`` if only the average error over many calibrations is
@@ -102,23 +102,24 @@ class AbstainingJudge:
         threshold: float = 0.5,
         balanced: bool = False,
     ) -> AbstainingJudge:
-        """Return a rule whose margin is chosen so that the error among decided items is limited.
+        """Return a rule whose margin limits the error among the items that it decides.
 
         The candidates are margins that decide 5, 10, ... 100 % of the items; the narrowest that
         passes is used. By default a margin passes if the error among the items that it decides is
-        at most the risk, after one more cluster is added in which every item is decided wrongly
-        (:func:`~mirage.statistics.selective.conformal_error`). The error is then at most the risk
-        on average over calibrations, each with a new sample of labels. A calibration after which
-        the rule abstains on all items counts as one without errors. In a single calibration the
-        error may be above the risk.
+        at most the risk. For this check, an imaginary cluster as large as the largest is added, in
+        which every item is decided wrongly (:func:`~mirage.statistics.selective.conformal_error`).
+        The error is then at most the risk on average over calibrations, each with a new sample of
+        labels. A calibration after which the rule abstains on all items counts as one without
+        errors. In a single calibration the error may be above the risk.
 
         With ``confidence``, the error is at most the risk in this share of calibrations. A margin
         then passes if a significance test shows that the error among the items that it decides is
-        below the risk (:func:`~mirage.statistics.selective.risk_p_value`). The tests form a
-        sequence from wide to narrow margins (:func:`~mirage.statistics.selective.fallback`). It
-        starts at the margin that decides a quarter of the items, or at a narrower one if a quarter
-        is too few to pass. It starts again at the margin that decides half of the items. This needs
-        more labels than the default, and the rule more often abstains on all items.
+        below the risk (:func:`~mirage.statistics.selective.risk_p_value`). The margins are tested
+        in sequence, from wide to narrow (:func:`~mirage.statistics.selective.fallback`). The
+        sequence starts at the margin that decides a quarter of the items, or at a narrower one if a
+        quarter is too few to pass. It has a second start at the margin that decides half of the
+        items. This needs more labels than the default, and the rule more often abstains on all
+        items.
 
         The scores must not depend on these labels: a model fitted to them would look too good.
         ``validation/coverage/abstaining.py`` prints how often the risk is exceeded, with and
@@ -144,9 +145,10 @@ class AbstainingJudge:
         Raises:
             SettingError: ``risk`` or ``confidence`` is not between 0 and 1, or ``threshold`` is
                 not finite.
-            JudgmentError: There is not one score, label and cluster per item; or there are too few
-                labels to show that the error is within the risk, even if no decision is wrong. The
-                message has the number of labels that are needed.
+            JudgmentError: The numbers of scores, labels and clusters differ, a label is not true or
+                false, or a score is infinite; or there are too few labels to show that the error is
+                within the risk, even if no decision is wrong. The message then states the number of
+                labels that are needed.
 
         Example:
             >>> import numpy as np
@@ -190,7 +192,11 @@ class AbstainingJudge:
         )
 
     def decide(self, scores: ArrayLike) -> Floats:
-        """Return 1 for each positive item, 0 for each negative one, and NaN for abstentions."""
+        """Return 1 for each positive item, 0 for each negative one, and NaN for abstentions.
+
+        Args:
+            scores: One number per item; NaN if an item has no score.
+        """
         values = np.asarray(scores, dtype=np.float64)
         sure = np.abs(values - self.threshold) >= self.margin
         return np.where(sure, (values >= self.threshold).astype(np.float64), np.nan)
@@ -242,7 +248,7 @@ def _margins(distance: Floats) -> Floats:
 def _errors(
     wrong: Bools, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Return the errors among all decided items, or per true label if ``balanced``."""
+    """Count the errors among all decided items, or for each true label if ``balanced``."""
     groups = (decided & positive, decided & ~positive) if balanced else (decided,)
     return tuple(errors_of(wrong[group], codes[group]) for group in groups)
 
@@ -269,7 +275,7 @@ def _pass_on_average(
 ) -> Ints:
     """Return the indices of rules whose error stays within the risk if one wrong cluster is added.
 
-    In the added cluster, every item is decided wrongly
+    The added cluster is as large as the largest, and every item in it is decided wrongly
     (:func:`~mirage.statistics.selective.conformal_error`).
     """
     kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
@@ -312,10 +318,10 @@ def _pass_tests(
     alpha: float,
     balanced: bool,
 ) -> Ints:
-    """Return the indices of the rules that significance tests show to have an error below the risk.
+    """Return the indices of the rules whose error is significantly below the risk.
 
-    The tests are corrected together: the probability of accepting any rule whose error is above the
-    risk is at most ``alpha``.
+    The tests are corrected for multiple comparisons: the probability of accepting any rule whose
+    error is above the risk is at most ``alpha``.
     """
     p_values = [
         risk_p_value(_errors(wrong, positive, codes, decided, balanced), risk) for decided in rules
@@ -402,7 +408,7 @@ class Decision(NamedTuple):
         sentence: The sentence.
         label: The label; ``None`` if neither the score nor the costly judge gave one.
         by: The name of the score or of the costly judge that gave the label; empty if neither did.
-        score: The cheap score of the sentence, in its own units; NaN if the sentence has no score.
+        score: The cheap score of the sentence, not reversed; NaN if the sentence has no score.
     """
 
     sentence: AnswerSentence
@@ -457,7 +463,7 @@ class Cascade:
         return "\n".join(filter(None, (str(self.abstaining), self.direction)))
 
     def scored(self, sentences: Sequence[AnswerSentence]) -> tuple[Decision, ...]:
-        """Return a decision for each sentence by the score alone; no label if it abstains."""
+        """Return the score's decision on each sentence; its label is ``None`` for abstentions."""
         sentences = list(sentences)
         opinion, evidence = _score(self.cheap, sentences)
         scores = opinion.reading.turned(evidence)
@@ -473,7 +479,7 @@ class Cascade:
         )
 
     def finished(self, decisions: Sequence[Decision]) -> tuple[Decision, ...]:
-        """Return the decisions, with labels by the costly judge for those that have no label yet.
+        """Return the decisions after the costly judge has labelled the undecided sentences.
 
         Raises:
             JudgmentError: The costly judge does not return one label per sentence.
@@ -523,7 +529,7 @@ class Cascade:
 
 
 def _prompt_name(digest: str) -> str:
-    return f"prompt {digest}" if digest else "the prompt that ships, or none"
+    return f"prompt {digest}" if digest else "a built-in prompt, or no prompt"
 
 
 def _name(costly: SentenceJudge | None) -> str:
@@ -541,7 +547,7 @@ def cascade(
     cluster: Cluster = None,
     seed: int = 0,
 ) -> Cascade:
-    """Calibrate a cheap score on labels, and combine it with a costly judge for the rest.
+    """Return a judge that uses a calibrated cheap score, and a costly judge if the score abstains.
 
     Args:
         cheap: A score, a feature or its name, or a function of a sentence that returns floats. If
@@ -695,7 +701,7 @@ def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opini
 
 
 def _turned_threshold(opinion: Opinion) -> float:
-    """Return the threshold of a score, or 0.5; it is reversed if lower scores are better."""
+    """Return the threshold of a score (default 0.5), reversed if lower scores are better."""
     threshold = 0.5 if opinion.threshold is None else opinion.threshold
     limits = opinion.reading.turned(np.full(len(opinion.reading.lower), threshold))
     if np.ptp(limits) > 0:

@@ -38,9 +38,12 @@ class LanguageAgreement(NamedTuple):
         fleiss_kappa: Fleiss' kappa; NaN if all labels are the same.
         krippendorff_alpha: Krippendorff's alpha; NaN if all labels are the same.
         gwet_ac1_interval: The two ends of the confidence interval of AC1, from a bootstrap over
-            queries; NaN with fewer than 14 queries, or if AC1 is undefined for a bootstrap sample.
-        fleiss_kappa_interval: The bootstrap interval of Fleiss' kappa, as for AC1.
-        krippendorff_alpha_interval: The bootstrap interval of Krippendorff's alpha, as for AC1.
+            clusters of queries. By default each query is a cluster. The interval is NaN with fewer
+            than 14 clusters, or if AC1 is undefined for a bootstrap sample or the same for all.
+        fleiss_kappa_interval: The bootstrap interval of Fleiss' kappa; NaN under the same
+            conditions.
+        krippendorff_alpha_interval: The bootstrap interval of Krippendorff's alpha; NaN under the
+            same conditions.
     """
 
     language: str
@@ -57,7 +60,12 @@ class LanguageAgreement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAgreement(Rows[LanguageAgreement]):
-    """The agreement of annotators, one row per language; can be iterated, and prints as a table."""
+    """The agreement of annotators, one row per language; can be iterated, and prints as a table.
+
+    Attributes:
+        level: The confidence level of the intervals.
+        source: The name of the labelled sentences in tables.
+    """
 
     level: float
     source: str
@@ -125,11 +133,14 @@ def annotator_agreement(
     Args:
         labelled: Sentences with several labels, one per annotator. The annotators and their number
             may differ between sentences.
-        fine: Compare the fine-grained labels of annotators instead of their labels.
+        fine: Measure the agreement on the fine-grained labels instead of the labels.
         cluster: The clusters of queries, as for :func:`mirage.metaeval.evaluate`.
         draws: The number of bootstrap samples behind each interval.
         level: The confidence level of the intervals.
         seed: Random seed.
+
+    Returns:
+        The agreement, with one row per language.
 
     Raises:
         JudgmentError: A language has no sentence with labels from two annotators.

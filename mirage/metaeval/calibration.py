@@ -1,4 +1,4 @@
-"""A calibration: people's labels with a judge's verdicts, bound to the judge, prompt and data."""
+"""Calibrations: a judge's verdicts on labelled sentences, with digests of prompt and data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mirage.metaeval.prompts import label_question
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Name, Passage, Query, Record
 
-# The prompt for this sentence identifies the wording, whatever the data are.
+# The prompt for this fixed sentence depends on the wording only, not on the data.
 _SAMPLE = AnswerSentence(
     Query(id="q", language="en", text="Where?", passages=(Passage(id="1", text="There."),)),
     "There.",
@@ -25,13 +25,14 @@ _SAMPLE = AnswerSentence(
 
 
 class Calibration(Record):
-    """The verdicts of a judge on labelled sentences, and what they depend on.
+    """The verdicts of a judge on labelled sentences, and digests that show if they are stale.
 
     Attributes:
         model: The model of the judge.
-        prompt_digest: Digest of the prompt, with the strategy, the task and the names of labels.
+        prompt_digest: Digest (hash) of the prompt, the strategy, the task and the names of the
+            labels.
         parameters_digest: Digest of the endpoint and of parameters such as the temperature.
-        data_digest: Digest of the sentences with their labels, and of the positive label.
+        data_digest: Digest of the sentences, their labels and the positive label.
         verdicts: The judge's label of each sentence, by the digest of the sentence; ``None`` if it
             gave no label.
     """
@@ -44,7 +45,7 @@ class Calibration(Record):
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
-        """Read a calibration.
+        """Read a calibration from a JSON file.
 
         Raises:
             DatasetError: The file is not a calibration.
@@ -54,7 +55,7 @@ class Calibration(Record):
         except ValueError as error:
             raise DatasetError(f"{path}: is not a calibration ({error})") from None
         if not isinstance(fields, dict):
-            raise DatasetError(f"{path}: is not a calibration, which is a JSON object")
+            raise DatasetError(f"{path}: is not a calibration: expected a JSON object")
         return validated(cls, fields, str(path))
 
     def save(self, path: str | Path) -> None:
@@ -66,28 +67,33 @@ class Calibration(Record):
         write_text(Path(path), self.model_dump_json(indent=1) + "\n")
 
     def changes(self, judge: LLMSentenceJudge, labelled: LabelledSentences) -> tuple[str, ...]:
-        """Return what has changed since the calibration; if anything has, it is stale."""
+        """Return what has changed since the calibration, in words; empty if it is up to date.
+
+        Args:
+            judge: The judge as it is now.
+            labelled: The labelled sentences as they are now.
+        """
         now = calibrate(judge, labelled, verdicts={})
         model = f"the model was {self.model!r} and is {now.model!r}"
         checks = (
             (self.model == now.model, model),
-            (self.prompt_digest == now.prompt_digest, "the prompt is another one"),
+            (self.prompt_digest == now.prompt_digest, "the prompt has changed"),
             (
                 self.parameters_digest == now.parameters_digest,
-                "the endpoint or the parameters are others",
+                "the endpoint or the parameters have changed",
             ),
-            (self.data_digest == now.data_digest, "sentences or labels are others"),
+            (self.data_digest == now.data_digest, "sentences or labels have changed"),
         )
         return tuple(words for is_same, words in checks if not is_same)
 
     def recorded(self, judge: LLMSentenceJudge) -> RecordedLabels:
-        """Return the judge with the stored verdicts, which is only asked about other sentences."""
+        """Return a judge that reuses stored verdicts, and asks ``judge`` about other sentences."""
         return RecordedLabels(judge, self)
 
 
 @dataclass(frozen=True)
 class RecordedLabels:
-    """A judge whose verdicts on calibrated sentences are stored, so that it is not asked again."""
+    """A judge that reuses the verdicts of a calibration, and asks the LLM about other sentences."""
 
     judge: LLMSentenceJudge
     calibration: Calibration
@@ -122,7 +128,8 @@ def calibrate(
     Args:
         judge: The judge.
         labelled: Sentences with labels from people.
-        verdicts: Known verdicts by the digest of the sentence; by default the judge is asked.
+        verdicts: Verdicts that are already known, by the digest of the sentence. By default the
+            judge is asked for all verdicts.
 
     Raises:
         JudgmentError: A call of the judge failed.

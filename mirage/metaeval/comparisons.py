@@ -27,8 +27,8 @@ class Comparison(CorrectedDifference):
     """The difference in balanced accuracy of two judges on the same sentences.
 
     Attributes:
-        judges: The names of the two judges. The first one has the higher balanced accuracy, or the
-            same.
+        judges: The names of the two judges. The balanced accuracy of the first is at least that of
+            the second.
         differing: The number of sentences on which exactly one of the two judges is right.
     """
 
@@ -38,9 +38,10 @@ class Comparison(CorrectedDifference):
 
 @dataclass(frozen=True, eq=False)
 class Comparisons(Rows[Comparison]):
-    """The comparisons of every two judges in one language, or by their mean over all languages.
+    """The pairwise comparisons of judges in one language, or of their means over all languages.
 
-    Iterating yields them. ``comparisons["a", "b"]`` is the comparison of two judges, in any order.
+    Iterating yields the comparisons. ``comparisons["a", "b"]`` is the comparison of two judges, in
+    either order.
     """
 
     language: str
@@ -98,7 +99,7 @@ def compare(
     tallies: Sequence[Tallies],
     seed: int,
 ) -> Comparisons:
-    """Compare every two judges, as :meth:`MetaEvaluation.compare` describes.
+    """Compare each pair of judges, as :meth:`MetaEvaluation.compare` describes.
 
     Args:
         settings: A ``Comparisons`` without rows, whose other attributes the result copies.

@@ -1,9 +1,9 @@
 """Consistency of a judge across languages, on items that are the same in all of them.
 
-An item is a pair of responses to a query, or a sentence, with its translations; the bundled corpus
-has the same queries in 18 languages. Each language is treated as a rater of the items, and their
-agreement is measured like that of people. Consistency does not show that the judge is right: it may
-make the same errors in all languages.
+An item is a sentence, or a pair of responses to a query, that exists in several languages. The
+bundled corpus has the same queries in 18 languages. Each language is treated as a rater of the
+items, and their agreement is measured like that of people. Consistency does not show that the judge
+is right: it may make the same errors in all languages.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ query form a cluster.
 """
 
 
-# The verdict after the two responses change places.
+# The verdict on the same two responses in reverse order.
 _SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
 
 
 class ConsistencyOfPair(NamedTuple):
-    """The consistency of a judge in two languages.
+    """The agreement of a judge's verdicts in two languages.
 
     Attributes:
         languages: The codes of the languages.
@@ -102,7 +102,7 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
     level: float
 
     def pair(self, first: str, second: str) -> ConsistencyOfPair:
-        """Return the consistency of two languages, in either order.
+        """Return the agreement of the verdicts in two languages, given in either order.
 
         Raises:
             JudgmentError: The languages were not compared.
@@ -158,7 +158,7 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
                 "are the same, or no item has a verdict in both"
             )
         title = (
-            f"How far {self.judge} agrees with itself in {len(self.languages)} languages, on "
+            f"Agreement of {self.judge} with itself in {len(self.languages)} languages, on "
             f"{self.items} items of {self.queries} queries"
         )
         return to_text(Table(title, header, tuple(rows), notes=tuple(notes), name=0))
@@ -181,13 +181,16 @@ def language_consistency(
     ``validation/coverage/language_consistency.py`` prints the coverage of the intervals.
 
     Args:
-        verdicts: For each language the verdict on each item. An item has the same name in every
+        verdicts: For each language, the verdict on each item. An item has the same name in every
             language, such as ``("q01", "model a", "model b")``. An item that is missing in a
             language, or has the verdict ``None`` there, is left out of that language's statistics.
         judge: The name of the judge in tables.
         draws: The number of bootstrap samples behind each interval.
         level: The confidence level of the intervals.
         seed: Random seed.
+
+    Returns:
+        The consistency, with one row per pair of languages.
 
     Raises:
         JudgmentError: There are fewer than two languages, or no item has a verdict in two of them.
@@ -328,11 +331,11 @@ def pair_verdicts(
     Args:
         judge: The judge, such as :class:`~mirage.arena.PairwiseJudge`, which stores votes in its
             cache.
-        parallel: For each language its dataset and the runs of the same models. Queries must have
+        parallel: For each language, its dataset and the runs of the same models. Queries must have
             the same ids in each language.
-        pairs: The pairs of responses to judge; the judge sees the response of ``model_a`` first.
-            The default is every two models on each query that all languages have. The model that
-            comes first alternates from pair to pair.
+        pairs: The pairs of responses to judge; the judge sees the response of ``model_a`` first. By
+            default, each pair of shared models on each query that all languages have. In every
+            second pair, the order of the two models is reversed.
         progress: Show progress bars on stderr if that is a terminal.
 
     Returns:
@@ -363,8 +366,9 @@ def _common_pairs(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -
     shared = [name for name in (models or [[]])[0] if all(name in names for names in models)]
     if not queries or len(shared) < 2:
         raise JudgmentError(
-            f"{len(queries)} queries and {len(shared)} models are in all of {len(ids)} languages; "
-            "use the same query ids and model names in each language"
+            f"all {len(ids)} languages share {len(queries)} queries and {len(shared)} models, but "
+            "at least one query and two models are needed; use the same query ids and model names "
+            "in each language"
         )
     every = [(id_, *two) for id_ in queries for two in combinations(shared, 2)]
     return [Pair(id_, *((a, b) if n % 2 else (b, a))) for n, (id_, a, b) in enumerate(every)]
@@ -390,7 +394,7 @@ def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
 
 
 def _cells(first: Ints, second: Ints, kinds: int) -> Floats:
-    """Return a flat contingency table of the verdicts in two languages for each single item.
+    """Return, for each item, the flattened contingency table of its verdicts in two languages.
 
     A row has one column per pair of verdicts, with 1 at the pair of this item. It is all 0 if one
     of the two verdicts is missing.

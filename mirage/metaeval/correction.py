@@ -50,7 +50,13 @@ class CorrectedShare(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CorrectedShares(Rows[CorrectedShare]):
-    """Corrected shares, one row per judge; can be iterated, and prints as a table."""
+    """Corrected shares, one row per judge; can be iterated, and prints as a table.
+
+    Attributes:
+        sentences: The number of sentences, with and without a label.
+        level: The confidence level of the intervals.
+        notes: Notes on the direction of the judges' scores.
+    """
 
     sentences: int
     level: float
@@ -124,6 +130,9 @@ def corrected_share(
         level: The confidence level of the intervals.
         seed: Random seed of the split of labels for cross-prediction.
 
+    Returns:
+        The corrected shares, with one row per judge.
+
     Raises:
         JudgmentError: There is no judge, or one returns neither labels nor scores.
         SettingError: There are fewer than two labels, or ``level`` is not between 0 and 1.
@@ -173,8 +182,8 @@ class Transfer(NamedTuple):
         roc_auc: The area under the ROC curve: the probability that a positive sentence has a better
             score than a negative one (higher, or lower if the feature declares that lower is
             better).
-        interval: The confidence interval of ``roc_auc``; NaN if there are too few queries or labels
-            of either kind.
+        interval: The confidence interval of ``roc_auc``; NaN with fewer than ten queries, with
+            fewer than five sentences of either label, or if the area is 0 or 1.
         memerag_areas: The area under the ROC curve on MEMERAG's labels, by language; empty if it
             was not measured for this feature.
         gate: Whether the whole interval is above 0.5. If so, the feature separates positive from
@@ -199,7 +208,7 @@ class Transfer(NamedTuple):
         if np.isnan(low):
             return "do not gate on it: too few labels to tell"
         if not self.gate:
-            chance = "do not gate on it: no better than chance, as far as these labels tell"
+            chance = "do not gate on it: no better than chance on these labels"
             reversed_hint = "; its other values agree better: is its direction right?"
             return chance + (reversed_hint if high < 0.5 else "")
         areas = [area for _, area in self.memerag_areas]
@@ -210,7 +219,12 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TransferCard(Rows[Transfer]):
-    """Agreement with labels of each feature, as a row; can be iterated, and prints as a table."""
+    """The agreement of features with labels, one row per feature; prints as a table.
+
+    Attributes:
+        source: The name of the labelled sentences in tables.
+        level: The confidence level of the intervals.
+    """
 
     source: str
     level: float
@@ -273,6 +287,9 @@ def transfer_card(
         labelled: The user's labels.
         judges: Scores, features or their names, or functions of a sentence.
         level: The confidence level of the intervals.
+
+    Returns:
+        The agreement, with one row per feature.
 
     Raises:
         JudgmentError: There is no judge, one returns labels instead of scores, or there are not

@@ -36,10 +36,10 @@ def evaluate(
     makes it monolingual, and ``select(fine=[...])`` selects fine-grained labels.
 
     A score (a feature, or a function that returns floats) without a threshold gets one by
-    cross-validation. Queries are split into five folds. The threshold for the sentences of a fold
-    is the one with the best balanced accuracy, averaged over languages, on the other four folds. If
-    a feature is better when lower, a lower score means the positive label. If a score declares no
-    direction, higher is assumed to be better, and the table contains a note.
+    cross-validation. The clusters of queries are split into five folds. The threshold for the
+    sentences of a fold is the one with the best balanced accuracy, averaged over languages, on the
+    other four folds. If a feature is better when lower, a lower score means the positive label. If
+    a score declares no direction, higher is assumed to be better, and the table contains a note.
 
     Args:
         labelled: The sentences and their labels.
@@ -51,6 +51,9 @@ def evaluate(
         level: The confidence level of the intervals
             (:func:`mirage.statistics.classification.intervals`).
         seed: Random seed of the folds.
+
+    Returns:
+        The agreement of each judge with the labels, by language and averaged over languages.
 
     Raises:
         SettingError: ``level`` is not between 0 and 1.
@@ -129,9 +132,9 @@ def _labels(
         if any(labels) and not {*labels} & {*truth.names}:
             other_labels = sorted({label for label in labels if label})
             raise JudgmentError(
-                f"judge {opinion.name!r} gave none of the labels "
-                f"{', '.join(map(repr, truth.names))}, but "
-                f"{', '.join(map(repr, other_labels[:5]))}; make it use the same names"
+                f"judge {opinion.name!r} returned {', '.join(map(repr, other_labels[:5]))}, but "
+                f"the labels of people are {', '.join(map(repr, truth.names))}; make it use the "
+                "same names"
             )
         return labels, None
     limits = opinion.reading.turned(np.full(len(truth), opinion.threshold or 0.0))

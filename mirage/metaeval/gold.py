@@ -112,8 +112,8 @@ class Truth:
         positive = self.labelled.positive
         if len(self.names) != 2 or positive not in self.names:
             raise JudgmentError(
-                f"score {name!r} can be measured on two labels, one of them positive; here the "
-                f"labels are {', '.join(map(repr, self.names))}, and the positive one is "
+                f"score {name!r} needs exactly two labels, one of them the positive label; here "
+                f"the labels are {', '.join(map(repr, self.names))}, and the positive label is "
                 f"{positive!r}: set another positive label, or merge the labels with `merged`"
             )
         return np.asarray(self.label == self.names.index(positive))

@@ -1,7 +1,7 @@
 """The steps of building a benchmark for judges; each function can also be used alone.
 
 They follow MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163), sections 3.1 to 3.3.
-:func:`mirage.testsets.build_judge_benchmark` runs them in order.
+:func:`mirage.metaeval.build_judge_benchmark` runs them in order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ because a single passage sentence seldom supports a whole sentence of an answer.
 """
 
 MARKS = 3
-"""The largest number of marked passage sentences per sentence of an answer."""
+"""The largest number of passage sentences that are marked as support for one answer sentence."""
 
 DropReason = Literal[
     "no relevant passage",
@@ -86,6 +86,11 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
     passage with the highest score. If scores are equal, the passage that is listed first in
     ``relevant`` of the question is used.
 
+    Args:
+        queries: The questions with their relevant passages.
+        index: The index of the corpus.
+        n: Number of passages per question.
+
     Raises:
         DatasetError: If a question and the corpus have different languages.
         SettingError: If ``n`` is less than 1.
@@ -120,7 +125,7 @@ def _select_passages(
         return Dropped("no relevant passage", detail)
     passages = [hit.passage for hit in index.search(query.text, n)]
     if len(passages) < n:
-        return Dropped("too few passages", f"{len(passages)} of the corpus share a word with it")
+        return Dropped("too few passages", f"passages with a word of the question: {len(passages)}")
     if any(passage.id in relevant_ids for passage in passages):
         return tuple(passages), False
     scores = dict(zip(relevant_ids, index.scores(query.text, relevant_ids), strict=True))
@@ -293,6 +298,12 @@ def assign_models(
     """Draw disjoint sets of questions for models, and return the model of each drawn question.
 
     Each drawn question belongs to one model, as in MEMERAG's files with 250 questions per language.
+
+    Args:
+        query_ids: The ids of the questions.
+        models: The names of the models.
+        per_model: Number of questions per model.
+        seed: Random seed of the draw.
 
     Raises:
         DatasetError: If there are too few questions.

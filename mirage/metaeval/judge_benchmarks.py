@@ -68,8 +68,8 @@ class JudgeBenchmark:
     def counts(self) -> dict[str, int]:
         """The numbers of all questions, of questions dropped for each reason, and of sentences.
 
-        Also the number of questions that are kept, of those whose lowest-ranked passage was
-        replaced, and of sentences without a passage sentence that may support them.
+        There are also the numbers of questions that are kept, of questions whose lowest-ranked
+        passage was replaced, and of sentences without a passage sentence that may support them.
         """
         reasons = Counter(drop.reason for drop in self.dropped.values())
         return {
@@ -145,7 +145,7 @@ def build_judge_benchmark(
     1. Passages are retrieved for each question (:func:`with_passages`). This comes first because it
        costs nothing.
     2. An LLM decides which answers change over time; these questions are dropped
-       (:func:`~mirage.testsets.time_independent`).
+       (:func:`~mirage.metaeval.judge_benchmark_steps.time_independent`).
     3. Every model answers every remaining question.
     4. Questions with a failed or short answer are dropped (:func:`unfit_answers`).
     5. ``per_model`` of the remaining questions are drawn for each model (:func:`assign_models`).
@@ -173,6 +173,9 @@ def build_judge_benchmark(
         mark: The function that marks supporting sentences.
         seed: Random seed of the draw of questions.
         progress: Show progress bars on stderr if it is a terminal.
+
+    Returns:
+        The benchmark, whose sentences have no labels yet.
 
     Raises:
         DatasetError: If there is no model, too few questions are left, or the folder has answers to

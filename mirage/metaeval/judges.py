@@ -47,7 +47,7 @@ class SentenceJudge(Protocol):
 
 @dataclass(frozen=True)
 class Score:
-    """A function that returns a number for each sentence, which a threshold turns into a label.
+    """A function that returns a number for each sentence; a threshold turns numbers into labels.
 
     ``facts.direction`` declares whether higher or lower numbers mean the positive label. Without a
     declared direction, higher is assumed to be better, and results contain a note.
@@ -57,9 +57,9 @@ class Score:
         function: Returns one number per sentence. ``None``, NaN or
             :class:`~mirage.features.NotComputed` mean that a sentence has no number, which counts
             as wrong.
-        threshold: Sentences with at least this number get the positive label. Choose it on other
-            data than those on which the score is measured. With ``None`` it is chosen by
-            cross-validation.
+        threshold: Sentences with at least this number get the positive label (with at most this
+            number, if lower is better). Choose it on other data than those on which the score is
+            measured. With ``None`` it is chosen by cross-validation.
         facts: The direction and range of the numbers, as features declare them.
         prompt_digest: The digest (hash) of the user's own prompt, if an LLM returns the numbers
             with that prompt; else empty.
@@ -105,8 +105,9 @@ def score(
 
     Args:
         of: A feature, its name, or a function of a sentence.
-        threshold: Sentences with at least this number get the positive label, in the units of the
-            feature; by default it is chosen by cross-validation.
+        threshold: Sentences with at least this number get the positive label (with at most this
+            number, if lower is better). It is in the units of the feature. By default it is chosen
+            by cross-validation.
         name: The name in tables; by default the name of the feature or the function.
 
     Raises:
@@ -167,9 +168,9 @@ class Reading:
 
     @classmethod
     def of(cls, facts: Facts, sentences: Sequence[AnswerSentence]) -> Reading:
-        """Return the orientation of a score for sentences, by the direction in their languages.
+        """Return the orientation of a score for each sentence, given the sentence's language.
 
-        If there is no direction, higher numbers are assumed to mean the positive label.
+        If the score declares no direction, higher numbers are assumed to mean the positive label.
         """
         codes = (sentence.query.language for sentence in sentences)
         lower = [facts.higher_is_better(code) is False for code in codes]
@@ -207,7 +208,7 @@ class Reading:
 
 
 class Opinion(NamedTuple):
-    """The labels that a judge gives sentences or, if the judge is a score, its numbers.
+    """The labels that a judge gives to sentences, or the numbers if the judge is a score.
 
     ``threshold`` is the threshold of a score if the user set one; else ``None``.
     """

@@ -51,7 +51,8 @@ class LabelledSentences:
             label is one of them are left out when judges are measured.
         source: The name of this set of sentences in tables.
         settled: For each sentence, the label that settles a conflict between its annotators and
-            replaces their majority; empty if there is none. An empty tuple means none at all.
+            replaces their majority; empty if there is none. An empty tuple means that no conflict
+            was settled.
 
     Example:
         >>> from mirage import Query
@@ -93,7 +94,7 @@ class LabelledSentences:
     ) -> LabelledSentences:
         """Read a folder of MEMERAG's files: ``memerag``, ``memerag_ext`` or the majority votes.
 
-        The data is for evaluation only, under CC BY-NC 4.0.
+        The data may only be used for evaluation. Their license is CC BY-NC 4.0.
 
         Args:
             folder: The folder with ``en.jsonl``, ``de.jsonl``, ...
@@ -169,8 +170,8 @@ class LabelledSentences:
     ) -> LabelledSentences:
         """Read labels from a DataFrame whose columns are the fields of :meth:`from_jsonl`.
 
-        The arguments are also those of that method. Errors name the row, counted from 0, and the
-        column.
+        The other arguments are those of :meth:`from_jsonl`. Errors name the row, counted from 0,
+        and the column.
         """
         rows = placed(rows_in(frame), "DataFrame")
         return cls(**columns_of(rows, language)._asdict(), positive=positive, source="DataFrame")
@@ -274,7 +275,7 @@ class LabelledSentences:
         return replace(self, labels=labels, fine=fine, settled=())
 
     def decided(self) -> tuple[LabelledSentences, dict[str, int]]:
-        """Return the sentences with one usable label, and the number of others by reason.
+        """Return the sentences with one usable label, and how many are left out, by reason.
 
         Sentences are left out if their label is undecided ("Challenging to determine", as in
         MEMERAG), or if no label has a majority.

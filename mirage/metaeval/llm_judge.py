@@ -49,7 +49,7 @@ class LLMSentenceJudge:
         names: Other names for the labels, if people used others: ``{"Supported": "correct", "Not
             Supported": "wrong"}``. By default the names are those of the task.
         failed_is_wrong: Count a failed call as a wrong label, and log the number of failures. This
-            is for endpoints that refuse some sentences, such as by content filters.
+            is for endpoints that refuse some sentences, for example because of content filters.
         progress: Show a progress bar on stderr if that is a terminal.
 
     Raises:
@@ -91,7 +91,7 @@ class LLMSentenceJudge:
 
     @property
     def prompt_digest(self) -> str:
-        """The digest (hash) of your own prompt; empty if the judge uses that of its strategy."""
+        """The digest (hash) of your own prompt; empty if it uses the prompt of its strategy."""
         return self.template.digest if self.template else ""
 
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:

@@ -25,7 +25,7 @@ from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Passage
 
 Strategy = Literal["zero-shot", "cot", "guidelines", "guidelines+cot"]
-"""The name of a prompt."""
+"""The name of a prompting strategy."""
 
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 """MEMERAG's four prompts, from the shortest to the longest."""

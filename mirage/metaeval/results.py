@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ThresholdSource = Literal["given", "cross-validation"]
-"""The origin of a score's threshold."""
+"""The origin of a score's threshold: the user, or cross-validation."""
 
 LANGUAGES_SHOWN = 4  # columns of languages in one table
 
@@ -38,8 +38,8 @@ class JudgeFigures(NamedTuple):
         sentences: The number of sentences.
         queries: The number of queries that these sentences answer.
         balanced_accuracy: The mean of the recalls of the labels.
-        standard_error: The standard error of the balanced accuracy, with queries as clusters; NaN
-            with one query.
+        standard_error: The clustered standard error of the balanced accuracy; NaN if a language has
+            fewer than two clusters of queries.
         interval: The confidence interval of the balanced accuracy, as its two ends. NaN if a
             language has fewer than 14 clusters of queries.
         recall: The recall of each label; its mean is over the languages that have the label.
@@ -153,7 +153,7 @@ class JudgeResult:
         )
 
     def best_threshold(self, language: str = MEAN) -> cl.Threshold:
-        """Return the threshold with the best balanced accuracy in one language or over all.
+        """Return the threshold with the best balanced accuracy in one language or in all languages.
 
         Its balanced accuracy is in-sample and therefore optimistic. Use the threshold on other
         data.
@@ -258,20 +258,23 @@ class MetaEvaluation:
     def compare(
         self, language: str = MEAN, *, permutations: int = 10_000, seed: int = 0
     ) -> Comparisons:
-        """Test every two judges for a difference in balanced accuracy.
+        """Test each pair of judges for a difference in balanced accuracy.
 
-        It is a paired permutation test, as in MEMERAG, appendix D, except that all sentences of a
-        query are swapped together, because their errors are not independent. The null hypothesis is
-        that the two judges' labels can be swapped without changing their distribution. It claims
-        more than equal accuracy: the judges are alike, for instance in how often they give each
-        label. If two judges give labels in very different proportions, the test is conservative,
-        and may miss a difference that the interval shows.
+        The test is a paired permutation test, as in MEMERAG, appendix D. Unlike there, all
+        sentences of a cluster (by default, of a query) are swapped together, because their errors
+        are not independent. The null hypothesis is that the two judges' labels can be swapped
+        without changing their distribution. This is more than equal accuracy: both judges must also
+        give each label equally often, for instance. If two judges give labels in very different
+        proportions, the test is conservative, and may miss a difference that the interval shows.
 
         Args:
             language: The language; by default the mean of all languages.
             permutations: The number of random permutations to draw. If no more than this number
                 exist, all of them are used.
             seed: Random seed.
+
+        Returns:
+            One comparison per pair of judges, with p-values corrected by Holm's method.
 
         Raises:
             JudgmentError: There is only one judge.

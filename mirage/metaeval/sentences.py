@@ -247,7 +247,7 @@ class _LabelledRow(_Row):
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What identifies the labelled sentence, regardless of the label and the rater."""
+        """The values that identify the labelled sentence, without the label and the rater."""
         passages = tuple((passage.id, passage.title, passage.text) for passage in self.passages)
         query = self.language, self.query_id or self.query, self.query
         return (*query, self.model, self.sentence, self.citations, passages)
@@ -263,7 +263,7 @@ class _LabelledRow(_Row):
             raise ValueError("the sentence has no label; add one, or delete the row")
         if any(self.fine) and len(self.fine) != len(self.label):
             raise ValueError(
-                f"{len(self.fine)} fine-grained labels beside {len(self.label)} labels; every "
+                f"{len(self.fine)} fine-grained labels, but {len(self.label)} labels; every "
                 "annotator needs one of each"
             )
         return self

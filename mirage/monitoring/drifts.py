@@ -113,8 +113,8 @@ class Drift(Printed):
     def verdict(self) -> Verdict | None:
         """The verdict: ``"worse"``, ``"no worse"`` (by more than the margin) or ``"inconclusive"``.
 
-        It is ``"inconclusive"`` if :attr:`comparable` is empty. It is ``None`` if no loss is
-        significant and there is no margin.
+        It is ``"inconclusive"`` if :attr:`comparable` is empty. Otherwise, it is ``None`` if no
+        loss is significant and there is no margin.
         """
         if self.fell:
             return "worse"
@@ -126,7 +126,10 @@ class Drift(Printed):
 
     @property
     def needed_days(self) -> str:
-        """The number of days that are needed, in words; empty if both logs have enough."""
+        """A message about the number of days that are needed.
+
+        It is empty if both logs have enough days, or if lines have no time.
+        """
         if self.days is None or min(self.days) >= FEWEST_DAYS:
             return ""
         return (
@@ -191,7 +194,7 @@ def _cluster_notes(clusters: int, largest: float) -> list[str]:
 
 
 class Clustered(Protocol):
-    """A log, as far as its clusters are described; see :class:`mirage.monitoring.logs.Log`."""
+    """The attributes of a :class:`mirage.monitoring.logs.Log` that describe its clusters."""
 
     @property
     def clustering(self) -> Clustering:
@@ -199,7 +202,7 @@ class Clustered(Protocol):
 
     @property
     def joined(self) -> int:
-        """The number of clusters if equal questions of different sessions were joined too."""
+        """The number of clusters that would remain if equal questions were joined too."""
 
 
 def describe_clusters(log: Clustered) -> str:
@@ -225,8 +228,8 @@ def _describe_both(before: Log, after: Log) -> str:
 def cautions(log: Clustered, side: LogMeasures) -> list[str]:
     """Return warnings about a log's measures, one line each.
 
-    They name a lack of clusters, measures that are 0 because no answer cites a passage, and
-    features that cannot be measured.
+    The warnings are about too few clusters, measures that are 0 because no answer cites a passage,
+    and features that cannot be measured.
     """
     table = side.table
     codes = cluster_codes(table.query_ids, table.clusters)
@@ -243,7 +246,7 @@ def cautions(log: Clustered, side: LogMeasures) -> list[str]:
 def _group_reasons(reasons: Mapping[str, str]) -> list[str]:
     """Return a line with the features that are not measured, grouped by reason, if there are any.
 
-    ``reasons`` are the reasons by name of feature.
+    ``reasons`` maps the name of each such feature to the reason.
     """
     names: dict[str, list[str]] = {}
     for name, why in reasons.items():
@@ -277,8 +280,8 @@ def drift(
     A measure changed if its corrected p-value is at most ``alpha`` and the interval of its
     difference excludes 0. Two tests compute p-values and intervals, and the larger p-value and the
     wider interval count. :func:`mirage.statistics.mean_differences` treats clusters of questions as
-    independent. :func:`mirage.statistics.serial.serial_differences` treats days as units and allows
-    for correlation between days. ``validation/coverage/logs.py`` and
+    independent. :func:`mirage.statistics.serial.serial_differences` treats days as the units and
+    allows for correlation between days. ``validation/coverage/logs.py`` and
     ``validation/coverage/drift.py`` print their error rates. Logs are clustered by the rule of
     :func:`mirage.monitoring.logs.regroup`. If either log has fewer than ten clusters or four days,
     there are no intervals and the verdict is ``inconclusive``. If lines have no times, they are
@@ -301,6 +304,9 @@ def drift(
         seed: Random seed of the permutations.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Whether to show progress bars.
+
+    Returns:
+        The change of each measure, and a verdict.
 
     Raises:
         DatasetError: The logs are in different languages.
@@ -335,14 +341,14 @@ def drift_each(
 ) -> dict[str, Drift]:
     """Compare each day, week or month of a log with all the others together.
 
-    It answers which periods differ, if nobody knows which one to suspect. Each comparison is that
-    of :func:`drift`, with the significance level ``alpha`` divided by the number of periods
+    Use it if you do not know in advance which period may differ. Each comparison is made by
+    :func:`drift`, with the significance level ``alpha`` divided by the number of periods
     (Bonferroni). So ``alpha`` is the false positive rate for all periods and measures together.
 
     Args:
         log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time.
-        period: ``day``, ``week`` or ``month`` (ISO 8601, UTC). A period needs four days, so that
-            days have no intervals.
+        period: ``day``, ``week`` or ``month`` (ISO 8601, UTC). An interval needs four days, so
+            single days have none.
         suite: The features, as for :func:`drift`.
         alpha: False positive rate for all periods and measures together.
         seed: Random seed of the permutations.
@@ -350,7 +356,7 @@ def drift_each(
         progress: Whether to show progress bars.
 
     Returns:
-        The comparison of the other periods with each period, by its name.
+        For the name of each period, the comparison of all other periods (before) with it (after).
 
     Raises:
         DatasetError: A line has no time, or there is only one period.

@@ -2,7 +2,7 @@
 
 LangChain and LlamaIndex write one answered question per row, under their own field names. The other
 tools write one row per span (a step of an answer), and the spans of a trace answer one question.
-:data:`FORMATS` lists the tools, with the fields that are read. The field names are those of
+:data:`FORMATS` lists the tools and the fields that are read. The field names come from
 
 - LangChain 1.x (``langchain-core``), its ``dumpd`` and LangSmith's runs;
 - LlamaIndex 0.14 (``llama-index-core``);
@@ -30,10 +30,11 @@ from mirage.errors import DatasetError
 
 
 class Step(NamedTuple):
-    """The attribute of some spans.
+    """An attribute to read, and the kinds of spans that contain it.
 
     Attributes:
-        kinds: The kinds of spans; ``root`` is a span without a parent, and ``any`` every span.
+        kinds: The kinds of spans to read; ``root`` is a span without a parent, and ``any`` means
+            every span.
         path: Dotted name of the attribute.
     """
 
@@ -42,12 +43,12 @@ class Step(NamedTuple):
 
 
 class Format(NamedTuple):
-    """How an export is read.
+    """The fields of the exports of one tool.
 
     Attributes:
         fields: Names of fields, as in :data:`mirage.monitoring.logs.FIELDS`.
-        steps: For exports of spans, where the value of each field is, best first; empty for other
-            exports.
+        steps: For exports of spans, the attributes that may contain each field, in order of
+            preference; empty for other exports.
     """
 
     fields: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -131,18 +132,18 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ),
     }
 )
-"""The exports that can be read, by name."""
+"""The formats of exports that can be read, by name of the tool."""
 
 
 def export_rows(
     path: Path, form: str, damaged: list[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of an export in Mirage's own field names, each with its location.
+    """Yield the rows of an export, each with its location; all spans of a trace become one row.
 
     Args:
         path: JSON Lines, gzipped or not, Parquet, or one JSON document with the suffix ``.json``.
         form: A key of :data:`FORMATS`.
-        damaged: List to which errors of damaged lines are added; by default they are raised.
+        damaged: List to which the errors of damaged lines are appended; by default they are raised.
     """
     rows = _items(path, damaged)
     if not FORMATS[form].steps:
@@ -233,7 +234,7 @@ def _plain(value: Any) -> Any:
 
 
 def _time_of(value: Any) -> Any:
-    """Return a time in nanoseconds since 1970, as OTLP has it, as ISO 8601."""
+    """Convert a time of OTLP, in nanoseconds since 1970, to ISO 8601; keep other times."""
     if isinstance(value, str) and value.isdecimal() and len(value) > 16:
         return datetime.fromtimestamp(int(value) / 1e9, UTC).isoformat()
     return None if is_missing(value) else value
@@ -247,7 +248,7 @@ _Optional = Annotated[str | None, BeforeValidator(_text_or_none)]
 
 
 class _Span(BaseModel):
-    """A span, under the names that the tools give its fields."""
+    """A span; the aliases are the names that the tools use for its fields."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -303,7 +304,7 @@ class _Span(BaseModel):
 
     @property
     def error(self) -> str | None:
-        """The reason of a failure; ``None`` if there is none."""
+        """The reason why the span failed; ``None`` if it did not fail."""
         status = self.status if isinstance(self.status, dict) else {"code": self.status}
         code = status.get("code", status.get("status_code"))
         if str(code).upper() not in ("2", "ERROR", "STATUS_CODE_ERROR"):
@@ -351,7 +352,7 @@ def _answered(trace: str, spans: Sequence[_Span], form: Format) -> dict[str, Any
     root = next((span for span in ordered if span.parent not in ids), ordered[0])
 
     def values(field: str) -> Iterator[list[Any]]:
-        """Yield the values of each step that has any, in the order of time."""
+        """Yield, for each step of the field, a list of its values in the order of time."""
         for step in form.steps[field]:
             chosen = (
                 [root] if step.kinds == _ROOT else [s for s in ordered if s.kinds & {*step.kinds}]
@@ -401,8 +402,9 @@ def _parsed(value: Any) -> Any:
 def text_of(value: Any, wanted: Literal["question", "answer"]) -> str | None:
     """Return the question or the answer in the input or output of a span.
 
-    It may be a text, an object such as ``{"input": "..."}``, or messages, of which the last one of
-    the user, or of the model, counts.
+    The input or output may be a text, an object such as ``{"input": "..."}``, or a list of
+    messages. In a list, the question is the last message of the user, and the answer is the last
+    message of the model.
 
     Example:
         >>> text_of('{"messages": [{"role": "user", "content": "Who?"}]}', "question")
@@ -415,7 +417,7 @@ def text_of(value: Any, wanted: Literal["question", "answer"]) -> str | None:
         names = (*_KEYS[wanted], *_TEXT_KEYS)
         texts = (text_of(content[name], wanted) for name in names if name in content)
         text = next((text for text in texts if text), None)
-        # An answer in JSON under names of its own is the answer as it stands.
+        # JSON without any of the known names is itself the answer.
         return value if text is None and isinstance(value, str) else text
     if not isinstance(content, list) or not content:
         return None

@@ -84,8 +84,8 @@ class History:
     """A file with the features of models at each commit (SQLite with a write-ahead log).
 
     It stores the values of each query, so that commits can be compared query by query. Each commit
-    is written in one transaction. Several processes can use the file at the same time;
-    ``NAME.lock`` beside it protects its creation.
+    is written in one transaction. Several processes can use the file at the same time; a lock file
+    ``NAME.lock`` in the same folder protects its creation.
 
     Args:
         path: The file; it is created when the first commit is added.
@@ -199,7 +199,7 @@ class History:
     def accept(self, commit: str) -> None:
         """Mark a commit as accepted, so that later commits are compared with it.
 
-        This applies to every series that contains the commit, also to those of judges.
+        This applies to every series that contains the commit, including series of judges.
 
         Args:
             commit: SHA of the commit, or its beginning.

@@ -22,11 +22,14 @@ from mirage.statistics.shifts import shift_evidence
 from mirage.testing.baseline import Baseline, fingerprint
 
 JUDGED_SCORE = "judged_score"
-"""The name, before ``@`` and judge, of the feature by which a history stores a judge's verdicts."""
+"""The name of the feature that stores a judge's verdicts in a history.
+
+``@`` and the names of the judges are appended to it.
+"""
 
 
 CLEARED = 0.2
-"""P-value of a change of the judge above which a drop of the score is the system's."""
+"""If the p-value of a change of the judge is above this, a drop is attributed to the system."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,8 @@ class JudgeStep:
         run: The run.
         agreement: The agreement of the judge with itself: the probability that two of its verdicts
             on one pair in this run are equal.
-        interval: The 95 % confidence interval of ``agreement``; NaN if there is none.
+        interval: The 95 % confidence interval of ``agreement``; NaN with fewer than 14 queries, or
+            if all queries have the same agreement.
         same: The probability that a verdict of this run equals one of the reference run on the same
             pair; NaN for the reference run.
         p: P-value of any change since the reference run. It remains valid if it is checked after
@@ -45,8 +49,8 @@ class JudgeStep:
         moved: Whether the judge has changed significantly: the p-value of this run, or of an
             earlier one, is at most ``alpha``.
         since: SHA of the run with which the change most likely began; empty if there is none.
-        changed: Whether the requests differ from those of the run before: prompt, parameters or
-            endpoint. Later runs are then compared with this one.
+        changed: Whether the prompt, the parameters or the endpoint differ from those of the run
+            before. If so, later runs are compared with this one.
     """
 
     run: JudgeRun
@@ -60,7 +64,7 @@ class JudgeStep:
 
     @property
     def summary(self) -> str:
-        """The result as a few words."""
+        """The result in a few words."""
         if self.changed:
             return "new prompt, parameters or endpoint"
         if self.moved:
@@ -121,13 +125,17 @@ class JudgeSeries(Printed):
 def compare_judge_runs(runs: Sequence[JudgeRun], *, alpha: float = 0.05) -> JudgeSeries:
     """Test after each run whether a judge has changed since the reference run.
 
-    The reference is the last accepted run, the first run with the same requests, or the first run.
-    The test needs two runs. It can be repeated after every run: the probability of any false alarm
-    is at most ``alpha`` (:func:`mirage.statistics.shifts.shift_evidence`).
+    The reference is the last accepted run, or the first run with the current prompt, parameters and
+    endpoint, whichever is later. The test needs two runs. It can be repeated after every run: the
+    probability of any false alarm is at most ``alpha``
+    (:func:`mirage.statistics.shifts.shift_evidence`).
 
     Args:
         runs: A series of :meth:`History.judge_runs <mirage.monitoring.History.judge_runs>`.
         alpha: Probability of any false alarm after a reference; above 0 and below 1.
+
+    Returns:
+        The result for each run.
 
     Raises:
         SettingError: There is no run, or ``alpha`` is out of range.
@@ -183,14 +191,14 @@ def judged_baseline(
     dataset: MirageDataset,
     query_ids: Sequence[str],
 ) -> Baseline:
-    """Return the score of a model on each query, so that a history can store it.
+    """Return the scores of a model by query, as a baseline that a history can store.
 
     The score is the mean over judgments: 1 for a win, 0.5 for a tie, 0 for a loss.
 
     Args:
         judged: The judgments.
         model: The model.
-        judges: The names of the judges, which become part of the feature's name.
+        judges: The names of the judges; they become part of the feature's name.
         dataset: The queries.
         query_ids: The queries that were drawn for judging.
     """
@@ -215,10 +223,11 @@ def judged_baseline(
 
 
 def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, ...]:
-    """Return, for each significant drop of a judged feature, whether judge or system changed.
+    """Return a note on whether the judge or the system changed, for each drop of a judged feature.
 
-    A drop is only attributed to the system if its judge has anchor pairs and has not changed, and
-    the p-value of a change is above :data:`CLEARED`.
+    Only significant drops have a note. A drop is attributed to the system only if the judge has
+    runs on anchor pairs, has not changed significantly, and the p-value of its change is above
+    :data:`CLEARED`.
     """
     notes = []
     judge_series = list(judges)
@@ -255,6 +264,6 @@ def _is_judged(feature: str) -> bool:
 
 
 def _rates(judge: str, feature: str) -> bool:
-    """Return whether a judge may have rated a feature; only judged scores name their judges."""
+    """Return whether a judge may have rated a feature; only judged scores contain judges' names."""
     name, _, judges = feature.partition("@")
     return name != JUDGED_SCORE or judge in judges.split(",")

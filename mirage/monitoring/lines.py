@@ -57,7 +57,10 @@ def check_id(
     line: Line,
     first_places: dict[str, str],
 ) -> None:
-    """Raise an error if an earlier line has the same id; ``first_places`` has the ids so far."""
+    """Raise an error if an earlier line has the same id.
+
+    ``first_places`` maps each id to the location of the first line that has it.
+    """
     first = first_places.setdefault(line.entry.query.id, where)
     if first != where:
         raise DatasetError(
@@ -71,7 +74,10 @@ def check_id(
 
 
 def field_names(fields: Mapping[str, str], form: str | None = None) -> dict[str, tuple[str, ...]]:
-    """Return the names of each field: the usual ones, those of a format, or the user's."""
+    """Return, for each field, the names under which a line may contain it.
+
+    Names of a format replace the usual ones, and names that the user gives replace both.
+    """
     for name in fields:
         if name not in FIELDS:
             raise UnknownNameError("field of a log", name, FIELDS)
@@ -110,7 +116,7 @@ def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | Non
     if value is None or isinstance(value, str):
         return value
     name, kind = _used_name(row, names), type(value).__name__
-    hint = f"; dots lead into it, as in {name}.text" if isinstance(value, dict | list) else ""
+    hint = f"; name a value in it, as in {name}.text" if isinstance(value, dict | list) else ""
     raise DatasetError(f"{where}, field {name!r}: expected a string, got {kind}{hint}")
 
 
@@ -195,7 +201,10 @@ def _alternatives(names: Sequence[str]) -> str:
 def _passages(
     where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]]
 ) -> tuple[list[str] | None, list[str] | None]:
-    """Return texts and ids of the passages that were shown; ``None`` if the line has none."""
+    """Return the texts and the ids of the passages that were shown.
+
+    The texts are ``None`` if the line has no passages. The ids are ``None`` if no passage has one.
+    """
     value = _value(row, names["passages"])
     if value is None:
         return None, None
@@ -210,7 +219,7 @@ def _passages(
     ids = []
     for n, (id_, text) in enumerate(rows, 1):
         id_ = id_ or str(n)
-        # Two texts with one id, such as that of their document, are two passages.
+        # Two texts with the same id, such as that of their document, are two passages.
         unique = next(i for i in _id_variants(id_) if texts_by_id.setdefault(i, text) == text)
         ids.append(unique)
     return [text for _, text in rows], ids
@@ -256,7 +265,7 @@ def _passage(where: str, item: Any, names: Mapping[str, Sequence[str]]) -> tuple
 
 
 def _with_metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a passage whose metadata is an object, also if it was written as JSON in a text."""
+    """Return a passage with its metadata as an object, parsed if it is a text with JSON."""
     metadata = row.get("metadata")
     try:
         return {**row, "metadata": json.loads(metadata)} if isinstance(metadata, str) else row
@@ -286,7 +295,10 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
 
 
 def has_field(line: Line, name: str) -> bool:
-    """Return whether a line has a value for a field; true for a field that every line needs."""
+    """Return whether a line has a value for a field.
+
+    Passages, model, time, cluster and session are checked; for other fields the result is true.
+    """
     match name:
         case "passages":
             return bool(line.entry.query.passages) or line.response.shown is not None

@@ -28,10 +28,10 @@ __all__ = ["MeasuredLog", "measure_log_file"]
 
 
 class MeasuredLog(NamedTuple):
-    """The measures of one model in a log whose values are in a file.
+    """The measures of one model in a log; their values are stored in a file.
 
     Attributes:
-        measures: The values; the ``reasons`` of the table are examples.
+        measures: The values. The ``reasons`` of the table are examples only.
         missing: For each measure, the reasons why values are missing, with their counts.
         clustering: How questions are grouped into clusters.
         joined: If ``clustering`` is ``"sessions"``, the number of clusters that would remain if
@@ -67,19 +67,24 @@ def measure_log_file(
         path: The log, as for :func:`mirage.monitoring.logs.read`.
         values_path: The file to write, as for :func:`mirage.features.streams.score_files`.
         language: ISO 639-1 code of the language that the questions should be in.
-        fields: Names of fields in the log.
-        model: Name of the model if no line, or each line, names the same one; by default the file's
-            name.
+        fields: Names of fields in the log, as for :func:`mirage.monitoring.logs.read`.
+        model: Name of the model if all lines are of one model; by default the file's name. It
+            replaces the model that the lines name.
         form: Name of the tool that exported the log, as for :func:`mirage.monitoring.logs.read`.
         skip_damaged: Skip lines that are not valid, with a warning.
-        suite: The features. The default is that of :func:`measure_log`.
+        suite: The features; by default the same as for
+            :func:`mirage.monitoring.traffic.measure_log`.
         n_jobs: Number of processes, as in joblib.
         executor: Computes features on its workers instead of local processes.
         progress: Show a progress bar.
 
+    Returns:
+        One element per model in the log.
+
     Raises:
         DatasetError: A line is not valid, or a file cannot be written.
         FeatureError: No feature can be computed, or one fails.
+        SettingError: No line has a field that ``fields`` names.
         UnknownNameError: There is no such language, or ``fields`` has an unknown key.
     """
     path, code = Path(path), Language.of(language).code
@@ -103,11 +108,12 @@ def measure_log_file(
 
 
 class _LogFile:
-    """A log as a stream: each model in it is a run.
+    """A log that is read line by line; each model in it is a run.
 
     Attributes:
         clustering: How questions are grouped into clusters.
-        joined: For each run, the number of its clusters if equal questions and sessions are joined.
+        joined: For each run, the number of clusters that would remain if equal questions of
+            different sessions were joined too; 0 unless ``clustering`` is ``"sessions"``.
     """
 
     def __init__(
@@ -150,11 +156,11 @@ class _LogFile:
         return self._clusters
 
     def digest(self) -> str:
-        """Return a digest of the log and of how it is read."""
+        """Return a digest of the log and of the settings with which it is read."""
         return f"{file_digest(self.path)}\n{self._default}\n{self._reading}"
 
     def items(self) -> Iterator[Item]:
-        """Yield the lines in order; the first time, models and clusters are noted."""
+        """Yield the lines in order; the first call also stores their models and clusters."""
         is_first = not self._models
         models: dict[str, int] = {}
         for line in self._read_lines():
@@ -169,7 +175,7 @@ class _LogFile:
     def _cluster_names(self) -> list[object]:
         """Return the cluster of each line; ``None`` for a line that is a cluster by itself.
 
-        The rules are those of :func:`mirage.monitoring.logs.read` and
+        The clusters are the same as with :func:`mirage.monitoring.logs.read` and
         :func:`mirage.monitoring.logs.regroup`.
         """
         lines = self._lines
@@ -197,12 +203,12 @@ class _LogFile:
 
 
 class _LineNames:
-    """The names in all lines of a log from which clusters are made, as numbers.
+    """The values in all lines of a log that determine the clusters; one element per line.
 
     Attributes:
-        ids: Id of each line's query.
+        ids: Id of the line's query.
         runs: Number of its run.
-        questions: Number of its question; equal questions have the same one.
+        questions: Number of its question; equal questions have the same number.
         sessions: Number of its session; -1 if it has none.
         clusters: Number of the cluster that the line names; -1 if it names none.
     """
@@ -227,7 +233,7 @@ class _LineNames:
         questions, sessions, clusters = self._numbers
         self.ids.append(line.entry.query.id)
         self.runs.append(run)
-        # A million hashes of 64 bits are equal by chance once in 37 million logs.
+        # Among a million hashes of 64 bits, two are equal with a probability of 1 in 37 million.
         name = hash(question_name(line))
         self.questions.append(questions.setdefault(name, len(questions)))
         self.sessions.append(_number(sessions, line.session))

@@ -43,10 +43,10 @@ PERIODS: Mapping[str, Callable[[datetime], str]] = MappingProxyType(
         "month": lambda time: f"{time:%Y-%m}",
     }
 )
-"""The periods that split a log, with the names of parts, such as ``2026-W47`` (ISO 8601, UTC)."""
+"""Functions from a time to the name of its day, week or month, such as ``2026-W47`` (ISO 8601)."""
 
 FEWEST_JOINED = 12
-"""Fewest clusters that joining equal questions and sessions may leave.
+"""The smallest number of clusters that joining equal questions and sessions may leave.
 
 If it leaves fewer, the questions are clustered by session alone (:func:`regroup`).
 """
@@ -133,9 +133,9 @@ class Log(NamedTuple):
         return both[f"before {latest}"], both[latest]
 
     def each(self, period: str) -> dict[str, tuple[Log, Log]]:
-        """Return, for each day, week or month, the log of the other ones and its own log.
+        """Return, for each day, week or month, a log of all other periods and a log of this one.
 
-        Questions are clustered by one rule in all of them (:func:`regroup`).
+        All logs are clustered by the same rule (:func:`regroup`).
 
         Args:
             period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
@@ -218,9 +218,9 @@ def read(
 
     Passages are texts, or objects with a ``text`` and perhaps an ``id`` and ``title``, in the order
     of the prompt. Documents of LangChain, nodes of LlamaIndex and documents of OpenInference are
-    such objects too; without an id, they have that of their source. If a line has no such field,
-    its passages are unknown. A question without an id gets the number of its line. Lines with an
-    empty question are skipped with a warning.
+    such objects too; if they have no id, they get the id of their source. If a line has no field
+    with passages, its passages are unknown. A question without an id gets the number of its line.
+    Lines with an empty question are skipped with a warning.
 
     Questions are dependent, and form one cluster, if their texts are equal (apart from white space,
     case and Unicode normalization) or they are of one user or session. If lines have a field
@@ -229,16 +229,20 @@ def read(
     Args:
         path: JSON Lines, gzipped or not, or Parquet (extra ``retrieval``).
         language: ISO 639-1 code of the language that the questions should be in.
-        fields: Names of fields in the log, by their names in :data:`FIELDS`. A dot leads into an
-            object, and a number into a list: ``{"answer": "choices.0.message.content"}``.
-        model: Name of the run; by default the model that all lines name, or else the file's name.
+        fields: Names of fields in the log, by their names in :data:`FIELDS`. Dots separate the
+            names of nested fields, and a number is a position in a list:
+            ``choices.0.message.content``.
+        model: Name of the run. By default it is the model, if the lines name only one, or else the
+            file's name.
         form: Name of the tool that exported the log: ``langchain``, ``llamaindex``,
-            ``opentelemetry``, ``langfuse`` or ``phoenix``. By default each line is a question.
-        skip_damaged: Skip lines that are not valid, with a warning that has their number. By
-            default the first one is an error.
+            ``opentelemetry``, ``langfuse`` or ``phoenix``. By default each line is one answered
+            question.
+        skip_damaged: Skip lines that are not valid, with a warning that states how many. By default
+            the first invalid line raises an error.
 
     Raises:
         DatasetError: If a line is not valid; the message names the file, the line and the field.
+        SettingError: If no line has a field that ``fields`` names.
         UnknownNameError: If there is no such language or format, or ``fields`` has an unknown key.
         MissingPackageError: If the file is Parquet and the extra ``retrieval`` is not installed.
 
@@ -342,7 +346,7 @@ def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
     session alone. Their intervals are then valid for other users who ask the same questions.
 
     Args:
-        logs: The logs. Logs whose lines name their cluster are not changed.
+        logs: The logs. Logs without sessions, or whose lines name their cluster, are not changed.
     """
     if all(_cluster_count(log) >= FEWEST_JOINED for log in logs if log.sessions):
         return tuple(logs)
@@ -385,7 +389,8 @@ def join_clusters(questions: Sequence[N], sessions: Sequence[N | None]) -> list[
 
     Args:
         questions: Name of each line's question.
-        sessions: Name of each line's session, if it has one; no question has this name.
+        sessions: Name of each line's session; ``None`` if it has none. A question and a session
+            must not have the same name.
     """
     # Union-find: questions and sessions are nodes, and a root names the cluster.
     roots: dict[N, N] = {}

@@ -15,7 +15,7 @@ from mirage.report.file import save, whole
 from mirage.report.sections import column, number, scrolling, sortable, table
 
 _HASH_LENGTH = 10  # displayed characters of a commit's name
-_DENSE = 60  # number of commits from which dots are small
+_DENSE = 60  # with at least this number of commits, dots are small
 
 
 def write_history(all_series: Iterable[Series], path: str | Path) -> None:

@@ -22,7 +22,7 @@ from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 
 
 class Step(NamedTuple):
-    """One feature at one commit.
+    """The mean of one feature at one commit, and the test for a drop.
 
     Attributes:
         feature: Name of the feature.
@@ -141,7 +141,7 @@ def compare_commits(
     share, such as the day. This variance is estimated from the series itself. So a drop can begin
     at the fifth commit at the earliest, and a series with fewer commits is not compared.
 
-    The evidence for a drop is that of :func:`mirage.statistics.alarms.rise_evidence`. The
+    The evidence for a drop is computed by :func:`mirage.statistics.alarms.rise_evidence`. The
     probability of any false alarm is at most ``alpha`` for the whole series, however long it gets
     and however often it is tested. Losses that wording or style can explain are subtracted first,
     as in the gate, :func:`mirage.testing.assert_no_regression`
@@ -155,6 +155,9 @@ def compare_commits(
         features: Features to show and compare. By default those that the last commit names
             (:attr:`Commit.features <mirage.monitoring.Commit>`). If it names none, the gate's
             default features and user-defined features that all commits have.
+
+    Returns:
+        The result for each commit.
 
     Raises:
         SettingError: There is no commit, ``alpha`` is out of range, or no feature is in all

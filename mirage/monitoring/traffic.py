@@ -79,7 +79,7 @@ def measure_log(
     Args:
         dataset: The questions; :func:`mirage.monitoring.logs.read` makes one from a log.
         run: The answers.
-        suite: The features. The default is those of :meth:`mirage.FeatureSuite.default`,
+        suite: The features; by default those of :meth:`mirage.FeatureSuite.default`,
             ``support_lexical_all`` and ``answer_length``.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Show a progress bar.
@@ -124,9 +124,6 @@ def traffic(dataset: MirageDataset, run: Run) -> FeatureTable:
     Args:
         dataset: The questions.
         run: The answers.
-
-    Raises:
-        UnknownNameError: No query has such a key of metadata.
 
     Example:
         >>> from mirage import MirageDataset, Query, Response, Run
@@ -256,7 +253,7 @@ def new_words(
         float("nan") if name in reference_clusters else _new_word_share(query, reference_words)
         for query, name in zip(before, earlier_names, strict=True)
     ]
-    # A later query by itself may have the same id, and so the same name, as an earlier one.
+    # A later query that is a cluster by itself may have the same name as an earlier one.
     later_values = [
         float("nan")
         if name in reference_clusters and name.startswith("cluster ")

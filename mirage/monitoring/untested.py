@@ -1,4 +1,4 @@
-"""Documents that production retrieves and that no query of a test set has."""
+"""Documents that a system retrieves in production but that no query of a test set contains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mirage.models import Passage, Query
 from mirage.monitoring.logs import Log
 
 _MOST = 20  # rows of the printed table
-_LENGTH = 60  # characters of a text that stands for a document without an id
+_LENGTH = 60  # displayed characters of a question, or of a document without an id
 
 
 class UntestedDocument(NamedTuple):
@@ -34,7 +34,9 @@ class UntestedDocument(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class UntestedDocuments(Printed, Rows[UntestedDocument]):
-    """The documents of a log that no test query has, most retrieved first; prints as a table.
+    """The retrieved documents that no test query contains, the most frequent first.
+
+    It prints as a table.
 
     Attributes:
         rows: One row per document.
@@ -75,6 +77,10 @@ def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
     A document is in the test set if a passage of a test query has its id, or the same text apart
     from white space and Unicode normalization. Passages of a log without ids are documents by
     themselves.
+
+    Args:
+        log: The log.
+        tests: The test set.
 
     Raises:
         DatasetError: The log, or the test set, has no passages.

@@ -18,7 +18,7 @@ from mirage.monitoring.traffic import measure_log
 from mirage.statistics.alarms import FEWEST_VALUES, RiseEvidence, rise_evidence
 from mirage.statistics.serial import day_inflation
 
-_WEEK = {"day": 7, "week": 1, "month": 1}  # periods after which levels may repeat
+_WEEK = {"day": 7, "week": 1, "month": 1}  # number of periods in a weekly pattern
 
 
 class Trend(NamedTuple):
@@ -116,6 +116,9 @@ def watch(
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Whether to show progress bars.
 
+    Returns:
+        The result for each measure for which higher or lower values are better.
+
     Raises:
         DatasetError: A line has no time.
         FeatureError: No feature can be computed, or a feature fails.
@@ -185,7 +188,7 @@ def trend_evidence(values: Floats, periods: Ints, groups: Ints, widths: Floats) 
     # A period without a value has the mean of all, which is no evidence for a change.
     overall = sums.sum(axis=0) / counts.sum(axis=0)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), overall)
-    # The range of shares of a half is twice their standard deviation.
+    # For values of 0 and 1 in equal numbers, the range is twice the standard deviation.
     widths = np.where(np.isfinite(widths), widths, 2 * np.nanstd(values, axis=0))
     smallest = widths / np.maximum(np.median(counts, axis=0), 1)
     return rise_evidence(

@@ -21,7 +21,7 @@ Pooling = Literal["mean", "cls", "last"]
 """
 
 _MODES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
-"""The name of each kind of pooling in sentence-transformers."""
+"""The name that sentence-transformers gives to each kind of pooling."""
 
 _CARDS: tuple[tuple[str, Pooling], ...] = (
     (r"retromae", "cls"),
@@ -34,17 +34,17 @@ _CARDS: tuple[tuple[str, Pooling], ...] = (
     (r"promptriever", "last"),
     (r"e5-mistral", "last"),
 )
-"""The pooling of well-known models that lack files of sentence-transformers.
+"""The pooling of well-known models that have no configuration files of sentence-transformers.
 
-Each entry has a pattern of model names, and the pooling that the models' cards (descriptions on the
-hub) name.
+Each entry is a regular expression for the names of models, and the pooling that their model cards
+(descriptions on the hub) specify.
 """
 
 _NO_CODE = {"trust_remote_code": False}
 
 
 def check_limits(batch_size: int, pooling: str | None, max_length: int | None) -> None:
-    """Raise a SettingError if a setting of an encoder is out of range."""
+    """Raise a SettingError if one of these settings of an encoder is invalid."""
     if batch_size < 1:
         raise SettingError(f"batch_size must be at least 1, got batch_size={batch_size}")
     if pooling is not None and pooling not in get_args(Pooling):
@@ -54,9 +54,9 @@ def check_limits(batch_size: int, pooling: str | None, max_length: int | None) -
 
 
 def card_pooling(name: str) -> Pooling | None:
-    """Return the pooling that the card of a well-known model names.
+    """Return the pooling that the model card of a well-known model specifies.
 
-    The result is ``None`` if the model is not among those that this module knows.
+    The result is ``None`` for any other model.
 
     Example:
         >>> card_pooling("Shitao/RetroMAE_MSMARCO_finetune")
@@ -71,14 +71,15 @@ def load_sentence_model(name: str, pooling: Pooling | None, max_length: int | No
 
     Args:
         name: The name of a model on the hub, or a model folder.
-        pooling: The pooling. By default it is read from the model's files of sentence-transformers.
-            If there are none, it is that of :func:`card_pooling`.
-        max_length: The maximum number of tokens of a text; by default the limit of the model.
+        pooling: The pooling. By default it is read from the model's configuration files of
+            sentence-transformers. If there are none, it is the result of :func:`card_pooling`.
+        max_length: The number of tokens to which longer texts are truncated; by default the limit
+            of the model.
 
     Raises:
         NeuralError: The model cannot be loaded, or its pooling is unknown.
-        SettingError: The model has no pooling that could be changed, or reads fewer tokens than
-            ``max_length``.
+        SettingError: ``pooling`` is set, but the model does not have exactly one pooling layer, or
+            ``max_length`` is higher than the limit of the model.
     """
     make = package("sentence_transformers").SentenceTransformer
     if attempt(name, lambda: _has_modules(name)):
@@ -105,17 +106,17 @@ def load_sparse_model(name: str, max_length: int | None) -> Any:
 
     Raises:
         NeuralError: The model cannot be loaded, or does not predict term weights.
-        SettingError: The model reads fewer tokens than ``max_length``.
+        SettingError: ``max_length`` is higher than the limit of the model.
     """
     make = package("sentence_transformers").SparseEncoder
     if not attempt(name, lambda: _has_modules(name)):
         auto = package("transformers").AutoConfig
         config = attempt(name, lambda: auto.from_pretrained(name, **_NO_CODE))
-        # sentence-transformers would add a layer with random weights.
+        # sentence-transformers would add an output layer with random weights to such a model.
         if not any(each.endswith("ForMaskedLM") for each in config.architectures or ()):
             raise NeuralError(
-                f"model {name!r} does not predict term weights: it is no masked language model and "
-                "has no files of sentence-transformers; use a model such as naver/splade-v3"
+                f"model {name!r} does not predict term weights: it is not a masked language model "
+                "and has no files of sentence-transformers; use a model such as naver/splade-v3"
             )
     model = attempt(name, lambda: make(name))
     limit_length(name, model, max_length)
@@ -131,10 +132,10 @@ def _file(name: str, file: str) -> str | None:
 
 
 def _has_modules(name: str) -> bool:
-    """Return whether a model has files of sentence-transformers, from which its pooling is read."""
+    """Return whether a model has configuration files of sentence-transformers."""
     if "/" in name or Path(name).is_dir():
         return _file(name, "modules.json") is not None
-    try:  # sentence-transformers completes a bare name in this way
+    try:  # sentence-transformers adds this prefix to a name without an owner
         return _file(f"sentence-transformers/{name}", "modules.json") is not None
     except OSError:
         return _file(name, "modules.json") is not None
@@ -144,14 +145,14 @@ def _set_pooling(name: str, model: Any, pooling: Pooling) -> None:
     modules = [each for each in model if isinstance(getattr(each, "pooling_mode", None), str)]
     if len(modules) != 1:
         raise SettingError(
-            f"the files of model {name!r} do not have one layer of pooling to change; leave out "
+            f"model {name!r} does not have exactly one pooling layer to change; leave out "
             f"pooling={pooling!r}"
         )
     modules[0].pooling_mode = _MODES[pooling]
 
 
 def _assemble(name: str, pooling: Pooling) -> Any:
-    """Return a ``SentenceTransformer`` with this pooling, made from a plain model of transformers.
+    """Return a ``SentenceTransformer`` that adds a pooling layer to a model of transformers.
 
     The model may also be an adapter of PEFT.
     """
@@ -165,7 +166,7 @@ def _assemble(name: str, pooling: Pooling) -> Any:
         processor_kwargs=dict(_NO_CODE),
         config_kwargs=dict(_NO_CODE),
         tokenizer_name_or_path=tokenizer,
-        # Without this, the texts of a chat model would become messages of a chat.
+        # Without this, the tokenizer of a chat model would format texts as chat messages.
         modality_config={"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
         module_output_name="token_embeddings",
     )
@@ -176,7 +177,7 @@ def _assemble(name: str, pooling: Pooling) -> Any:
 
 
 def _end_texts(tokenizer: Any) -> None:
-    """Make a tokenizer end each text with a special token, whose vector is that of the text."""
+    """Make a tokenizer add a special token to the end of each text, for the pooling ``last``."""
     if tokenizer("a")["input_ids"][-1] not in tokenizer.all_special_ids:
         tokenizer.add_eos_token = True
     if tokenizer.pad_token is None:
@@ -184,10 +185,10 @@ def _end_texts(tokenizer: Any) -> None:
 
 
 def limit_length(name: str, model: Any, max_length: int | None) -> None:
-    """Set the number of tokens after which a model cuts texts; ``None`` leaves it unchanged.
+    """Set the number of tokens to which a model truncates texts; ``None`` leaves it unchanged.
 
     Raises:
-        SettingError: The model reads fewer tokens than ``max_length``.
+        SettingError: ``max_length`` is higher than the limit of the model.
     """
     if max_length is None:
         return

@@ -1,4 +1,4 @@
-"""Helpers to load models from a name or folder, and to run them in batches."""
+"""Helpers that load models by name or folder, and that run them in batches."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ U = TypeVar("U")
 
 
 def reduce_model(make: Callable[..., Any], *args: Any) -> Any:
-    """Return the value of ``__reduce__`` with which a model is pickled for a worker of an executor.
+    """Return the value of ``__reduce__`` for a model that is pickled for a worker of an executor.
 
-    The worker calls ``make(*args)``, which loads the model by name or from its weights.
+    The worker calls ``make(*args)``, which creates the model again.
 
     Raises:
-        NeuralError: The model is being pickled for another purpose, such as a process of joblib.
+        NeuralError: The model is being pickled for any other process, such as one of joblib.
     """
     if not driver_host():
         raise NeuralError(
-            "a neural model cannot be sent to another process: it is large, and uses every core or "
-            "the GPU already, so use one process (n_jobs=1), or workers that load it once "
+            "a neural model cannot be sent to another process, because it is large and already "
+            "uses every core or the GPU: use one process (n_jobs=1), or workers that load it once "
             "(executor=)"
         )
     return make, args
@@ -40,15 +40,20 @@ def model_location(model: str | Path) -> str:
 
 
 def encodable(text: str) -> str:
-    """Return a text in which lone surrogates are replaced by question marks.
+    """Return a text with question marks instead of lone surrogates (invalid characters).
 
-    Texts from files may contain them, but tokenizers reject them.
+    Texts from files may contain lone surrogates, but tokenizers reject them.
     """
     return text.encode("utf-8", "replace").decode()
 
 
 def attempt(name: str, load: Callable[[], Any]) -> Any:
-    """Load a model by calling ``load``, and convert any error into a NeuralError."""
+    """Return the result of ``load``, and convert any error into a NeuralError.
+
+    Args:
+        name: The name or folder of the model, for error messages.
+        load: A function that loads the model or a part of it.
+    """
     try:
         return load()
     except Exception as error:  # several libraries are involved, each with its own errors
@@ -69,7 +74,8 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
 def compute_in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> list[U]:
     """Return the results of ``compute`` for a batch.
 
-    If memory is too small for the batch, each half of it is computed in the same way.
+    If the batch does not fit in memory, it is split in two, and each half is computed in the same
+    way.
     """
     try:
         return compute(batch)
@@ -102,14 +108,14 @@ def compute_longest_first(
 def _is_out_of_memory(error: Exception) -> bool:
     """Return whether an error means that torch ran out of memory.
 
-    On a GPU, this is seen from the type of the error; on a CPU, from its message.
+    On a GPU, the type of the error shows this; on a CPU, only its message may.
     """
     by_type = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
     return by_type or "not enough memory" in str(error)
 
 
 def weights_digest(model: Any) -> str:
-    """Return the SHA-256 of the weights of a torch module, with their names, types and shapes."""
+    """Return the SHA-256 of the weights of a torch module and of their names, types and shapes."""
     torch, digest = package("torch"), hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

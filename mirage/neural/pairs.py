@@ -1,4 +1,4 @@
-"""Models that score pairs of texts: natural language inference (NLI), and rerankers.
+"""Models that score pairs of texts: natural language inference (NLI) models and rerankers.
 
 Each distinct pair is scored once. A batch contains pairs of similar length, up to a maximum number
 of tokens.
@@ -35,25 +35,25 @@ from mirage.neural._models import (
 )
 
 NLI_MODEL = "MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli-2mil7"
-"""The NLI model of MIRAGE-Bench."""
+"""The name on the hub of the NLI model that MIRAGE-Bench uses."""
 
 RERANKER_MODEL = "BAAI/bge-reranker-v2-m3"
-"""The reranker of MIRAGE-Bench."""
+"""The name on the hub of the reranker that MIRAGE-Bench uses."""
 
 Pair = tuple[str, str]
 """Two texts that a model reads together, such as (premise, hypothesis) or (query, passage)."""
 
-_CPU_BUDGET = 1024  # tokens; a larger batch does not fit into a core's cache and is slower
+_CPU_BUDGET = 1024  # tokens; larger batches do not fit into a core's cache and are slower
 _GPU_BUDGET = 8192
-_PART = 512  # pairs that are sorted by length together, and that a worker gets at a time
+_PART = 512  # number of pairs that are sorted by length together and sent to a worker together
 
 
 class _PairScorer(ABC):
     """The base class of models that score pairs of texts; each distinct pair is scored once."""
 
     _DEFAULT: ClassVar[str]
-    _CUT: ClassVar[str]  # the text to truncate if both together are too long
-    _PRECISION: ClassVar[str]  # on CUDA
+    _CUT: ClassVar[str]  # the text to truncate if a pair is too long
+    _PRECISION: ClassVar[str]  # the data type on CUDA
 
     def __init__(
         self,
@@ -67,7 +67,9 @@ class _PairScorer(ABC):
         model = self._DEFAULT if model is None else model
         by_name = isinstance(model, str | Path)
         if by_name != (tokenizer is None):
-            raise SettingError("give the name of a model, or a model together with its tokenizer")
+            raise SettingError(
+                "give the name of a model without a tokenizer, or a model object with its tokenizer"
+            )
         if max_length < 16 or (token_budget is not None and token_budget < 1):
             raise SettingError(
                 "max_length must be at least 16 tokens and token_budget at least 1, got "
@@ -106,9 +108,12 @@ class _PairScorer(ABC):
         """Compute the scores of pairs on workers, so that later calls of :meth:`scores` are fast.
 
         The scores equal those that :meth:`scores` would compute for each group by itself, because
-        pairs are put into the same batches. They are kept in memory. They are also cached on disk
-        if this object has a cache and the workers use the same device and precision as this
-        process.
+        the batches contain the same pairs. They are kept in memory. They are also cached on disk if
+        this object has a cache and the workers use the same device and precision as this process.
+
+        Args:
+            groups: Groups of pairs. The pairs of a group are split into batches together.
+            executor: The executor whose workers load the model and compute the scores.
         """
         planned: set[bytes] = set()
         keys_by_part: dict[int, list[bytes]] = {}
@@ -137,11 +142,11 @@ class _PairScorer(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Raise a NeuralError if the model's outputs are not those that this class needs."""
+        """Raise a NeuralError if the model does not have the outputs that this class needs."""
 
     @abstractmethod
     def _scores_of(self, logits: Any) -> Any:
-        """Convert a tensor of logits into scores; both have one row per pair."""
+        """Convert a tensor of logits to a tensor of scores; both have one row per pair."""
 
     def _rows(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """Return the scores of all pairs, of shape ``(pairs, outputs of the model)``.
@@ -157,12 +162,15 @@ class _PairScorer(ABC):
         return np.array(scores, dtype=np.float64).reshape(len(scores), self.config.num_labels)
 
     def _new(self, pairs: Iterable[Pair]) -> dict[bytes, Pair]:
-        """Return, by cache key, the distinct pairs with scores neither in memory nor on disk."""
+        """Return the distinct pairs that still need to be scored, by cache key.
+
+        Their scores are neither in memory nor on disk.
+        """
         distinct = {self._key(pair): pair for pair in map(_clean, pairs)}
         return {key: pair for key, pair in distinct.items() if not self._has_scores(key)}
 
     def _has_scores(self, key: bytes) -> bool:
-        """Return whether the scores of the pair with this cache key are known.
+        """Return whether the pair with this cache key has scores in memory or on disk.
 
         Scores that are only on disk are read into memory.
         """
@@ -226,7 +234,7 @@ class _PairScorer(ABC):
 
     @cached_property
     def _identity(self) -> list[Any]:
-        """The settings that affect the scores; the cache key of a pair contains them."""
+        """The settings that affect the scores and are therefore part of the cache key of a pair."""
         version, placement = _version(self.name, self.config), _placement(self._PRECISION)
         return [type(self).__name__, self.name, version, self.max_length, *placement]
 
@@ -236,32 +244,33 @@ class _PairScorer(ABC):
 
 
 class NLI(_PairScorer):
-    """A model of natural language inference that scores pairs (premise, hypothesis).
+    """A model of natural language inference (NLI) that scores pairs (premise, hypothesis).
 
-    Each pair is computed only once, even if several features or responses need it. If the model is
+    Each pair is scored only once, even if several features or responses need it. If the model is
     given by name or folder, this also holds across processes: scores are cached on disk by model,
-    version and pair. The configuration of the model is read at once, and its weights when the first
-    pair is computed. The model runs on a GPU if there is one: in bfloat16 on CUDA if the GPU
-    supports it, otherwise in float32. On a CPU, batches run in parallel, one per torch thread
-    (``torch.set_num_threads``). The scores of a pair may change by about 1e-6 if other pairs are in
-    its batch, because padding changes the order of sums.
+    version and pair. The constructor reads only the configuration of the model; its weights are
+    loaded when the first pair is scored. The model runs on a GPU if there is one: in bfloat16 on
+    CUDA if the GPU supports it, otherwise in float32. On a CPU, batches run in parallel, one per
+    torch thread (``torch.set_num_threads``). The scores of a pair may change by about 1e-6 if other
+    pairs are in the same batch, because padding changes the order in which numbers are added.
 
     Args:
         model: The name of a model on the hub, by default :data:`NLI_MODEL`; the folder of a model;
             or a transformers model for sequence classification. Such an object keeps its device
-            and precision, is put into evaluation mode, and its scores are not cached on disk.
+            and precision, and is put into evaluation mode. Its scores are not cached on disk.
         tokenizer: The tokenizer, if ``model`` is an object.
-        max_length: The most tokens of a pair. In a longer pair, the premise is truncated. If the
-            hypothesis alone is too long, both texts are truncated.
-        token_budget: The most tokens of a batch, including padding; by default 1,024 on a CPU and
-            8,192 on a GPU. A longer pair gets its own batch. A batch that does not fit in memory
-            is halved.
+        max_length: The maximum number of tokens of a pair. In a longer pair, the premise is
+            truncated. If the hypothesis alone is too long, both texts are truncated.
+        token_budget: The maximum number of tokens of a batch, including padding; by default 1,024
+            on a CPU and 8,192 on a GPU. A longer pair is a batch by itself. A batch that does not
+            fit in memory is halved.
         cache: The cache of scores: a path or a :class:`~mirage.llm.cache.Cache`. ``True`` means
             ``neural.sqlite`` in the folder of the environment variable ``MIRAGE_CACHE``, or else in
             the user's cache folder. ``False`` means no cache on disk.
 
     Raises:
-        NeuralError: There is no such model, or it cannot be loaded without a network.
+        NeuralError: The model does not exist, cannot be downloaded, or does not have exactly one
+            label for entailment.
         SettingError: A model object is given without its tokenizer, a tokenizer is given without a
             model object, or ``max_length`` or ``token_budget`` is too small.
         MissingPackageError: The extra ``neural`` is not installed.
@@ -277,11 +286,11 @@ class NLI(_PairScorer):
         return tuple(name for _, name in sorted(self.config.id2label.items()))
 
     def column(self, label: str) -> int:
-        """Return the number of the column of :meth:`scores` that belongs to a label.
+        """Return the position of the column of :meth:`scores` with the probability of a label.
 
         Args:
-            label: ``"entailment"`` or ``"neutral"``. It is found by its first six letters, because
-                some models use names such as ``"entail"``.
+            label: The label, such as ``"entailment"`` or ``"neutral"``. Only its first six letters
+                are compared, because some models use names such as ``"entail"``.
 
         Raises:
             NeuralError: The model has no such label, or several; the message lists its labels.
@@ -317,14 +326,16 @@ class Reranker(_PairScorer):
     Args:
         model: As for :class:`NLI`; by default :data:`RERANKER_MODEL`.
         tokenizer: The tokenizer, if ``model`` is an object.
-        max_length: The most tokens of a pair. In a longer pair, the passage is truncated. If the
-            query alone is too long, both texts are truncated.
+        max_length: The maximum number of tokens of a pair. In a longer pair, the passage is
+            truncated. If the query alone is too long, both texts are truncated.
         token_budget: As for :class:`NLI`.
         cache: As for :class:`NLI`.
 
     Raises:
-        NeuralError: The model cannot be loaded, as for :class:`NLI`, or it returns more than one
-            score per pair.
+        NeuralError: The model does not exist, cannot be downloaded, or returns more than one score
+            per pair.
+        SettingError: As for :class:`NLI`.
+        MissingPackageError: The extra ``neural`` is not installed.
     """
 
     _DEFAULT = RERANKER_MODEL
@@ -358,9 +369,9 @@ class _Loaded:
 
     @property
     def longest(self) -> int:
-        """The most tokens that the model can read at a time."""
-        # A tokenizer without a limit has model_max_length 10^30. Models like RoBERTa number
-        # positions from the padding id on, which leaves fewer positions.
+        """The maximum number of tokens that the model can read at a time."""
+        # A tokenizer without a limit has model_max_length 10^30. Models like RoBERTa start to
+        # number positions after the padding id, so fewer positions are left for tokens.
         most, part = self.tokenizer.model_max_length, self.model.base_model
         positions = getattr(self.model.config, "max_position_embeddings", None)
         for name in ("embeddings", "position_embeddings", "padding_idx"):
@@ -372,9 +383,9 @@ class _Loaded:
 
         Args:
             pairs: The pairs.
-            limit: The most tokens of a pair.
-            cut: Which text to truncate: ``"only_first"`` or ``"only_second"``. Both are truncated
-                if the other text alone is too long.
+            limit: The maximum number of tokens of a pair.
+            cut: The text to truncate: ``"only_first"`` or ``"only_second"``. If the other text
+                alone is too long, both are truncated.
         """
         return [
             self._cut(pair, limit, cut) if len(ids["input_ids"]) > limit else ids
@@ -388,14 +399,14 @@ class _Loaded:
         return self._tokenize([pair], truncation=strategy, max_length=limit)[0]
 
     def _tokenize(self, pairs: Sequence[Pair], **truncation: Any) -> list[Mapping[str, list[int]]]:
-        # Lists, because a tokenizer treats a single pair with an empty second text as one text.
+        # Pass lists: a tokenizer treats a single pair with an empty second text as one text.
         firsts, seconds = map(list, zip(*pairs, strict=True))
         columns = self.tokenizer(firsts, seconds, verbose=False, **truncation)
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns.keys(), row, strict=True)) for row in rows]
 
     def logits(self, batch: Sequence[Mapping[str, list[int]]]) -> Any:
-        """Return the model's output for one batch, in float32, one row per pair."""
+        """Return the logits of the model for one batch, in float32, with one row per pair."""
         torch, device = package("torch"), self.model.device
         # Converting lists to tensors in the tokenizer would be slow.
         columns = self.tokenizer.pad(list(batch))
@@ -409,7 +420,8 @@ def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
     Args:
         lengths: The number of tokens of each pair.
-        budget: The most tokens of a batch, including padding. A longer pair is a batch by itself.
+        budget: The maximum number of tokens of a batch, including padding. A longer pair is a batch
+            by itself.
     """
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while order:
@@ -420,10 +432,13 @@ def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 @contextmanager
 def _parallel_map(tasks: int) -> Iterator[Any]:
-    """Yield a function that works like ``map`` but runs several calls at a time.
+    """Yield a function that works like ``map`` but runs several calls in parallel.
 
-    The calls divide torch's threads among them. If all threads computed one small batch together,
+    Torch's threads are divided among the calls. If all threads computed one small batch together,
     they would mostly wait for each other, especially on a busy machine.
+
+    Args:
+        tasks: The number of calls.
     """
     torch = package("torch")
     threads = torch.get_num_threads()
@@ -445,8 +460,8 @@ def _worker_scorer(
 ) -> Callable[[Sequence[Pair]], tuple[tuple[str, str], list[list[float]]]]:
     """Return a function that scores pairs on a worker.
 
-    The function returns the device and the precision with which the worker computes, and the scores
-    of each pair.
+    The function returns the device and the precision that the worker uses, and the scores of each
+    pair.
     """
 
     def score(pairs: Sequence[Pair]) -> tuple[tuple[str, str], list[list[float]]]:
@@ -475,11 +490,11 @@ def _load(name: str, device: str, precision: str) -> _Loaded:
 
 
 def _placement(on_cuda: str) -> tuple[str, str]:
-    """Return the device and the precision with which a model runs on this machine.
+    """Return the device and the precision that models use on this machine.
 
     Args:
-        on_cuda: The precision to use on CUDA if the GPU supports it. In all other cases it is
-            float32.
+        on_cuda: The precision to use on CUDA if the GPU supports it. In all other cases, the
+            precision is float32.
     """
     torch = package("torch")
     if torch.cuda.is_available():
@@ -491,8 +506,8 @@ def _placement(on_cuda: str) -> tuple[str, str]:
 def _version(name: str, config: Any) -> Any:
     """Return a value that changes if the weights of a model change.
 
-    This is the commit of a model on the hub. For a model folder, it is the name, size and time of
-    each file.
+    For a model on the hub, it is the commit. For a model folder, it is the name, size and
+    modification time of each file.
     """
     if not Path(name).is_dir():
         return getattr(config, "_commit_hash", None)

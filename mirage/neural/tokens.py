@@ -1,4 +1,4 @@
-"""Cross-encoders that score each token of a passage, to prune passages with the method Provence."""
+"""Cross-encoders that score each token of a passage, for pruning passages as Provence does."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from mirage.errors import NeuralError, SettingError
 from mirage.neural._models import attempt, compute_in_halves, encodable, model_location
 
 _ARCHITECTURES = {"deberta": "deberta-v2", "roberta": "xlm-roberta", "bert": "bert"}
-"""The model type in transformers for each prefix of the names of a model's weights."""
+"""The model type in transformers, by the prefix that the names of the model's weights have."""
 
 _HEAD = "token_classifier."
-"""The prefix of the names of the weights of Provence's layer that scores tokens."""
+"""The prefix of the weight names of the layer in Provence that scores tokens."""
 
 
 class TokenScores(NamedTuple):
     """The scores of the tokens of a text.
 
     Attributes:
-        starts: The position in the text of the first character of each token, ascending.
+        starts: For each token, the position of its first character in the text, in ascending
+            order.
         scores: The score of each token.
     """
 
@@ -33,18 +34,20 @@ class TokenScores(NamedTuple):
 
 
 class TokenCrossEncoder:
-    """A cross-encoder that predicts, for every token of a text, the probability to keep the token.
+    """A cross-encoder that predicts how relevant each token of a text is to a question.
 
-    It is used to remove the parts of a passage that do not matter for a question. The model is a
-    token classifier of transformers that reads pairs of question and text. It has either a single
-    label, or two labels of which the second means that the token is kept. Models in the format of
-    Provence (Chirkova et al. 2025, arXiv 2501.16214) can be loaded too: a BERT, DeBERTa or RoBERTa
-    with a ``token_classifier``. Their scores for whole passages are ignored. Code from the hub is
-    not executed. Texts that are too long are read in several parts, each with the question.
+    The score of a token is the probability that it should be kept when the passage is pruned to its
+    relevant parts. The model is a token classifier of transformers that reads pairs of question and
+    text. It has either a single label, or two labels of which the second means that the token is
+    kept. Models in the format of Provence (Chirkova et al. 2025, arXiv 2501.16214) can be loaded
+    too: BERT, DeBERTa or RoBERTa models with a ``token_classifier``. Their scores for whole
+    passages are ignored. Code from the hub is never run. A text that is too long is split into
+    parts, and the model reads each part together with the question.
 
     Args:
         model: The name of a model on the hub, or the folder of a model.
-        max_length: The most tokens of question and text together that the model reads at a time.
+        max_length: The maximum number of tokens that the model reads at a time, question and text
+            together.
         batch_size: The number of texts in a batch.
 
     Raises:
@@ -78,7 +81,10 @@ class TokenCrossEncoder:
         return f"TokenCrossEncoder({self.name!r})"
 
     def token_scores(self, pairs: Sequence[tuple[str, str]]) -> list[TokenScores]:
-        """Return the probability to keep each token of the text, for each pair (question, text)."""
+        """Return the scores of all tokens of the text, for each pair (question, text).
+
+        A score is the probability that the token should be kept.
+        """
         rows: list[TokenScores] = []
         for start in range(0, len(pairs), self.batch_size):
             rows += compute_in_halves(pairs[start : start + self.batch_size], self._compute)
@@ -118,7 +124,7 @@ class TokenCrossEncoder:
 
 
 def _load(transformers: Any, name: str) -> Any:
-    """Load a token classifier."""
+    """Load a token classifier of transformers, or a model in the format of Provence."""
     file = transformers.utils.cached_file(
         name, "model.safetensors", _raise_exceptions_for_missing_entries=False
     )
@@ -130,7 +136,7 @@ def _load(transformers: Any, name: str) -> Any:
                 return _load_provence(transformers, name, weights)
     load = transformers.AutoModelForTokenClassification.from_pretrained
     model, report = load(name, output_loading_info=True)
-    # The head of a reranker has the same name, and may have the same shape.
+    # The output layer of a reranker has the same name, and may have the same shape.
     trained = any("TokenClassification" in each for each in model.config.architectures or ())
     if report["missing_keys"] or not trained:
         raise NeuralError("it is not a token classifier, so it has no scores per token")
@@ -138,7 +144,7 @@ def _load(transformers: Any, name: str) -> Any:
 
 
 def _load_provence(transformers: Any, name: str, weights: Mapping[str, Any]) -> Any:
-    """Return a token classifier with the weights of a model in the format of Provence."""
+    """Return a token classifier that has the weights of a model in the format of Provence."""
     prefix = next(
         (each for each in _ARCHITECTURES if any(w.startswith(f"{each}.") for w in weights)), ""
     )

@@ -1,9 +1,9 @@
 """Experiments of MIRAGE-Bench (arXiv 2410.13716), on any arena.
 
-An arena is the data of one language: a feature table for every model, the judgments on the models'
+An arena is the data of one language: a feature table for every model, judgments on the models'
 responses, and tournaments. A tournament is a fit of the models' logits to the judgments on a
-bootstrap sample of the queries. Each experiment takes arenas by language and returns a
-:class:`Result` with typed rows.
+bootstrap sample of the queries. The argument of an experiment is a mapping from language code to
+arena, and its result is a :class:`Result` with typed rows.
 
 Some experiments use a surrogate: a regression that predicts the logits of models from features,
 without a judge. Its ``estimator`` is a name that :class:`~mirage.surrogate.SurrogateRanker`
@@ -11,8 +11,8 @@ accepts. With ``pooled=True``, one surrogate is trained on all languages, as in 
 library. With ``pooled=False``, each language has its own surrogate, as in the paper. The paper's
 surrogate is ``estimator="forest", pooled=False``.
 
-To make runs and judgments for your own arena with the papers' LLM settings, use
-``LLM(model, **GENERATION)`` and ``LLM(model, **SENTENCE_JUDGES)``.
+To generate and judge responses with the LLM settings of the papers, use ``LLM(model,
+**GENERATION)`` and ``LLM(model, **SENTENCE_JUDGES)``.
 """
 
 from __future__ import annotations

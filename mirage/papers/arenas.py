@@ -1,4 +1,4 @@
-"""Arenas, the input of the experiments: data of one language, in memory or in files."""
+"""Arenas, which are the input of the experiments, and readers of their files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mirage.models import Judgment
 
 @dataclass(frozen=True, eq=False)
 class Arena:
-    """Data of one language: features of models, judgments on them, and tournaments.
+    """The features of models in one language, judgments on these models, and tournaments.
 
     Attributes:
-        tables: One table for every model of the judgments, all with the same features.
+        tables: One table for every judged model, all with the same features.
         judgments: Judgments on pairs of these models.
-        tournaments: Logits of the models in many tournaments. Each tournament fits them to the
-            judgments on a random sample of the queries.
+        tournaments: Logits of the models in many tournaments. A tournament is a fit to the
+            judgments on a bootstrap sample of the queries.
     """
 
     tables: tuple[FeatureTable, ...]
@@ -42,18 +42,18 @@ class Arena:
         queries: int | None = 100,
         seed: int = 0,
     ) -> Arena:
-        """Make an arena from tables and judgments; its tournaments are drawn at random.
+        """Create an arena from tables and judgments, and draw its tournaments at random.
 
         Args:
-            tables: One table for every model of the judgments.
+            tables: One table for every judged model.
             judgments: Judgments on pairs of these models.
             tournaments: Number of tournaments.
-            queries: Number of queries per tournament, at most the number of judged queries;
-                ``None`` for all of them (:meth:`mirage.BradleyTerry.bootstrap`).
+            queries: Largest number of queries per tournament; ``None`` for as many as were judged
+                (:meth:`mirage.BradleyTerry.bootstrap`).
             seed: Random seed.
 
         Raises:
-            JudgmentError: If :meth:`mirage.arena.BradleyTerry.bootstrap` fails.
+            JudgmentError: If no logits can be fitted to the judgments.
         """
         drawn_tournaments = BradleyTerry().bootstrap(
             judgments, tournaments=tournaments, queries=queries, seed=seed, progress=False
@@ -61,22 +61,22 @@ class Arena:
         return cls(tuple(tables), judgments, drawn_tournaments)
 
     def with_features(self, features: Sequence[str]) -> Arena:
-        """Return this arena with only some of the features."""
+        """Return this arena with only the features that have these names."""
         return replace(self, tables=tuple(table.columns(features) for table in self.tables))
 
 
 def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
-    """Read ``folder/{language}/features.jsonl`` and ``folder/{language}/judgments.jsonl``.
+    """Read an arena from ``{language}/features.jsonl`` and ``{language}/judgments.jsonl``.
 
-    A line of the first file has the features of one response, with null for a feature that could
-    not be computed: ``{"query_id": "q1", "model": "x", "features": {"answer_bleu": 0.3, ...}}``. A
-    line of the second file is a judgment: ``{"query_id": "q1", "model_a": "x", "model_b": "y",
+    A line of the first file has the features of one response: ``{"query_id": "q1", "model": "x",
+    "features": {"answer_bleu": 0.3, ...}}``. A feature that could not be computed is null. A line
+    of the second file is a judgment: ``{"query_id": "q1", "model_a": "x", "model_b": "y",
     "verdict": "a"}``.
 
     Args:
-        folder: Folder with one folder per language.
+        folder: Folder with one subfolder per language.
         language: Language code.
-        **options: Options of :meth:`Arena.of`.
+        **options: Keyword arguments of :meth:`Arena.of`.
 
     Raises:
         DatasetError: If a line is invalid; the message has the file, the line and the problem.
@@ -108,16 +108,16 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
 def read_hub_arena(language: str, path: str | Path | None = None, **options: Any) -> Arena:
     """Read the arena of MIRAGE-Bench: its published feature values and GPT-4o's judgments.
 
-    Values and judgments are counted as in the paper: a feature without a value is 0, ties are left
-    out, and if there are several verdicts on a pair, only the last one counts.
+    As in the paper, the missing value of a feature is 0, ties are left out, and if there are
+    several verdicts on a pair, only the last one counts.
 
     Args:
         language: ISO 639-1 code of one of the benchmark's 18 languages.
-        path: Folder with copies of the benchmark's datasets, read instead of the hub.
-        **options: Options of :meth:`Arena.of`.
+        path: Folder with copies of the benchmark's datasets, to read instead of the hub.
+        **options: Keyword arguments of :meth:`Arena.of`.
 
     Raises:
-        DatasetError: If the hub cannot be reached or a file is damaged.
+        DatasetError: If the hub cannot be reached, or if a file is damaged.
         MissingPackageError: If the extra ``hub`` is not installed.
         JudgmentError: If no logits can be fitted to the judgments.
     """
@@ -128,7 +128,7 @@ def read_hub_arena(language: str, path: str | Path | None = None, **options: Any
 
 
 def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, float]]:
-    """Return the query id, the model and the features from one line of a features file."""
+    """Return the query id, the model and the features in a row of ``features.jsonl``."""
     for name in ("query_id", "model"):
         if not isinstance(row.get(name), str):
             raise DatasetError(f"{where}: {name!r} must be a string")

@@ -1,10 +1,10 @@
 """Figures and tables of BERGEN (arXiv 2407.01102), on any grid or on the published numbers.
 
-Each function takes a :class:`~mirage.grids.ResultTable`: the results of a grid, in which each cell
-is one combination of settings. In your own tables, the retriever ``none`` means closed book (no
-passages in the prompt), and ``oracle`` means that the prompt has the relevant passages. Differences
-are computed on the same queries and have intervals. :func:`published` returns the paper's tables,
-which have no values per query and no intervals.
+The argument of each function is a :class:`~mirage.grids.ResultTable`, the results of a grid. A cell
+of the table is one combination of settings. In tables of your own grids, the retriever ``none``
+means closed book (no passages in the prompt), and ``oracle`` means that the prompt has the relevant
+passages. Differences between cells are computed on the same queries and have intervals.
+:func:`published` returns the tables of the paper, which have no values per query and no intervals.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ __all__ = [
 ]
 
 NONE, ORACLE = "none", "oracle"
-"""The retrievers of closed-book cells, and of cells whose prompts have the relevant passages."""
+"""Names of the retrievers of closed-book cells, and of cells with the relevant passages."""
 
 TUNED = " + QLoRA"
 """Suffix of the names of the paper's fine-tuned generators."""
 
 SYSTEM = ("retriever", "reranker")
 RETRIEVAL = ("dataset", "corpus", "language", "query", *SYSTEM)
-"""The axes of a grid that determine the measures of retrieval."""
+"""Axes of a grid that affect retrieval metrics; other axes, such as the generator, do not."""
 
 
 # The published numbers ----------------------------------------------------------------------------
@@ -63,10 +63,11 @@ def published(number: int = 4) -> ResultTable:
     """Return one of the paper's tables; cells have no intervals, because the paper has none.
 
     Args:
-        number: Number of the table. Table 4 has the main results; retrieval quality is added from
-            Table 5 if the paper measured it. Table 2 is on fine-tuning; the zero-shot numbers of
-            Table 4 are added. Tables 3, 10, 11 and 12 are multilingual, 5 and 7 are on retrieval,
-            and 9 is on prompts. Table 14 is on the agreement of metrics with the judge.
+        number: Number of the table in the paper. Table 4 has the main results, to which the
+            retrieval quality in Table 5 is added. Table 2 is on fine-tuning; the zero-shot results
+            in Table 4 are added to it. Tables 3, 10, 11 and 12 are multilingual, Tables 5 and 7 are
+            on retrieval, and Table 9 is on prompts. Table 14 is on the agreement of metrics with
+            the judge.
 
     Raises:
         SettingError: If there are no numbers for this table.
@@ -98,7 +99,7 @@ def _main_cells() -> tuple[Cell, ...]:
 
 
 def _tuning_cells() -> tuple[Cell, ...]:
-    """Return the cells of Table 4 with which Table 2 is compared, followed by those of Table 2."""
+    """Return the cells of Table 4 with the same settings as cells of Table 2, followed by these."""
     after = _cells("2")
     wanted = {_key(cell) for cell in after}
     before = (cell for cell in _cells("4") if _key(cell) in wanted)
@@ -132,7 +133,7 @@ def _cells(number: str) -> tuple[Cell, ...]:
 
 
 def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Return the settings of a cell on some axes (by default on all), as a key for dicts."""
+    """Return the settings of a cell on some axes, by default on all, as a dictionary key."""
     return tuple(sorted((a, v) for a, v in cell.settings.items() if not axes or a in axes))
 
 
@@ -141,16 +142,16 @@ def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class GainRow(Line):
-    """How much one retrieval system improves the answers on one dataset.
+    """Gain of one retrieval system over closed book on one dataset.
 
     Attributes:
         dataset: Name of the dataset.
-        retriever: First stage of the retrieval.
-        reranker: Second stage.
+        retriever: Name of the retriever.
+        reranker: Name of the reranker.
         generators: Number of generators over which the gain is averaged.
-        gain: Mean of the metric minus its mean without retrieval.
+        gain: Mean of the metric with retrieval, minus its mean without retrieval.
         lower: Lower end of the 95 % interval of the gain.
-        upper: Upper end.
+        upper: Upper end of this interval.
     """
 
     keys: ClassVar[tuple[str, ...]] = SYSTEM
@@ -177,14 +178,17 @@ def retrieval_gain(
     The paper's figure shows the retriever SPLADE-v3, reranked by DeBERTa-v3.
 
     Args:
-        table: Table with closed-book cells.
-        metric: Metric of the answers.
-        retriever: The only retriever to include; by default all except ``none`` and ``oracle``.
-        reranker: The only reranker to include; by default all.
+        table: Results that include closed-book cells.
+        metric: Name of the answer metric.
+        retriever: The only retriever to include. By default all except ``none`` and ``oracle``.
+        reranker: The only reranker to include. By default all.
+
+    Returns:
+        One row per dataset, retriever and reranker, sorted by gain, largest first.
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no cell with retrieval has a matching cell without retrieval.
+        SettingError: If no cell with retrieval has a matching closed-book cell.
 
     Example:
         >>> row = retrieval_gain(published(4), retriever="SPLADE-v3", reranker="DeBERTa-v3").rows[0]
@@ -211,16 +215,16 @@ def retrieval_gain(
 
 @dataclass(frozen=True)
 class OracleRow(Line):
-    """How much one generator improves on one dataset if it gets the relevant passages.
+    """Gain of one generator from the relevant passages on one dataset.
 
     Attributes:
         dataset: Name of the dataset.
         generator: Name of the generator.
-        closed_book: Mean of the metric without retrieval.
+        closed_book: Mean of the metric without passages.
         oracle: Mean of the metric with the relevant passages.
-        gain: Difference of the two means, over the queries that have both values.
-        lower: Lower end of its 95 % interval.
-        upper: Upper end.
+        gain: ``oracle`` minus ``closed_book``, on the queries that have both values.
+        lower: Lower end of the 95 % interval of the gain.
+        upper: Upper end of this interval.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("generator",)
@@ -239,12 +243,15 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
     """Compute the gain of perfect retrieval over closed book, by generator (Figure 5).
 
     Args:
-        table: Table with cells of the retrievers ``none`` and ``oracle``.
-        metric: Metric of the answers.
+        table: Results that include cells with the retrievers ``none`` and ``oracle``.
+        metric: Name of the answer metric.
+
+    Returns:
+        One row per dataset and generator.
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no dataset has cells of both retrievers.
+        SettingError: If no cell with the retriever ``oracle`` has a matching closed-book cell.
 
     Example:
         >>> row = oracle_gain(published(4)).rows[0]
@@ -266,9 +273,11 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
 
 
 def _pair_with_closed_book(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
-    """Yield cells that have the metric, each with the closed-book cell that shares most settings.
+    """Yield each cell with retrieval that has the metric, and its closed-book cell.
 
-    The other settings may differ: a closed-book cell may, for example, have no corpus.
+    Both have the same dataset, language and generator. Other settings may differ: a closed-book
+    cell may, for example, have no corpus. If there are several candidates, the one with most
+    settings in common is used.
     """
     _require_metrics(table, metric)
     measured = [cell for cell in table if metric in cell.scores]
@@ -291,8 +300,11 @@ def _generator_key(cell: Cell) -> tuple[str, ...]:
 
 
 def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, Interval]:
-    """Return the mean difference between paired cells, and its interval, on the queries of both."""
-    # Published tables have means only, so that there is no interval.
+    """Return the mean difference between paired cells, and its interval.
+
+    The difference is computed on the queries on which both cells have a value.
+    """
+    # Published tables have no values per query, so there is no interval.
     if not all(metric in cell.values for pair in pairs for cell in pair):
         gaps = [cell.scores[metric].mean - bare.scores[metric].mean for cell, bare in pairs]
         return float(np.mean(gaps)), NO_INTERVAL
@@ -322,10 +334,10 @@ class SystemRow(Line):
     Attributes:
         dataset: Name of the dataset.
         generator: Name of the generator.
-        retriever: First stage of the retrieval.
-        reranker: Second stage.
-        retrieval: Mean of the retrieval measure; NaN if the system retrieves nothing (closed book).
-        answers: Mean of the metric of the answers.
+        retriever: Name of the retriever.
+        reranker: Name of the reranker.
+        retrieval: Mean of the retrieval metric; NaN if it was not measured, as for closed book.
+        answers: Mean of the answer metric.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("generator", *SYSTEM)
@@ -342,19 +354,22 @@ class SystemRow(Line):
 def retrieval_vs_generation(
     table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
 ) -> Result[SystemRow]:
-    """Return retrieval quality and answer quality of each system: the points of Figures 4, 6 and 7.
+    """Return retrieval quality and answer quality of each system (Figures 4, 6 and 7).
 
-    :func:`retrieval_correlation` computes their correlation.
+    :func:`retrieval_correlation` computes the correlation of the two.
 
     Args:
-        table: Table with both measures. A cell without the retrieval measure gets its value from
-            another cell with the same dataset, retriever and reranker.
-        metric: Metric of the answers.
-        retrieval: Measure of the retrieval.
+        table: Results with both metrics. A cell without the retrieval metric gets its value from
+            another cell with the same dataset, corpus, language, query, retriever and reranker.
+        metric: Name of the answer metric.
+        retrieval: Name of the retrieval metric.
+
+    Returns:
+        One row per cell that has the answer metric.
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no cell has both measures.
+        SettingError: If no cell has both metrics.
 
     Example:
         >>> len(retrieval_vs_generation(published(4)))
@@ -381,13 +396,14 @@ def retrieval_vs_generation(
 
 @dataclass(frozen=True)
 class CorrelationRow(Line):
-    """Rank correlation, over systems, of retrieval quality and answer quality.
+    """Rank correlation between retrieval quality and answer quality, over retrieval systems.
 
     Attributes:
         dataset: Name of the dataset.
         generator: Name of the generator.
-        reranked: ``yes`` for systems with a reranker, ``no`` for those without, ``any`` for all.
-        systems: Number of systems for which both qualities are known.
+        reranked: ``yes`` if the systems have a reranker, ``no`` if they have none, ``any`` for all
+            systems.
+        systems: Number of systems for which both metrics are known.
         rho: Spearman's rank correlation; NaN with fewer than three systems.
     """
 
@@ -404,10 +420,11 @@ class CorrelationRow(Line):
 def retrieval_correlation(
     table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
 ) -> Result[CorrelationRow]:
-    """Compute Spearman's rank correlation of retrieval and answers (Figures 4 and 6, Table 7).
+    """Compute the rank correlation of retrieval and answer quality (Figures 4 and 6, Table 7).
 
-    It has no interval, because systems are not a random sample. ``metric``, ``retrieval`` and the
-    errors are those of :func:`retrieval_vs_generation`.
+    It is Spearman's rank correlation over retrieval systems. It has no interval, because systems
+    are not a random sample. Arguments and errors are those of :func:`retrieval_vs_generation`:
+    ``table``, ``metric`` and ``retrieval``.
 
     Example:
         >>> row = retrieval_correlation(published(4)).rows[0]
@@ -429,7 +446,10 @@ def retrieval_correlation(
 
 
 def _spearman(points: Sequence[tuple[float, float]]) -> float:
-    """Return Pearson's correlation of mid-ranks (Spearman 1904); NaN if a column is constant."""
+    """Return Pearson's correlation of mid-ranks (Spearman 1904).
+
+    It is NaN with fewer than three points, or if all values of one column are equal.
+    """
     from scipy.stats import rankdata
 
     first, second = (rankdata(column) for column in zip(*points, strict=True))
@@ -447,14 +467,14 @@ class ContextRow(Line):
 
     Attributes:
         dataset: Name of the dataset.
-        retriever: First stage of the retrieval.
-        reranker: Second stage.
+        retriever: Name of the retriever.
+        reranker: Name of the reranker.
         generator: Name of the generator.
         show_k: Number of passages in the generator's prompt.
         mean: Mean of the metric.
-        lower: Lower end of its 95 % interval.
-        upper: Upper end.
-        n: Number of measured queries.
+        lower: Lower end of the 95 % interval of the mean.
+        upper: Upper end of this interval.
+        n: Number of queries that have a value of the metric.
     """
 
     keys: ClassVar[tuple[str, ...]] = (*SYSTEM, "generator", "show_k")
@@ -475,12 +495,12 @@ def context_size(table: ResultTable, metric: str = "LLMeval") -> Result[ContextR
     """Return the quality of answers by the number of passages in the prompt (Figure 8).
 
     Args:
-        table: Table with the axis ``show_k``.
-        metric: Metric of the answers.
+        table: Results with the axis ``show_k``.
+        metric: Name of the answer metric.
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no cell with the metric states its number of passages.
+        SettingError: If no cell has both the metric and a number of passages.
     """
     _require_metrics(table, metric)
     rows = []
@@ -509,10 +529,10 @@ class TuningRow(Line):
         generator: Name of the generator before fine-tuning.
         metric: Name of the metric.
         before: Mean of the metric before fine-tuning.
-        after: Mean of the metric of the fine-tuned generator.
-        gain: Difference of the two means, over the queries that have both values.
-        lower: Lower end of its 95 % interval.
-        upper: Upper end.
+        after: Mean of the metric after fine-tuning.
+        gain: ``after`` minus ``before``, on the queries that have both values.
+        lower: Lower end of the 95 % interval of the gain.
+        upper: Upper end of this interval.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("generator", "metric")
@@ -534,9 +554,13 @@ def finetuning_gain(
     """Compute the gain from fine-tuning by generator (Table 2).
 
     Args:
-        table: Table with cells of the original and the fine-tuned generators.
-        tuned: Name of the original generator, by the name of the fine-tuned one; by default the
-            generators of ``published(2)``.
+        table: Results of the original and of the fine-tuned generators.
+        tuned: Name of the original generator, by name of the fine-tuned one. By default every
+            generator whose name ends in ``" + QLoRA"``, as in ``published(2)``, is the fine-tuned
+            version of the generator without this suffix.
+
+    Returns:
+        One row per dataset, generator and metric.
 
     Raises:
         SettingError: If no cell of a fine-tuned generator has a matching cell of the original
@@ -581,9 +605,9 @@ class AgreementRow(Line):
         metric: Name of the metric.
         tau: Kendall's tau-b between the values of the metric and of the judge on single queries,
             averaged over cells.
-        lower: Lower end of its 95 % interval.
-        upper: Upper end.
-        queries: Largest number of queries in a cell that have both values.
+        lower: Lower end of the 95 % interval of ``tau``.
+        upper: Upper end of this interval.
+        queries: Number of queries with both values, in the cell that has most of them.
         tau_of_means: Kendall's tau-b between the means of the metric and of the judge, over cells;
             NaN with fewer than three cells.
         cells: Number of cells that have both means.
@@ -607,14 +631,17 @@ def metric_agreement(
 ) -> Result[AgreementRow]:
     """Compute the agreement of metrics with a judge (Figure 2, Table 14).
 
-    The agreement on single answers is computed by :func:`mirage.statistics.mean_tau`. The agreement
-    on systems is Kendall's tau-b between their means; it has no interval, because systems are not a
-    random sample.
+    :func:`mirage.statistics.item_tau.mean_tau` computes the agreement on single answers. The
+    agreement on systems is Kendall's tau-b between their means. It has no interval, because systems
+    are not a random sample.
 
     Args:
-        table: Table with values of the judge and of the metrics.
-        judge: Metric that is the ground truth.
-        metrics: Metrics to compare with it; by default all.
+        table: Results with values of the judge and of the metrics.
+        judge: Name of the judge's metric, with which other metrics are compared.
+        metrics: Names of the metrics to compare with it. By default all.
+
+    Returns:
+        One row per dataset and metric.
 
     Raises:
         UnknownNameError: If there is no such metric.
@@ -660,11 +687,13 @@ def _agreement(dataset: str, metric: str, judge: str, cells: Sequence[Cell]) -> 
 
 
 def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Return a table of datasets and generators (rows) by retrieval systems (columns) (Table 4).
+    """Return a table with a row per dataset and generator, and columns per retriever (Table 4).
+
+    Columns are combinations of retriever, reranker and metric.
 
     Args:
-        table: Table of cells.
-        metrics: Names of metrics; by default all.
+        table: Results to show.
+        metrics: Names of metrics. By default all.
 
     Raises:
         UnknownNameError: If there is no such metric.
@@ -678,12 +707,12 @@ def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
 
 def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pivot:
-    """Return a table of retrieval systems (rows) by datasets (columns) (Table 5).
+    """Return a table with a row per retrieval system, and columns per dataset (Table 5).
 
     Args:
-        table: Table of cells. Cells with the same dataset, corpus, retriever and reranker have the
-            same retrieval, whatever their generator is.
-        metrics: Measures of retrieval.
+        table: Results to show. Cells that differ only in axes that do not affect retrieval, such as
+            the generator, become one cell.
+        metrics: Names of retrieval metrics.
 
     Raises:
         UnknownNameError: If there is no such metric.
@@ -693,7 +722,7 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
         ('KILT ELI5', 'R@5')
     """
     _require_metrics(table, *metrics)
-    # Cells that differ only in the generator have the same retrieval: keep the first one.
+    # Keep the first of several cells with the same retrieval.
     cells = {
         _key(cell, RETRIEVAL): replace(cell, settings=dict(_key(cell, RETRIEVAL)))
         for cell in reversed(table.cells)
@@ -704,9 +733,9 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
 
 
 def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Return a table of prompts (rows) by generators and languages (columns) (Table 9).
+    """Return a table with a row per prompt, and columns per generator and language (Table 9).
 
-    ``metrics`` and the errors are those of :func:`main_table`.
+    Arguments and errors are those of :func:`main_table`: ``table`` and ``metrics``.
 
     Example:
         >>> prompt_table(published(9)).columns[0]
@@ -716,10 +745,11 @@ def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
 
 def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Return a table of systems and corpora (rows) by languages (columns) (Tables 3 and 10 to 12).
+    """Return a table with a row per system and corpus, and columns per language.
 
-    If a grid has no axis ``language``, each dataset is taken as a language. ``metrics`` and the
-    errors are those of :func:`main_table`.
+    Tables 3 and 10 to 12 of the paper have this form. If a grid has no axis ``language``, each
+    dataset counts as a language. Arguments and errors are those of :func:`main_table`: ``table``
+    and ``metrics``.
 
     Example:
         >>> multilingual_table(published(3)).columns[0]
@@ -733,7 +763,10 @@ def _language(table: ResultTable) -> str:
 
 
 def _pivot(table: ResultTable, columns: Sequence[str], metrics: Sequence[str]) -> Pivot:
-    """Pivot the table: the axes ``columns`` become columns, all other varying axes become rows."""
+    """Return a pivot table in which some axes become columns, and other varying axes become rows.
+
+    ``columns`` are the names of the axes that become columns.
+    """
     across = [axis for axis in columns if axis in table.axes]
     down = [axis for axis in table.differing if axis not in across] if len(table) > 1 else []
     # A table of one cell has no differing axes, but a pivot needs at least one axis for its rows.

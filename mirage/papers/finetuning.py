@@ -27,26 +27,29 @@ def tuned_models(
     pooled: bool = True,
     seed: int = 0,
 ) -> Result[TunedModelRow]:
-    """Rank fine-tuned models without judgments among the models of an arena (Figure 7).
+    """Rank fine-tuned models, which were not judged, among the models of an arena (Figure 7).
 
-    The surrogate is trained on the arena and predicts the logit of a tuned model from its features
-    (appendix C of the paper). The logit of its backbone, which is the model before fine-tuning,
-    comes from judgments. If the intervals of two models overlap, their order is uncertain.
+    A surrogate is trained on the arena, and predicts the logit of a tuned model from its features
+    (appendix C of the paper). The backbone of a tuned model is the model before fine-tuning; its
+    logit comes from judgments. If the intervals of two models overlap, their order is uncertain.
 
     Args:
-        arenas: Arenas of the judged models by language. They include the backbones, and the
-            teachers (the models whose answers the tuned models were trained on).
-        tables: Features of the tuned models by language; the same features as in the arena.
-        backbones: For the name of each tuned model, the name of its backbone.
+        arenas: Arenas of the judged models by language. They contain the backbones, and the
+            teachers (the models on whose answers the tuned models were trained).
+        tables: Features of the tuned models by language, the same as those in the arena.
+        backbones: Name of each tuned model's backbone, by name of the tuned model.
         estimator: Estimator of the surrogate.
         pooled: Whether all languages share one surrogate.
         seed: Random seed.
 
+    Returns:
+        One row per language and tuned model.
+
     Raises:
-        UnknownNameError: If a language has no arena, ``backbones`` lacks a tuned model, or the
+        UnknownNameError: If a language has no arena, if ``backbones`` lacks a tuned model, or if a
             backbone is not a model of the arena.
         SettingError: If a tuned model has the same name as a judged model.
-        FeatureError: If features and tournaments do not fit together, or there are too few models.
+        FeatureError: If features and tournaments do not match, or if there are too few models.
     """
     for code, tuned in tables.items():
         if code not in arenas:
@@ -67,8 +70,8 @@ def tuned_models(
 def tuning_settings(recipe: TuningRecipe = MIRAGE_BENCH_TUNING) -> Result[SettingRow]:
     """Return the settings of fine-tuning as the papers list them (Table 6; Table 8 of BERGEN).
 
-    The implementation of attention is not a setting here. MIRAGE-Bench uses FlashAttention-2, which
-    gives the same result apart from rounding; this library uses the default of ``transformers``.
+    The implementation of attention is not listed. MIRAGE-Bench uses FlashAttention-2, and this
+    library uses the default of ``transformers``. Their results differ only by rounding.
 
     Args:
         recipe: :data:`mirage.training.MIRAGE_BENCH_TUNING`, :data:`mirage.training.BERGEN_TUNING`,

@@ -1,4 +1,4 @@
-"""Experiments on the judge: effects of fewer judgments, and models without judgments."""
+"""Experiments with fewer judgments, and with models without judgments."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ def fewer_judgments(
 ) -> Result[FewerJudgmentsRow]:
     """Compare rankings from random subsets of the judgments with the exhaustive one (Figure 6).
 
-    The exhaustive ranking uses all judgments of an arena. The first rows use only some of the
-    queries, with all pairs of models. The other rows use all queries, with a share of the pairs on
-    each. Draws are without replacement. Within one repeat, a smaller set of judgments is a subset
-    of each larger one. For pairs that are chosen systematically instead of at random, see
+    The exhaustive ranking uses all judgments of an arena. The first rows use all judgments on a
+    random sample of the queries. The other rows use a random sample of the judgments on every
+    query. Samples are drawn without replacement. Within one repeat, a smaller sample is a subset of
+    each larger one. For pairs that are chosen by earlier verdicts instead of at random, see
     :mod:`mirage.arena.adaptive`.
 
     Args:
         arenas: Arenas by language.
-        queries: Numbers of queries to use; numbers above the number of queries of a language are
+        queries: Numbers of queries to use. Numbers above the number of queries in a language are
             left out.
-        pairs: Percentages of the judgments on each query to use; at least one judgment per query is
+        pairs: Percentages of the judgments on each query to use. At least one judgment per query is
             used.
-        repeats: Number of draws.
+        repeats: Number of random samples of each size.
         seed: Random seed.
+
+    Returns:
+        One row per language and size of the sample.
 
     Raises:
         SettingError: If a number of queries is below 1, or a percentage is not from 1 to 100.
@@ -82,22 +85,25 @@ def new_models(
     pooled: bool = True,
     seed: int = 0,
 ) -> Result[NewModelRow]:
-    """Compare predicted ranks of models without judgments with those of the full arena (Figure 8).
+    """Compare predicted ranks of new models with their ranks by judgments (Figure 8).
 
     The surrogate is trained on the other models. Its tournaments (fits of logits to the judgments
-    on random samples of queries) contain no judgment on the new models. Their number and size are
-    the same as in the arena.
+    on bootstrap samples of the queries) contain no judgment on the new models. Their number and
+    size are the same as in the arena.
 
     Args:
-        arenas: Arenas by language, each with all of the models.
-        new: Names of the new models.
+        arenas: Arenas by language, each with judgments on all models.
+        new: Names of the models that count as new.
         estimator: Estimator of the surrogate.
         pooled: Whether all languages share one surrogate.
         seed: Random seed.
 
+    Returns:
+        One row per language and new model.
+
     Raises:
         UnknownNameError: If an arena does not have a new model.
-        FeatureError: If features and tournaments do not fit together, or there are too few models.
+        FeatureError: If features and tournaments do not match, or if there are too few models.
     """
     for arena in arenas.values():
         for model in new:
@@ -118,11 +124,16 @@ def new_models(
 def _draw_queries(
     judged: Judgments, numbers: Sequence[int], repeats: int, rng: np.random.Generator
 ) -> Floats:
-    """Return win matrices from random queries only.
+    """Return win matrices from the judgments on random samples of the queries.
 
-    The result has the shape ``(numbers, repeats, models, models)``.
+    A win matrix counts how often each model beats each other model. The result has the shape
+    ``(numbers, repeats, models, models)``.
 
-    A win matrix counts how often each model beats each other model.
+    Args:
+        judged: All judgments.
+        numbers: Numbers of queries to sample.
+        repeats: Number of samples of each size.
+        rng: Random number generator.
     """
     total, models = len(judged.query_ids), len(judged.models)
     by_query = est.query_win_matrices(
@@ -137,9 +148,15 @@ def _draw_queries(
 def _draw_pairs(
     judged: Judgments, shares: Sequence[float], repeats: int, rng: np.random.Generator
 ) -> Floats:
-    """Return win matrices from a random share of the judgments on each query.
+    """Return win matrices from random samples of the judgments on each query.
 
-    The shape is ``(shares, repeats, models, models)``.
+    The result has the shape ``(shares, repeats, models, models)``.
+
+    Args:
+        judged: All judgments.
+        shares: Percentages of the judgments on each query to sample.
+        repeats: Number of samples of each size.
+        rng: Random number generator.
     """
     models = len(judged.models)
     size = np.bincount(judged.query, minlength=len(judged.query_ids))
@@ -159,7 +176,7 @@ def _draw_pairs(
 
 
 def _remove_models(arena: Arena, models: Sequence[str], seed: int) -> Arena:
-    """Return the arena without judgments on some models; as many tournaments are drawn again."""
+    """Return the arena without judgments on some models, and with new tournaments."""
     judged, counts = arena.judgments, arena.tournaments.counts
     names, query_ids = np.array(judged.models), np.array(judged.query_ids)
     a, b = names[judged.a], names[judged.b]

@@ -1,4 +1,4 @@
-"""The numbers in the tables of MIRAGE-Bench (arXiv 2410.13716), and comparisons with them."""
+"""The published numbers of MIRAGE-Bench (arXiv 2410.13716), and comparisons with them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class PublishedRow(Row):
     """One number of a table in the paper.
 
     Attributes:
-        setting: Name of the row in the table: a split, an estimator or a set of features; empty if
-            the table has one row per language. The names are the same as in this library's results.
+        setting: Name of a split, an estimator or a set of features, as in this library's results;
+            empty if the table has one row per language.
         measure: Name of the measure, as in this library's results.
         value: Value of the measure.
         lower: Lower end of the 95 % interval; NaN if the paper has none.
-        upper: Upper end.
+        upper: Upper end of the interval.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("setting", "measure")
@@ -44,8 +44,8 @@ class ComparedRow(Row):
     """A number that this library computes, and the same number in the paper.
 
     Attributes:
-        setting: Name of the row: an estimator, a set of features, a model; empty if there is one
-            row per language.
+        setting: Name of an estimator, a set of features or a model; empty if there is one row per
+            language.
         measure: Name of the measure.
         ours: Number that this library computes.
         paper: Number in the paper.
@@ -65,9 +65,10 @@ def published_table(number: int) -> Result[PublishedRow]:
     """Return one of the paper's Tables 1 to 5.
 
     Args:
-        number: 1 for the numbers of queries, 2 for Kendall's tau by language, 3 for estimators, 4
-            for sets of features, 5 for R2 over tournaments. :meth:`mirage.Leaderboard.published`
-            returns Tables 7 and 8. Figures 3 and 5 to 9 are plots without printed numbers.
+        number: Number of the table: 1 for the numbers of queries, 2 for Kendall's tau by language,
+            3 for estimators, 4 for sets of features, 5 for R2 over tournaments.
+            :meth:`mirage.Leaderboard.published` returns Tables 7 and 8. Figures 3 and 5 to 9 are
+            plots without printed numbers.
 
     Raises:
         SettingError: If there are no numbers for this table.
@@ -99,12 +100,12 @@ def compare_with_paper(
             :func:`~mirage.papers.compare_feature_sets` (Table 4),
             :func:`~mirage.papers.r2_by_tournaments` (Table 5) or
             :func:`~mirage.papers.surrogate_ranking` (Figure 4, right).
-        table: 3 or 4. By default it is the table that has the names in the result; set it if the
-            names occur in both tables.
+        table: Number of the paper's table for results of estimators or sets of features, 3 or 4. By
+            default the table that has the names in the result; set it if both tables have them.
 
     Returns:
-        One row per language, setting and measure that the result and the paper have in common. The
-        paper's estimators get the names of this library: ``least_squares`` is its linear
+        One row per language, setting and measure that the result and the paper have in common.
+        Estimators have the names of this library: ``least_squares`` is the paper's linear
         regression, and ``boosting`` is its XGBoost.
 
     Raises:

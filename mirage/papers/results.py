@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 MEAN = "mean"
-"""Used in place of the name of a language or dataset in a row with the mean over all of them."""
+"""Name of the language or dataset in a row that has the mean over all languages or datasets."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Line:
     """One row of a result; values that could not be measured are NaN.
 
     Attributes:
-        over: Name of the field over which means are taken, such as the language.
+        over: Name of the field over which :meth:`Result.mean` averages, such as ``language``.
         keys: Names of the other fields that identify a row.
         unprinted: Names of fields that tables leave out, because they have no valid confidence
             interval.
@@ -52,7 +52,7 @@ class Result(Printed, Generic[R]):
 
     Attributes:
         title: Title of the table.
-        rows: The rows, in the order of a value or of the languages.
+        rows: The rows, sorted by a value or by language.
         notes: Explanations below the table.
     """
 
@@ -68,12 +68,12 @@ class Result(Printed, Generic[R]):
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """The rows as columns by name: plain lists, ready to plot or to write as JSON."""
+        """The values of each field as a list, by name of the field, for plots or JSON."""
         names = [field.name for field in fields(self.rows[0])] if self.rows else []
         return {name: [getattr(row, name) for row in self.rows] for name in names}
 
     def mean(self) -> Result[R]:
-        """Average the rows over languages or datasets; a mean is NaN if a value of it is NaN."""
+        """Average the rows over languages or datasets; a mean is NaN if any value in it is NaN."""
         groups: dict[tuple[Any, ...], list[R]] = {}
         for row in self.rows:
             groups.setdefault(tuple(getattr(row, key) for key in row.keys), []).append(row)
@@ -90,7 +90,7 @@ class Result(Printed, Generic[R]):
     def _tables(self) -> tuple[Table]:
         unprinted = self.rows[0].unprinted if self.rows else ()
         columns = {name: c for name, c in self.columns.items() if name not in unprinted}
-        # Constant text columns become a note, so that the table stays narrow.
+        # Columns with the same text in all rows become a note, to keep the table narrow.
         constant = [name for name in columns if len(self) > 1 and self._is_constant(columns[name])]
         visible = (
             [name for name in columns if name not in constant] or [*columns][:1] or ["language"]
@@ -113,7 +113,7 @@ class Result(Printed, Generic[R]):
 
     @staticmethod
     def _is_constant(column: Sequence[object]) -> bool:
-        """Return whether all rows have the same text in a column, which is then printed below."""
+        """Return whether all rows have the same text in a column, which then becomes a note."""
         return isinstance(column[0], str | bool) and all(value == column[0] for value in column)
 
 
@@ -138,13 +138,13 @@ def _format_value(value: object) -> str:
 
 @dataclass(frozen=True)
 class TauRow(Row):
-    """Agreement between the surrogate's and the judge's order of one language's models.
+    """Agreement between the surrogate's and the judge's order of the models in one language.
 
     Attributes:
         models: Number of models.
-        tau: Kendall's tau-b between two orders of all models: by a surrogate that was trained with
-            some models held out, and by the Bradley-Terry logits of the judge. It is averaged over
-            splits (choices of the held-out models).
+        tau: Kendall's tau-b between two logits of all models: those of a surrogate that was trained
+            without the held-out models, and those fitted to the judge's verdicts. It is averaged
+            over splits (choices of the held-out models).
         lower: Lower end of the range that contains the middle 95 % of the splits.
         upper: Upper end of this range.
         tau_train: The same tau for a surrogate that was trained on all models.
@@ -159,16 +159,16 @@ class TauRow(Row):
 
 @dataclass(frozen=True)
 class RankRow(Row):
-    """Rank of a model by the surrogate, and by the judge.
+    """Rank of a model according to the surrogate, and according to the judge.
 
     Attributes:
         model: Name of the model.
         rank: Rank of the model by ``logit``.
-        judge_rank: Rank by the judge's logits.
-        logit: Mean of the predicted logits over splits (choices of the held-out models).
-        lower: Lower end of the range that contains the middle 95 % of these logits.
+        judge_rank: Rank of the model by ``judged``.
+        logit: Predicted logit, averaged over splits (choices of the held-out models).
+        lower: Lower end of the range that contains the middle 95 % of the predicted logits.
         upper: Upper end of this range.
-        judged: Logit from the judge's verdicts.
+        judged: Logit fitted to the judge's verdicts.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("model",)
@@ -190,17 +190,19 @@ class ValidationRow(Row):
     be compared with those of the paper (:func:`mirage.papers.compare_with_paper`).
 
     Attributes:
-        name: Estimator, or set of features.
+        name: Name of the estimator or of the set of features.
         pooled: Whether one surrogate is trained on all languages.
-        tau: :attr:`mirage.surrogate.Validation.tau` on held-out models.
-        lower: Lower end of its 95 % interval, NaN with fewer than eight models.
-        upper: Upper end.
+        tau: Kendall's tau-b on held-out models (:attr:`mirage.surrogate.ranker.Validation.tau`).
+        lower: Lower end of the 95 % interval of ``tau``; NaN with fewer than eight models.
+        upper: Upper end of this interval.
         r2_train: Share of the variance of the training models' logits that the surrogate predicts.
         tau_train: Kendall's tau-b on training models.
-        r2: :attr:`mirage.surrogate.Validation.r2` on held-out models.
+        r2: Share of the variance of the held-out models' logits that the surrogate predicts
+            (:attr:`mirage.surrogate.ranker.Validation.r2`).
         coverage: Share of the logits of held-out models that lie inside their predicted 95 %
             interval.
-        r2_in_paper: :attr:`mirage.surrogate.Validation.r2_in_paper` on held-out models.
+        r2_in_paper: The same as ``r2``, but as the paper defines it
+            (:attr:`mirage.surrogate.ranker.Validation.r2_in_paper`).
     """
 
     keys: ClassVar[tuple[str, ...]] = ("name", "pooled")
@@ -225,19 +227,19 @@ class ValidationRow(Row):
 class R2Row(Row):
     """Share of the variance of logits that the surrogate predicts in each tournament.
 
-    A tournament is a fit of the logits to the judgments on a random sample of the queries.
+    A tournament is a fit of the logits to the judgments on a bootstrap sample of the queries.
 
     Attributes:
-        r2_train: Mean of the share over tournaments, for training models.
+        r2_train: Share for training models, averaged over tournaments.
         train_lower: Lower end of the range that contains the middle 95 % of the tournaments, for
             training models.
         train_upper: Upper end of this range.
-        r2: Mean of the share over tournaments, for the held-out models of all splits together.
+        r2: Share for the held-out models of all splits together, averaged over tournaments.
         lower: Lower end of the range that contains the middle 95 % of the tournaments, for held-out
             models.
         upper: Upper end of this range.
-        r2_in_paper: The same as ``r2``, but with the variance around the mean of all models and not
-            only of the training models, as in the paper's Table 5.
+        r2_in_paper: The same as ``r2``, but with the variance around the mean of all models instead
+            of the training models, as in the paper's Table 5.
     """
 
     r2_train: float
@@ -255,10 +257,10 @@ class ImportanceRow(Row):
 
     Attributes:
         feature: Name of the feature.
-        importance: Increase of the squared error if the feature is permuted, in units of the
+        importance: Increase of the squared error if the feature is permuted, divided by the
             variance of the logits.
         impurity: Mean decrease in impurity, as in the paper's figure; NaN unless the surrogate is a
-            random forest. The values of all features add up to 1.
+            forest. The values of all features add up to 1.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("feature",)
@@ -273,8 +275,8 @@ class FewerJudgmentsRow(Row):
     """Agreement between a ranking from fewer judgments and the exhaustive one.
 
     Attributes:
-        queries: Number of judged queries.
-        pairs: Percentage of the judgments on each of these queries that is used.
+        queries: Number of queries whose judgments are used.
+        pairs: Percentage of the judgments on each of these queries that are used.
         judgments: Number of judgments that are used, averaged over repeats.
         tau: Kendall's tau-b with the exhaustive ranking, averaged over repeats.
         lower: Lower end of the range that contains the middle 95 % of the repeats.
@@ -297,14 +299,14 @@ class NewModelRow(Row):
 
     Attributes:
         model: Name of the model.
-        rank: Rank of its predicted logit, among the judged logits of the old models and the
+        rank: Rank of the predicted logit, among the judged logits of the old models and the
             predicted logits of the other new models.
         judged_rank: Rank in the arena with judgments on all models.
-        logit: Predicted logit.
-        lower: Lower end of its 95 % interval.
-        upper: Upper end.
-        judged: Logit in the arena with judgments on all models. As for ``logit``, the mean of the
-            old models is 0.
+        logit: Predicted logit. The mean logit of the old models is 0.
+        lower: Lower end of the 95 % interval of the predicted logit.
+        upper: Upper end of this interval.
+        judged: Logit in the arena with judgments on all models, shifted so that the mean of the old
+            models is 0.
         tau: Kendall's tau-b between the predicted and the judged order of all models, including old
             ones.
     """
@@ -328,13 +330,13 @@ class TunedModelRow(Row):
     Attributes:
         model: Name of the model.
         backbone: Name of the model before fine-tuning.
-        rank: Rank of its predicted logit, among the judged logits of the old models and the
-            predicted logits of the other tuned models.
+        rank: Rank of the predicted logit, among the logits of the judged models and the predicted
+            logits of the other tuned models.
         backbone_rank: Rank of the backbone in the same order.
-        logit: Predicted logit; the mean of the old models is 0.
-        lower: Lower end of its 95 % interval.
-        upper: Upper end.
-        backbone_logit: Judged logit of the backbone.
+        logit: Predicted logit. The mean logit of the judged models is 0.
+        lower: Lower end of the 95 % interval of the predicted logit.
+        upper: Upper end of this interval.
+        backbone_logit: Logit of the backbone, from judgments.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("model", "backbone")
@@ -351,7 +353,7 @@ class TunedModelRow(Row):
 
 @dataclass(frozen=True)
 class SettingRow(Row):
-    """One setting as text; the same for all languages."""
+    """The name of a setting and its value as text, which are the same for all languages."""
 
     keys: ClassVar[tuple[str, ...]] = ("setting", "choice")
 
@@ -360,10 +362,11 @@ class SettingRow(Row):
 
 
 def tau_b(logits: Floats, others: Floats) -> Floats:
-    """Return Kendall's tau-b of each row of ``logits (..., models)`` with ``others (models,)``.
+    """Return Kendall's tau-b between each row of ``logits`` and ``others``.
 
-    It equals :func:`mirage.statistics.ranks.kendall_tau`, except that it is 0 instead of NaN if all
-    values of the row, or all ``others``, are equal.
+    ``logits`` has the shape ``(..., models)``, ``others`` the shape ``(models,)``, and the result
+    the shape ``(...)``. If all values of a row or all ``others`` are equal, tau is 0, and not NaN
+    as in :func:`mirage.statistics.ranks.kendall_tau`.
     """
     return np.nan_to_num(kendall_tau(logits, others))
 

@@ -1,7 +1,7 @@
 """LLM settings of the papers that differ from this library's defaults, for ``LLM(model, **...)``.
 
-The default temperature of :class:`~mirage.LLM` is 0, so that a second run differs from the first as
-little as the endpoint allows.
+The default temperature of :class:`~mirage.LLM` is 0, so repeated runs differ as little as the
+endpoint allows.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ SENTENCE_JUDGES: Mapping[str, Any] = MappingProxyType(
 )
 """Settings of the LLMs that judge sentences in MEMERAG (arXiv 2502.17163, section 5.1).
 
-If an LLM gives no label, it is queried again, at most five times, as in
+If an LLM's answer contains no label, the LLM is asked again, at most five times, as in
 :class:`mirage.metaeval.LLMSentenceJudge`.
 """

@@ -1,4 +1,4 @@
-"""Experiments on the surrogate: its agreement with the judge, and the factors that affect it.
+"""Experiments on the agreement of surrogates with the judge, and on the factors that affect it.
 
 A surrogate is a regression that predicts the logits of models from features, without a judge.
 """
@@ -34,7 +34,7 @@ T = TypeVar("T")
 Data = Mapping[str, TrainingData]
 
 ALL = "all"
-"""Used in place of a language in a row for all languages together."""
+"""Language of a row that is about all languages together."""
 
 R2_NOTE = (
     "r2 is relative to the mean of the training models; r2 in paper to that of all models, as in "
@@ -63,19 +63,22 @@ def tau_by_language(
         arenas: Arenas by language.
         estimator: Estimator of the surrogate.
         pooled: Whether all languages share one surrogate.
-        holdout: Number of models held out of the training at a time.
+        holdout: Number of models that are held out of training in each split.
         repeats: Number of splits (choices of the held-out models), as in
             :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
         seed: Random seed.
         n_jobs: Number of processes, as in joblib.
 
+    Returns:
+        One row per language.
+
     Raises:
-        FeatureError: If features and tournaments do not fit together, or there are too few models.
+        FeatureError: If features and tournaments do not match, or if there are too few models.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
     for code, data, logits in _measure_splits(_predict_without, arenas, *settings):
-        # The first result is that without held-out models.
+        # The first result is that of a surrogate without held-out models.
         train, *taus = tau_b(np.array(logits), data.mean_y).tolist()
         rows.append(
             TauRow(code, len(data.models), float(np.mean(taus)), *middle(taus), tau_train=train)
@@ -102,9 +105,9 @@ def surrogate_ranking(
 ) -> Result[RankRow]:
     """Rank the models by a surrogate, with some models held out in each split (Figure 4, right).
 
-    The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats``, and the errors, are those
-    of :func:`tau_by_language`. The logit of a model is its mean over all splits. As in the paper,
-    the model is a training model in most splits, and held out only in the others.
+    The logit of a model is averaged over all splits. As in the paper, the model is a training model
+    in most splits, and is held out only in the others. Arguments and errors are those of
+    :func:`tau_by_language`: ``arenas``, ``estimator``, ``pooled``, ``holdout`` and ``repeats``.
     """
     rows: list[RankRow] = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -137,26 +140,29 @@ def compare_regressors(
 ) -> Result[ValidationRow]:
     """Compare estimators on training models and on held-out models (Table 3).
 
-    For the paper's table, four models were held out, 50 times. The paper's linear regression is
-    called ``least_squares`` here. Its XGBoost is called ``boosting``, which uses the trees of
-    scikit-learn with XGBoost's default settings.
+    For the paper's table, four models were held out in each of 50 splits. The paper's linear
+    regression is called ``least_squares`` here. Its XGBoost is called ``boosting``, which uses the
+    trees of scikit-learn with the default settings of XGBoost.
 
     Args:
         arenas: Arenas by language.
         estimators: Names of estimators.
-        pooled: Names of estimators that are trained on all languages together; each of the others
-            is trained once per language.
-        holdout: Number of models held out at a time.
+        pooled: Names of the estimators that are trained on all languages together. Other estimators
+            are trained on each language separately.
+        holdout: Number of models that are held out in each split.
         repeats: Number of splits.
         seed: Random seed.
         n_jobs: Number of processes, as in joblib.
 
+    Returns:
+        One row per estimator and language.
+
     Raises:
-        FeatureError: If features and tournaments do not fit together, or there are too few models.
-        UnknownNameError: If a name in ``estimators`` is not the name of an estimator.
+        FeatureError: If features and tournaments do not match, or if there are too few models.
+        UnknownNameError: If there is no estimator with a name in ``estimators`` or ``pooled``.
     """
     for name in (*estimators, *pooled):
-        SurrogateRanker(name)  # raise errors about names before the slow part
+        SurrogateRanker(name)  # raises an error about an unknown name before the slow part
     data = surrogate_data(arenas)
     rows = [
         row
@@ -181,12 +187,22 @@ def compare_feature_sets(
 ) -> Result[ValidationRow]:
     """Compare sets of features with one estimator (Table 4).
 
-    ``sets`` has the feature names of each set, by the name of the set; by default
-    :func:`feature_sets`. The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats`` are
-    those of :func:`tau_by_language`.
+    Args:
+        arenas: Arenas by language.
+        sets: Names of the features in each set, by name of the set. By default those of
+            :func:`feature_sets`.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models that are held out in each split.
+        repeats: Number of splits.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
+
+    Returns:
+        One row per set and language.
 
     Raises:
-        FeatureError: If features and tournaments do not fit together, or there are too few models.
+        FeatureError: If features and tournaments do not match, or if there are too few models.
         UnknownNameError: If a set has a feature that the tables do not have.
     """
     rows: list[ValidationRow] = []
@@ -206,9 +222,13 @@ def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str
     """Return the sets of features that the paper compares, by name; empty sets are left out.
 
     The sets are ``all``, ``without LLM-rated``, ``without low correlation`` and ``LLM-rated only``.
-    The third set has the features whose Kendall's tau-b with the logit, averaged over languages, is
-    at least ``least`` in absolute value. As in the paper, these correlations use all models,
-    including those that are held out later.
+    As in the paper, correlations are computed on all models, including those that are held out
+    later.
+
+    Args:
+        arenas: Arenas by language.
+        least: Threshold of the set ``without low correlation``. It has the features whose Kendall's
+            tau-b with the logit, averaged over languages, is at least this in absolute value.
     """
     data = surrogate_data(arenas)
     features = next(iter(data.values())).features
@@ -233,14 +253,14 @@ def r2_by_tournaments(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[R2Row]:
-    """Compute R2 in each tournament, with intervals over tournaments (Table 5).
+    """Compute R2 in each tournament, and its mean and range over tournaments (Table 5).
 
-    A tournament is a fit of the models' logits to the judgments on a random sample of the queries.
-    The logits of each tournament are predicted from the mean features over its queries. In a
-    tournament, R2 is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2`` with the mean of
-    the training models. ``r2_in_paper`` uses the mean of all models, as in the paper's table. The
-    settings ``estimator``, ``pooled``, ``holdout`` and ``repeats``, and the errors, are those of
-    :func:`tau_by_language`.
+    A tournament is a fit of the models' logits to the judgments on a bootstrap sample of the
+    queries. The surrogate predicts the logits of a tournament from the features on its queries. In
+    a tournament, R2 is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``, where the mean
+    is that of the training models. ``r2_in_paper`` uses the mean of all models, as in the paper's
+    table. Arguments and errors are those of :func:`tau_by_language`: ``arenas``, ``estimator``,
+    ``pooled``, ``holdout`` and ``repeats``.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -275,12 +295,12 @@ def feature_importance(
     """Return the permutation importance of each feature on held-out models (Figure 5).
 
     The most important feature is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`.
-    The language of a row is ``"all"`` if languages are pooled. The settings ``estimator``,
-    ``pooled``, ``holdout`` and ``repeats``, and the errors, are those of :func:`tau_by_language`.
+    The language of a row is ``"all"`` if languages are pooled. Arguments and errors are those of
+    :func:`tau_by_language`: ``arenas``, ``estimator``, ``pooled``, ``holdout`` and ``repeats``.
 
-    With a forest, the rows also have the importance that the paper's figure has: the mean decrease
-    in impurity on training models (Breiman 2001, Random Forests, Machine Learning 45, 5-32). It
-    favours features with many distinct values, and gives no information about new models.
+    If the estimator is a forest, rows also have the importance in the paper's figure: the mean
+    decrease in impurity on training models (Breiman 2001, Random Forests, Machine Learning 45,
+    5-32). It favours features with many distinct values, and gives no information about new models.
     """
     rows = []
     for ranker, group in fit_rankers(surrogate_data(arenas), estimator, pooled, seed):
@@ -302,7 +322,7 @@ def feature_importance(
 
 
 def _impurity_importances(ranker: SurrogateRanker, data: Data, seed: int) -> dict[str, float]:
-    """Return the mean decrease in impurity by feature; empty unless a forest was fitted."""
+    """Return the mean decrease in impurity by feature; empty if the estimator is not a forest."""
     means = fit_model(data, evaluate(data, ranker.recipe, seed=seed), seed=seed).means
     values = getattr(means and means.shared, "feature_importances_", None)
     if values is None:
@@ -321,14 +341,21 @@ def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
 
 
 def _groups(data: Data, pooled: bool) -> list[Data]:
-    """Split the data into groups of languages that share a surrogate: all, or each alone."""
+    """Split the data into groups of languages that share a surrogate: one group, or one each."""
     return [data] if pooled else [{code: arena} for code, arena in data.items()]
 
 
 def fit_rankers(
     data: Data, estimator: str, pooled: bool, seed: int
 ) -> Iterator[tuple[SurrogateRanker, Data]]:
-    """Yield fitted surrogates, each with its data: one for all languages or one for each."""
+    """Fit one surrogate for all languages, or one for each; yield each with its training data.
+
+    Args:
+        data: Training data by language.
+        estimator: Estimator of the surrogates.
+        pooled: Whether all languages share one surrogate.
+        seed: Random seed.
+    """
     for group in _groups(data, pooled):
         yield SurrogateRanker(estimator, seed=seed).fit_data(group), group
 
@@ -343,10 +370,11 @@ def _measure_splits(
     seed: int,
     n_jobs: int,
 ) -> Iterator[tuple[str, TrainingData, list[T]]]:
-    """Yield each language with its data and its measures.
+    """Yield each language with its training data and a list of measurements.
 
-    The first measure is that of a surrogate without held-out models; one measure for each split
-    follows.
+    ``measure`` is called with the training data, the estimator, the held-out models and the random
+    seed, and returns a measurement by language. The first measurement is without held-out models.
+    The others are those of the splits.
     """
     from joblib import Parallel, delayed
 
@@ -394,7 +422,7 @@ def _validate(
 
 
 def _predict_all(ranker: SurrogateRanker, data: Data) -> dict[str, Floats]:
-    """Return predicted logits of all models by language."""
+    """Return the logits that a surrogate predicts for all models, by language."""
     return {
         code: np.array([ranker.predict(arena.table(i)).logit for i in range(len(arena.models))])
         for code, arena in data.items()
@@ -404,7 +432,7 @@ def _predict_all(ranker: SurrogateRanker, data: Data) -> dict[str, Floats]:
 def _fit_without(
     data: Data, estimator: str, held_out: Sequence[str], seed: int
 ) -> tuple[SurrogateRanker, Data]:
-    """Return a surrogate that is fitted without the held-out models, and its training data."""
+    """Fit a surrogate without the held-out models, and return it with its training data."""
     train_data = {code: arena.without(held_out) for code, arena in data.items()}
     return SurrogateRanker(estimator, seed=seed).fit_data(train_data), train_data
 
@@ -420,9 +448,10 @@ def _squares(
 ) -> dict[str, tuple[Floats, Floats, Floats]]:
     """Return three sums of squares for each tournament, by language.
 
-    They are over the held-out models, or over all models if none is held out. The first is of the
-    errors of the predicted logits. The other two are of the differences between the true logits and
-    a mean: the mean of the training models, and the mean of all models.
+    They are sums over the held-out models, or over all models if none is held out. The first sum is
+    that of the squared errors of the predicted logits. The second one is that of the squared
+    differences between the actual logits and the mean logit of the training models. The third one
+    is the same for the mean logit of all models.
     """
     ranker, train_data = _fit_without(data, estimator, held_out, seed)
     model = fit_model(train_data, evaluate(train_data, ranker.recipe, seed=seed), seed=seed)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ranking_dict", "ranking_frame", "ranking_table"]
 
 COMPARED = 5
-"""Largest number of comparisons below a table."""
+"""Largest number of comparisons of systems in the notes below a table."""
 
 
 class Ranked(Protocol):
@@ -70,7 +70,7 @@ class Ranked(Protocol):
 
 
 def ranking_table(ranking: Ranked) -> Table:
-    """Return the table of a ranking, with lines below it."""
+    """Return a ranking as a table with notes below it."""
     return Table(
         title=ranking.title,
         header=(
@@ -107,7 +107,7 @@ def ranking_table(ranking: Ranked) -> Table:
 
 
 def _is_marked(ranking: Ranked, entry: Entry) -> bool:
-    """Return whether the table marks a model as new; in a judged ranking no model is marked."""
+    """Return whether the table marks a model as new; judged rankings mark no model."""
     judged = ranking.evidence is not None and ranking.evidence.judgments is not None
     return not entry.anchor and not judged
 

@@ -16,12 +16,12 @@ __all__ = ["mean_logit_errors"]
 
 
 def mean_logit_errors(rankings: Sequence[Ranking], models: Sequence[str]) -> Floats | None:
-    """Draw random errors of the mean logits over languages; the shape is ``(draws, models)``.
+    """Draw random errors of the mean logits over languages, of shape ``(draws, models)``.
 
     If all rankings come from judgments, the errors are drawn from the covariance of the mean
-    logits. In it, a query is one cluster even if it occurs in several languages. Otherwise the
-    rankings' own draws are averaged over the languages. In each draw, a query has the same weight
-    in all languages.
+    logits. In this covariance, a query is one cluster even if it occurs in several languages.
+    Otherwise the rankings' own draws are averaged over the languages. In each draw, a query has the
+    same weight in all languages.
 
     Args:
         rankings: Ranking of each language.
@@ -64,7 +64,7 @@ def _mean_uncertainty(
         sizes: Ints = np.unique(clusters, return_counts=True)[1]
         total += covariance
         variances.append(float(np.trace(covariance)))
-        # Pairs that were chosen adaptively have two fits, of which each uses one degree.
+        # Adaptively chosen pairs have two fits, and each fit uses one degree of freedom.
         degrees.append(small_sample(sizes).degrees - max(fit.fits for fit in group) + 1)
     if min(degrees) <= 0:
         return total, 0.0

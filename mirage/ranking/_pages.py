@@ -1,4 +1,4 @@
-"""The page and the plot of a ranking, which :mod:`mirage.report` makes."""
+"""The HTML page and the plot of a ranking, both made by :mod:`mirage.report`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Presentable"]
 
-# The report reads rankings, so this package cannot import it.
+# The report imports rankings, so importing it here would be circular.
 _write = imported_when_called("mirage.report._page", "write")
 _plot = imported_when_called("mirage.report.plots", "plot_ranking")
 
@@ -34,8 +34,8 @@ class Presentable(NearNames):
 
         The report shows the leaderboard, the features and the win probabilities. A page for each
         model shows its best, worst and failed responses. If there are too many responses, the
-        report shows some of them, and states how many it shows at most. The same ranking always
-        gives the same file.
+        report shows only some of them and states the limit. The same ranking always gives the same
+        file.
 
         Args:
             path: Path of the file.
@@ -46,8 +46,8 @@ class Presentable(NearNames):
             details: Further facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
             retrieval: The retrieval run (``pipeline.retrieve``) of each model, by model name. If
                 the ranking has several languages, each model has a mapping from language code to
-                retrieval run. The report shows the retrieval scores beside the passages, and a
-                table of retrieval quality (extra ``retrieval``).
+                retrieval run. The report then shows the retrieval scores beside the passages, and a
+                table of retrieval quality, which needs the extra ``retrieval``.
 
         Raises:
             MirageError: If the file cannot be written, if ``judges`` contains an object that is not

@@ -37,7 +37,7 @@ UNFAMILIAR = "(?)"
 
 
 def failure_notes(entries: Iterable[Entry], limit: int) -> list[str]:
-    """Return a line for each model that failed on queries; ``limit`` is the number of reasons."""
+    """Return a line for each model that failed on queries, with at most ``limit`` reasons."""
     return [_failure_note(entry, limit) for entry in entries if entry.failures]
 
 
@@ -51,12 +51,12 @@ def _failure_note(entry: Entry, limit: int) -> str:
 
 
 def uncontrolled_cell(entry: Entry) -> str:
-    """Return the logit without control variables as text; empty if the fit had no controls."""
+    """Return the logit of the fit without controls as text; empty if the fit had no controls."""
     return "" if entry.uncontrolled is None else f"{entry.uncontrolled:.2f}"
 
 
 def display_name(entry: Entry) -> str:
-    """Return the name in a table, with a mark if the model is unlike every training model."""
+    """Return a model's name for a table, with a mark if it is unlike every training model."""
     return f"{UNFAMILIAR} {entry.model}" if entry.unfamiliar else entry.model
 
 
@@ -109,7 +109,7 @@ def accuracy_lines(entry: Entry) -> Iterator[str]:
 
 
 def accuracy_dict(accuracy: Accuracy | None) -> dict[str, Any] | None:
-    """Return the outcomes of a system's responses, with those of each kind of question."""
+    """Return the outcomes of a system's responses as a dictionary, in total and by kind."""
     if accuracy is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""The neighbours of a system in a ranking, and the faults that it has more often than they do."""
+"""The neighbours of a system in a ranking, and the faults that are more frequent in the system."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ REASONS = 3
 """Largest number of faults in a note."""
 
 _WITHOUT_MEANS = ("misplaced citation", "denial", "no response")
-"""Kinds of finding that the mean of no feature measures."""
+"""Kinds of finding whose frequency is not the mean of a feature."""
 
 
 def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Finding]) -> str:
-    """Return a sentence on the neighbours of a system, and why those above it are better.
+    """Return a text on a system's neighbours, and on faults that are rarer in the better ones.
 
-    A fault is named if the mean of its feature over the three nearest better systems shows it at
-    most half as often. Anchors have no responses, but the means of their features are known.
+    A fault is mentioned if it is at most half as frequent in the three nearest better systems, as
+    measured by the mean of its feature. Anchors have no responses, but the means of their features
+    are known.
 
     Args:
         entries: Entries of the ranking, best first.
@@ -53,7 +54,7 @@ def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Fin
 def _more_often(
     entry: Entry, above: Sequence[Entry], findings: Sequence[Finding]
 ) -> Iterator[Finding]:
-    """Yield the findings on faults that the systems above have at most half as often."""
+    """Yield the findings on faults that are at most half as frequent in the systems above."""
     from mirage.features.findings import CHECKS
 
     features = {check.kind: check.feature for check in CHECKS}

@@ -1,4 +1,4 @@
-"""How many responses of a system are right, wrong, or decline to answer, by kind of question."""
+"""Numbers of right responses, wrong responses and abstentions of a system, by kind of question."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 __all__ = ["Accuracy", "Outcome", "accuracy_of", "outcome"]
 
 Outcome = Literal["right", "wrong", "declined", "undecided", "failed"]
-"""What became of a query; see :func:`outcome`."""
+"""The outcome of a response to a query; see :func:`outcome`."""
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 KIND = "kind"
-"""Key of a query's metadata with its kind."""
+"""Key in the metadata of a query under which its kind is stored."""
 
 NAMED_KINDS = 2
-"""Largest number of kinds of question that the line of a system names."""
+"""Largest number of kinds of question that ``str(accuracy)`` lists."""
 
 FEWEST_OF_KIND = 3
-"""Smallest number of questions of a kind that the line of a system names."""
+"""Smallest number of questions of a kind that ``str(accuracy)`` lists."""
 
 
 def outcome(query: Query, values: Mapping[str, float]) -> Outcome:
-    """Return whether a response to a query is right or wrong, or declines to answer.
+    """Classify a response to a query as right, wrong, declined, undecided or failed.
 
     - right: it asserts every short answer and no wrong one. If no passage answers the query, it
       says so.
@@ -53,7 +53,7 @@ def outcome(query: Query, values: Mapping[str, float]) -> Outcome:
     Args:
         query: The query.
         values: Features of the response by name: ``answer_match``, ``wrong_answer`` and
-            ``abstention``. All other features only tell whether there is a response.
+            ``abstention``. Other features are only used to find out whether there is a response.
 
     Example:
         >>> from mirage import Query
@@ -100,12 +100,12 @@ class Accuracy:
         return self.count("right")
 
     def count(self, of: Outcome) -> int:
-        """Return the number of queries with an outcome."""
+        """Return the number of queries with the given outcome."""
         return Counter(self.outcomes.values())[of]
 
     @property
     def is_known(self) -> bool:
-        """Whether any response is known to be right or wrong, or to decline."""
+        """Whether at least one response is known to be right, wrong, or declined."""
         return any(self.count(name) for name in ("right", "wrong", "declined"))
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class Accuracy:
         return ", ".join(parts)
 
     def _weak_kinds(self) -> Iterator[str]:
-        """Yield texts on the kinds of question of which at least half are missed, worst first."""
+        """Yield a text for each kind of question with at most half right responses, worst first."""
         share = {
             kind: part.right / part.n
             for kind, part in self.kinds.items()
@@ -136,7 +136,7 @@ class Accuracy:
             yield f"{part.n - part.right} of {part.n} of kind {kind_name(kind)} missed"
 
     def right_among(self, query_ids: Iterable[str]) -> int:
-        """Return the number of right responses to some queries."""
+        """Return the number of right responses to the given queries."""
         return sum(self.outcomes.get(id_) == "right" for id_ in query_ids)
 
 
@@ -148,8 +148,8 @@ def kind_name(kind: str) -> str:
 def accuracy_of(dataset: MirageDataset, table: FeatureTable) -> Accuracy:
     """Return the outcomes of a system's responses to the queries of a dataset.
 
-    If the system answered several times, a query has the outcome of most of its responses, and is
-    undecided if two outcomes are equally frequent.
+    If the system answered each query several times, a query has the most frequent outcome of its
+    responses, and is undecided if two outcomes are equally frequent.
 
     The interval is that of Clopper and Pearson, or its counterpart for clusters of queries
     (:func:`mirage.statistics.bounds.share_interval`); ``validation/coverage/feature_bounds.py``

@@ -42,49 +42,50 @@ MANNER: Mapping[str, float] = MappingProxyType(
         "passage_coverage": 0.05,
     }
 )
-"""Difference of a feature that two responses with the same content may have.
+"""Largest difference of each feature that is ignored, because the manner of writing may cause it.
 
-The manner of writing changes these features: layout, courtesies, and other words for the same
-facts. A difference of at most this much counts as no difference.
-``validation/coverage/compared_systems.py`` shows what this costs and what it prevents.
+Layout, courtesies, and other words for the same facts change these features, although the content
+is the same. ``validation/coverage/compared_systems.py`` prints how often the better system is found
+with these limits, and how often a difference is reported that is only one of manner.
 """
 
 FULL_LIMITS = 0.25
-"""Share of differing responses from which on the limits of :data:`MANNER` apply in full.
+"""Share of queries with different texts from which the limits of :data:`MANNER` apply in full.
 
 If two versions of one system give the same text to nearly all queries, few responses can differ by
-chance. The limits are then smaller, in proportion to the share of queries with different texts.
+chance. Below this share, the limits are therefore smaller, in proportion to the share.
 """
 
 RECURRING = 3
-"""Number of responses in which a text recurs that no passage holds, to be taken for a template."""
+"""Number of responses in which an unknown fact must recur to count as part of a template."""
 
 NEGLIGIBLE = 0.01
 """Advantage below which two responses count as equal."""
 
 PRIOR = 1.2
-"""Weight of each of the two queries that the Bayesian bootstrap adds.
+"""Shape parameter of the weight of each of the two queries that the Bayesian bootstrap adds.
 
-Some responses differ only because a feature misreads a manner of writing. With 1.2, three queries
-are enough for a probability of 0.9, and four are not enough for one of 0.975.
+Some responses differ only because a feature misreads a manner of writing. With 1.2, a system that
+is better on all of three differing queries reaches a probability of 0.9, and one that is better on
+all of four does not reach 0.975.
 """
 
 INDEPENDENCE = 4.0
 """Second parameter of the beta prior of the correlation within clusters; the first one is 1.
 
-The mean of the prior is 0.2. Grades of two LLMs and a person on 159 turns of 20 conversations
-(MTRAG, Katsis et al. 2025, arXiv 2501.03468) have a mean correlation of 0.05 within a conversation
-if paired differences are taken, and at most 0.13 (``validation/coverage/dossiers.py``).
+The mean of the prior is 0.2. In grades of two LLMs and a person on 159 turns of 20 conversations
+(MTRAG, Katsis et al. 2025, arXiv 2501.03468), paired differences have a mean correlation of 0.05
+within a conversation, and at most 0.13 (``validation/coverage/dossiers.py``).
 """
 
 CORRELATIONS = (np.arange(50) + 0.5) / 50
-"""Grid of possible correlations."""
+"""Grid of possible correlations within clusters."""
 
 UNKNOWN = "unknown_facts"
-"""Feature whose value a template may raise."""
+"""Name of the feature for facts that no passage contains; a template can raise its value."""
 
 SEPARATOR = " … "
-"""Text between the parts of the quote of a finding."""
+"""Separator between the parts of the quote in a finding."""
 
 DRAWS = 10_000
 """Number of draws of the Bayesian bootstrap."""
@@ -120,8 +121,8 @@ class SystemComparison:
             verdicts that it wins, minus 0.5.
         interval: 95 % confidence interval of the difference; NaN with fewer than ten clusters of
             queries, or if no response differs.
-        queries: Queries on which one system is better, those with the largest advantage of the
-            first system first.
+        queries: Queries on which one system is better, in descending order of the first system's
+            advantage.
         n: Number of queries that both systems were asked.
 
     Example:
@@ -199,7 +200,7 @@ class SystemComparison:
 
 
 def is_comparable(evidence: Evidence | None, a: str, b: str) -> bool:
-    """Return whether two systems can be compared query by query: there are features of both."""
+    """Return whether two systems can be compared query by query: both need features."""
     return evidence is not None and evidence.ranker is not None and {a, b} <= evidence.tables.keys()
 
 
@@ -226,8 +227,8 @@ def compare_systems(
     """
     if not is_comparable(evidence, a, b):
         raise MirageError(
-            f"{a!r} and {b!r} cannot be compared query by query: the responses of two systems "
-            "have to be ranked in one call of rank_many, and anchors have none"
+            f"{a!r} and {b!r} cannot be compared query by query: rank the responses of both "
+            "systems in one call of rank_many (anchors have no responses)"
         )
     assert evidence is not None  # checked above
     ids, gains, codes = query_gains(evidence, findings, a, b)
@@ -261,7 +262,7 @@ class QueryGains(NamedTuple):
 def query_gains(
     evidence: Evidence, findings: Mapping[str, tuple[Finding, ...]], a: str, b: str
 ) -> QueryGains:
-    """Return the advantages of system ``a`` over system ``b``, both with features.
+    """Return the advantages of system ``a`` over system ``b``, query by query.
 
     Args:
         evidence: The features of both systems and the surrogate.
@@ -286,11 +287,11 @@ def query_gains(
 
 
 def without_templates(table: FeatureTable, findings: Iterable[Finding]) -> FeatureTable:
-    """Return features in which a template of the system is no invention.
+    """Return features that do not count a template of the system as an invented fact.
 
-    A signature such as "Your assistant Ada" holds a name that is in no passage. If the same text
-    recurs in several responses to different questions, it is part of a template. A response whose
-    unknown facts all recur gets the value 0 of ``unknown_facts``.
+    A signature such as "Your assistant Ada" contains a name that is in no passage. If the same text
+    recurs in at least :data:`RECURRING` responses, it is part of a template. If all unknown facts
+    of a response recur, its feature ``unknown_facts`` is set to 0.
 
     Args:
         table: Features of the system.
@@ -344,17 +345,18 @@ def advantages(
 ) -> Floats:
     """Return the advantage of the first system on each query.
 
-    It is the share of verdicts that the first response is expected to win, minus 0.5, by the
-    difference of the surrogate's scores (:meth:`mirage.SurrogateRanker.scores`). Differences that
-    the manner of writing may cause (:data:`MANNER`) are first removed from the features: both
-    responses get the mean of their two values. A missing response loses against any response.
+    It is the share of verdicts that the first response is expected to win, minus 0.5. The share is
+    computed from the difference of the surrogate's scores (:meth:`mirage.SurrogateRanker.scores`).
+    Differences that the manner of writing may cause (:data:`MANNER`) are first removed from the
+    features: both responses get the mean of their two values. A missing response loses against any
+    response.
 
     Args:
         ranker: The surrogate.
         first: Features of the first system.
         second: Features of the second system on the same queries.
-        differing: Share of queries with different responses. Below :data:`FULL_LIMITS`, smaller
-            differences count too.
+        differing: Share of queries with different responses. Below :data:`FULL_LIMITS`, the limits
+            are smaller, so smaller differences count too.
     """
     first, second = first.columns(ranker.features), second.columns(ranker.features)
     missing = [np.isnan(table.values).all(axis=1) for table in (first, second)]
@@ -372,19 +374,20 @@ def advantages(
 
 
 def p_positive(gains: Floats, codes: Ints) -> float:
-    """Return the probability that the mean gain over all queries of this kind is above 0.
+    """Return the probability that the mean gain over all queries like these is above 0.
 
     It is the share of draws of a Bayesian bootstrap (Rubin 1981, The Bayesian Bootstrap, Annals of
-    Statistics 9, 130-134) in which the mean is above 0. Two queries are added, one with the mean of
-    all gains in absolute terms and one with its negative, since queries that were not asked may
-    differ either way. Without clusters and with equal gains, the result is that of a beta prior
-    with both parameters :data:`PRIOR` for the share of differing queries on which the first system
-    is better: 0.92 if it is better on three of three.
+    Statistics 9, 130-134) in which the mean is above 0. Two queries are added, one with the mean
+    absolute gain of the differing queries and one with its negative, because queries that were not
+    asked may differ either way. Without clusters and with equal gains, the result is that of a beta
+    prior with both parameters :data:`PRIOR` for the share of differing queries on which the first
+    system is better: 0.92 if it is better on three of three.
 
-    Queries of a cluster are neither independent nor identical. Their weights have a correlation,
-    which is itself drawn in each draw (:func:`draw_correlations`). The weight of a query is the sum
-    of two gamma variables, one of which its cluster shares; their shapes are the correlation and 1
-    minus it. A correlation of 1 draws whole clusters, and one of 0 draws single queries.
+    Queries of a cluster are neither independent nor identical. Their weights are therefore
+    correlated, with a correlation that is itself random (:func:`draw_correlations`). The weight of
+    a query is the sum of two gamma variables. All queries of a cluster share the first one, and its
+    shape parameter is the correlation. The shape parameter of the second one is 1 minus the
+    correlation. With a correlation of 1, whole clusters are drawn; with 0, single queries.
     ``validation/coverage/dossiers.py`` prints how often a probability of 0.9 is right.
 
     Args:
@@ -420,18 +423,21 @@ def _sum_exponentials(rng: np.random.Generator, values: Floats) -> Floats:
 
 
 def draw_correlations(gains: Floats, codes: Ints, rng: np.random.Generator) -> Floats:
-    """Draw the correlation of the results of a cluster, from its posterior distribution.
+    """Draw correlations of the results within clusters from their posterior distribution.
 
-    A query has one of three results: either system is better, or none is. The numbers of queries of
-    a cluster with each result have a Dirichlet-multinomial distribution (Mosimann 1962, On the
-    Compound Multinomial Distribution, Biometrika 49, 65-82), whose parameter is the correlation.
-    The shares of the results are those over all queries. The prior is a beta distribution
-    (:data:`INDEPENDENCE`).
+    A query has one of three results: the first system is better, the second one is, or neither is.
+    The numbers of queries of a cluster with each result have a Dirichlet-multinomial distribution
+    (Mosimann 1962, On the Compound Multinomial Distribution, Biometrika 49, 65-82), whose parameter
+    is the correlation. The shares of the results are those over all queries. The prior is a beta
+    distribution (:data:`INDEPENDENCE`).
 
     Args:
         gains: Advantage of the first system on each query.
         codes: Cluster of each query, counted from 0.
         rng: Random generator.
+
+    Returns:
+        The correlations, of shape ``(DRAWS,)``.
     """
     from scipy.special import gammaln
 

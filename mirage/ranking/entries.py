@@ -29,24 +29,25 @@ class Entry:
         rank: Rank; 1 is the best, and equal logits share the better rank.
         model: Name of the model.
         logit: Natural-log odds; NaN in a ranking that was published without logits.
-        interval: 95 % interval of the logit, lower and upper end; NaN if there is none.
-        rank_interval: Best and worst plausible rank. With a confidence of 95 %, the true ranks of
-            all models of the ranking are within their intervals at once. ``None`` if there is no
-            interval.
+        interval: Lower and upper end of the confidence interval of the logit, at
+            :attr:`Ranking.level` (95 % by default); NaN if there is none.
+        rank_interval: Best and worst plausible rank. With the confidence :attr:`Ranking.level`, the
+            true ranks of all models of the ranking are within their intervals at once. ``None`` if
+            there is no interval.
         features: Mean of each feature over the queries for which it has a value; empty for
             published models.
-        anchor: Whether the model was ranked before: a training model, or a published one.
+        anchor: Whether the model was ranked before, as a training model or in a published ranking.
         answered: Number of queries with a response; ``None`` for anchors, whose responses are not
             available.
         failures: Reason of each failure, by query id. Failed queries are excluded from the
             features' means.
-        unfamiliar: How the model's features differ from those of every training model of the
-            surrogate, in words; empty if they do not differ, or if there is no surrogate.
+        unfamiliar: Text on how the model's features differ from those of every training model of
+            the surrogate; empty if they do not differ, or if there is no surrogate.
         uncontrolled: The logit of a fit without control variables such as length; ``None`` if the
             ranking has no control variables.
-        accuracy: How many responses are right, wrong, or decline to answer, by kind of question;
-            ``None`` if the responses or their features are not available, as for anchors.
-        closed_book: The same for answers from memory, that is, without passages. ``None`` if the
+        accuracy: Numbers of responses that are right, are wrong, or decline to answer, by kind of
+            question; ``None`` if the responses or their features are not available, as for anchors.
+        closed_book: The accuracy of answers from memory, that is, without passages. ``None`` if the
             model was not asked without passages.
     """
 

@@ -130,8 +130,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         """Mean rank over the languages, for each model that is ranked in all of them, best first.
 
         It is computed as in Figure 4 of MIRAGE-Bench (arXiv 2410.13716). It has no interval: in
-        each language the rank of a model depends on small differences to all other models, so that
-        a valid interval would contain nearly all ranks.
+        each language the rank of a model depends on small differences to all other models, so a
+        valid interval would contain nearly all ranks.
         """
         return MappingProxyType(self._mean_ranks)
 
@@ -145,7 +145,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     @cached_property
     def ranks(self) -> Mapping[str, int]:
-        """Rank of each model by mean logit, or by mean rank if a language has ranks only."""
+        """Rank of each model by mean logit, or by mean rank if a language has no logits."""
         means = [-self._mean_ranks[model] for model in self.models]
         numbers = ranks(self._logits if self._has_logits else means).tolist()
         return MappingProxyType(dict(zip(self.models, numbers, strict=True)))
@@ -224,8 +224,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
         Raises:
             UnknownNameError: a or b is not ranked in all languages.
-            MirageError: A language has no draws, because its ranking was published, or judged on
-                one query.
+            MirageError: A language has no draws, because its ranking was published, or was judged
+                on one query or on too few clusters of queries.
         """
         for model in (a, b):
             if model not in self._mean_ranks:
@@ -240,11 +240,12 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         return p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])
 
     def to_text(self) -> str:
-        """Return a table of at most 80 columns: mean logit, intervals, best and worst language.
+        """Return a table of at most 80 characters per line, with mean logits and intervals.
 
-        To save space, the mean rank and the best language are left out if there are intervals.
-        ``*`` marks the models that are not anchors (reference models). Lines below the table
-        describe failures, findings and the meaning of the rankings.
+        The table also has the mean rank, and the languages in which the model has its best and its
+        worst rank. To save space, the mean rank and the best language are left out if there are
+        intervals. ``*`` marks the models that are not anchors (reference models). Lines below the
+        table describe failures, findings and the meaning of the rankings.
         """
         rows = []
         for model, ranked in self._ranked_cells():

@@ -61,7 +61,7 @@ DRAWS = 1000
 """Number of draws of a judged ranking for the intervals of a multilingual ranking."""
 
 _FRAGILE_MODELS = 50
-"""With more models than this, only the fragility of first place is computed, to save minutes."""
+"""Number of models above which only the fragility of first place is computed, to save time."""
 
 UNDETERMINED = "und"
 """Language code (ISO 639-2) of judgments without queries."""
@@ -77,13 +77,13 @@ class Ranking(Presentable):
         entries: One entry per model, with its rank.
         language: ISO 639-1 code.
         title: Line above the table, usually about the dataset.
-        draws: Random draws of each model's logit, by model name. All arrays have the same length;
-            their i-th elements belong to the same draw, such as a bootstrap sample of the queries.
+        draws: Random draws of each model's logit, by model name. All arrays have the same length.
+            Their i-th elements belong to the same draw, such as a bootstrap sample of the queries.
         confidence: Confidence that one model is better than another: ``confidence[a][b]`` is the
             result of ``p_better(a, b)``. By default :meth:`p_better` uses the draws or, if there
             are none, the intervals.
         notes: Lines below the table.
-        about: Line that says what the anchors (reference models) are and what a rank means.
+        about: Line that explains the anchors (reference models) and the meaning of a rank.
         evidence: Data behind the ranking; ``None`` if the ranking was published.
         agreement: Measured agreement of the judge, and of the features, with people.
         level: Confidence level of the intervals.
@@ -155,12 +155,12 @@ class Ranking(Presentable):
 
         Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
         confidences use the covariance of the logits, which is robust to dependence within a query,
-        and Student's t with one degree of freedom less than there are queries.
-        ``validation/coverage/judged_ranking.py`` measures their coverage. Rank intervals hold
-        jointly for all models. A model that won everything has a finite logit only because of the
-        ridge penalty. Such a logit has no interval, and rank intervals include this uncertainty.
-        :attr:`notes` lists such models and other weaknesses: few queries, only ties, or votes that
-        failed.
+        and Student's t with one degree of freedom less than there are queries (or clusters of
+        queries). ``validation/coverage/judged_ranking.py`` measures their coverage. Rank intervals
+        hold jointly for all models. A model that won everything has a finite logit only because of
+        the ridge penalty. Such a logit has no interval, and rank intervals include this
+        uncertainty. :attr:`notes` lists such models and other weaknesses: few queries, only ties,
+        or votes that failed.
 
         Args:
             judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
@@ -277,7 +277,7 @@ class Ranking(Presentable):
 
     @cached_property
     def fragility(self) -> Mapping[str, Fragility]:
-        """Fewest queries and verdicts on which each judged model's rank depends, by model name.
+        """Smallest removals of queries and verdicts that change each model's rank, by model name.
 
         See :func:`mirage.arena.fragility`, which takes about a second for 19 models. With more than
         50 models, only the models in first place are included. It is empty if the ranking does not
@@ -350,20 +350,20 @@ class Ranking(Presentable):
         """Compare two systems query by query.
 
         Two systems that were ranked together answered the same queries. Their difference is
-        therefore known better than their logits, which share the errors of the surrogate. On each
-        query, the surrogate predicts the share of verdicts that the first response wins against the
-        second, from features of both. Small differences of features that depend on the manner of
-        writing are ignored, so that only differences in content count. The interval treats the
-        clusters of queries as independent of each other. The probability also estimates how much
-        the queries of a cluster depend on each other.
+        therefore estimated more precisely than their logits, which share the errors of the
+        surrogate. On each query, the surrogate predicts the share of verdicts that the first
+        response wins against the second, from features of both. Small differences of features that
+        depend on the manner of writing are ignored, so that only differences in content count. The
+        interval treats the clusters of queries as independent of each other. The probability also
+        estimates how much the queries of a cluster depend on each other.
 
-        ``validation/coverage/compared_systems.py`` measures how often a difference on three
-        queries is detected, and how often two manners of writing the same texts are called
-        different.
+        ``validation/coverage/compared_systems.py`` measures how often a difference on three queries
+        is detected, and how often a difference is reported between two manners of writing the same
+        texts.
 
         Args:
-            a: Name of a system whose responses were ranked; no anchor.
-            b: Name of another one.
+            a: Name of a system whose responses were ranked; not an anchor.
+            b: Name of another such system.
 
         Returns:
             The probability that ``a`` is better, the difference with its interval, and the queries
@@ -405,13 +405,13 @@ class Ranking(Presentable):
     def accuracy_notes(self) -> tuple[str, ...]:
         """Lines for each system: how many of its responses are right or wrong, or decline.
 
-        If it was asked without passages too, a second line tells how many are right without.
+        If it was also asked without passages, a second line gives its outcomes without passages.
         """
         return tuple(line for entry in self for line in accuracy_lines(entry))
 
     @property
     def standing_notes(self) -> tuple[str, ...]:
-        """A line for each system: its neighbours, and its faults that better systems lack."""
+        """A line for each system: its neighbours, and faults that are rarer in better systems."""
         return tuple(
             standing_note(self.entries, entry, self.findings[entry.model])
             for entry in self
@@ -434,8 +434,8 @@ class Ranking(Presentable):
 
         Raises:
             UnknownNameError: a or b is not in the ranking.
-            MirageError: The uncertainty is not known: only ranks were published (Yoruba), or all
-                judgments are on one query.
+            MirageError: The uncertainty is not known: only ranks were published (Yoruba), all
+                judgments are on one query, or related queries form fewer than four clusters.
 
         Example:
             >>> from mirage import Leaderboard
@@ -456,8 +456,8 @@ class Ranking(Presentable):
             p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
         if math.isnan(p) and self._confidence is not None:
             raise MirageError(
-                f"the ranking {self.title!r} uses one query, so the confidence that {a!r} is "
-                f"better than {b!r} is not known; have them judged on more queries"
+                f"the ranking {self.title!r} has too few queries or clusters, so the confidence "
+                f"that {a!r} is better than {b!r} is not known; have them judged on more queries"
             )
         if math.isnan(p):
             raise MirageError(
@@ -525,12 +525,13 @@ class Ranking(Presentable):
         return float(kendall_tau(ours, np.unique(theirs, return_inverse=True)[1]))
 
     def to_text(self) -> str:
-        """Return a table of at most 80 columns; ``*`` marks the models that are not anchors.
+        """Return the ranking as a table of at most 80 characters per line.
 
-        Anchors are the reference models of a leaderboard. ``(?)`` marks models that are unlike
-        every training model of the surrogate. Long names are shortened. Lines below the table
-        describe the accuracy, failures and findings of each system, its neighbours in the ranking,
-        comparisons of neighbouring systems that are not anchors, and the meaning of the ranking.
+        ``*`` marks the models that are not anchors (reference models of a leaderboard). ``(?)``
+        marks models that are unlike every training model of the surrogate. Long names are
+        shortened. Lines below the table describe the accuracy, failures and findings of each
+        system, its neighbours in the ranking, comparisons of neighbouring systems that are not
+        anchors, and the meaning of the ranking.
         """
         return to_text(ranking_table(self))
 
@@ -542,9 +543,10 @@ class Ranking(Presentable):
         return to_html(ranking_table(self))
 
     def to_json(self) -> str:
-        """Return a JSON object with everything except the draws.
+        """Return the ranking as a JSON object.
 
-        NaN and missing values are null.
+        Its keys are language, title, about, entries, comparisons, winner_interval, notes and
+        agreement. NaN and missing values are null.
         """
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 

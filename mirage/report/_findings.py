@@ -31,7 +31,7 @@ LINKED = 30
 """Largest number of queries that a finding links to."""
 
 OPEN = 3
-"""Largest number of models whose findings are expanded from the start."""
+"""Largest number of models for which findings are not collapsed when the page opens."""
 
 UNLIKE = "is unlike every system of this leaderboard, so that its rank is unreliable: "
 """Text in front of :attr:`Entry.unfamiliar <mirage.ranking.Entry.unfamiliar>`."""
@@ -51,10 +51,16 @@ def findings(
     model_indices: Mapping[str, int],
     positions: Mapping[str, Mapping[str, int]],
 ) -> Child:
-    """Return the findings about each model's responses in one language; ``None`` without any.
+    """Return the findings about each model's responses in one language.
 
-    ``positions`` has, for each model, the positions in the dataset of the queries whose response
-    the page shows, by query id.
+    Returns ``None`` if there are no findings.
+
+    Args:
+        code: Language code.
+        ranking: The ranking in this language.
+        model_indices: Position of each model in the page's list of models, which links use.
+        positions: For each model, the positions of queries in the dataset, by query id. Only
+            queries whose response the page shows have a position.
     """
     if not ranking.findings:
         return None
@@ -72,7 +78,13 @@ def findings(
 def pooled_findings(
     ranking: MultilingualRanking, model_indices: Mapping[str, int], names: Mapping[str, str]
 ) -> Child:
-    """Return the findings about each model over all languages; ``None`` if there are none."""
+    """Return the findings about each model over all languages; ``None`` if there are none.
+
+    Args:
+        ranking: The ranking in several languages.
+        model_indices: Position of each model in the page's list of models, which links use.
+        names: English names of the languages, by code.
+    """
     if not ranking.findings:
         return None
     parts = []
@@ -137,7 +149,7 @@ def _pooled_item(finding: PooledFinding, model_index: int, names: Mapping[str, s
 
 
 def _interval(finding: Finding) -> str:
-    """Return as text the interval of the share of queries with the fault.
+    """Return the interval of the share of queries with the fault, as text.
 
     The text is empty if the finding has no interval, as for failed responses.
     """
@@ -157,7 +169,7 @@ def _join_with_commas(links: Iterable[Element]) -> list[Child]:
 
 
 def _quote(code: str, finding: Finding) -> Element | None:
-    """Return a quotation from the first response with the fault, or ``None`` if there is none."""
+    """Return a quotation from the first response with the fault; ``None`` if there is none."""
     quote = cut(finding.quotes.get(finding.query_ids[0], ""), 200)[0]
     if finding.kind in _UNQUOTED or not quote:
         return None
@@ -174,8 +186,8 @@ def plain_findings(
 
     Args:
         model_findings: The findings about one model.
-        positions: The positions in the dataset of the queries whose response the page shows, by
-            query id.
+        positions: The positions of queries in the dataset, by query id. Only queries whose response
+            the page shows have a position.
     """
     return [
         {

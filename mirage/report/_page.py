@@ -55,7 +55,7 @@ def render(
     details: Mapping[str, object] | None = None,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> str:
-    """Return as a string the HTML page that :meth:`mirage.Ranking.write` writes.
+    """Return the HTML page that :meth:`mirage.Ranking.write` writes, as a string.
 
     The arguments are those of that method, without the path.
 
@@ -278,7 +278,7 @@ def _response_features(ranking: Ranking) -> list[str]:
 
 
 def _measure_votes(evidence: Evidence | None) -> list[JudgeFinding]:
-    """Return the agreement and biases of the judges, from the votes of a ranking, if it has any."""
+    """Measure the agreement and biases of the judges; return no results if there are no votes."""
     if evidence is None or not evidence.votes:
         return []
     return measure_judges(evidence.votes, evidence.dataset or (), evidence.runs.values())
@@ -303,7 +303,7 @@ def _picker(rankings: Mapping[str, Ranking]) -> Element:
 
 
 def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
-    """Return the table of win probabilities in thousandths, or a text with the reason for none."""
+    """Return the table of win probabilities in thousandths, or the reason why it is missing."""
     columns = _columns(ranking, new)
     try:
         rows = [

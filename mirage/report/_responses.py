@@ -31,8 +31,9 @@ class Sampling(NamedTuple):
     """Limits on the number and length of the responses in a report.
 
     Attributes:
-        most: Largest number of best, of worst and of failed responses per model and language.
-        in_findings: Largest number, per model and language, of other responses that findings name.
+        most: Largest number of best responses per model and language. The same limit applies to
+            worst and to failed responses.
+        in_findings: Largest number of other responses that findings name, per model and language.
         response: Characters after which a response or a reference is cut.
         passage: Characters after which a passage is cut.
         all_passages: Whether to show the text of every passage. If False, show only those that
@@ -53,10 +54,10 @@ SAMPLINGS = (
     Sampling(2, 2, 1500, 400, all_passages=False),
     Sampling(1, 0, 900, 250, all_passages=False),
 )
-"""Limits to try in order: the first are generous, the last fit many models and languages."""
+"""Limits in the order in which they are tried, from generous to strict."""
 
 MOST_BYTES = 3_600_000
-"""Largest size of all responses and passages in the file."""
+"""Largest total size of the responses and passages in the file."""
 
 
 class Excerpt(NamedTuple):
@@ -141,12 +142,16 @@ def response_scores(table: FeatureTable, data: TrainingData) -> NDArray[np.float
 
     Each feature is standardised by the mean and standard deviation of the responses that the
     surrogate was trained on, and clipped to [-3, 3]. It is multiplied by the correlation, over
-    the training models, of the feature's mean with the logit. The sum is divided by the sum of
+    the training models, between the feature's mean and the logit. The sum is divided by the sum of
     the absolute correlations of the features that the response has. The score only orders the
     responses of one model; it is not a logit.
 
+    Args:
+        table: The features of the model's responses.
+        data: The training data of the surrogate.
+
     Returns:
-        An array ``(queries,)``; NaN if a response has no features.
+        An array of shape ``(queries,)``; NaN if a response has no features.
     """
     values = table.columns(data.features).values
     everyone = data.values.reshape(-1, len(data.features))
@@ -162,10 +167,15 @@ def response_scores(table: FeatureTable, data: TrainingData) -> NDArray[np.float
 def won_shares(
     judgments: Judgments | None, model: str, query_ids: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return the share of its judgments that a model won on each query; a tie counts as half.
+    """Return the share of judgments that a model won on each query; a tie counts as half a win.
+
+    Args:
+        judgments: The judgments; ``None`` if there are none.
+        model: Name of the model.
+        query_ids: Ids of the queries.
 
     Returns:
-        An array ``(queries,)``; NaN if the model was not judged on a query.
+        An array of shape ``(queries,)``; NaN if the model was not judged on a query.
     """
     if judgments is None or model not in judgments.models:
         return np.full(len(query_ids), np.nan)
@@ -267,7 +277,7 @@ def _candidates(
 
 
 def whole_query(query: Query, runs: Iterable[Run]) -> Query:
-    """Return a query with its own passages, followed by further passages of responses to it."""
+    """Return a query with its own passages and, after them, further passages of its responses."""
     passages = {passage.id: passage for passage in query.passages}
     for run in runs:
         response = run.get(query.id)
@@ -277,7 +287,7 @@ def whole_query(query: Query, runs: Iterable[Run]) -> Query:
 
 
 def _queries_in_findings(ranking: Ranking, model: str) -> tuple[str, ...]:
-    """Return the ids of the queries that findings about a model name, if it has responses to them.
+    """Return the ids of the queries that the findings name and that the model responded to.
 
     The first query of every finding comes before the second query of any finding.
     """
@@ -325,7 +335,7 @@ def _fitting(excerpts: Sequence[Excerpt], sampling: Sampling) -> list[Excerpt]:
 
 
 def _shared(item: Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """Yield the texts that all responses to a query share: its own text and those of its passages.
+    """Yield the texts that all responses to a query share: the query and its passages.
 
     Each text comes with a key that identifies it, and with the length after which it is cut.
     """
@@ -412,7 +422,7 @@ def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) ->
 
 
 def _plain_passages(item: Excerpt) -> dict[str, Any]:
-    """Return the passages that a response was generated from, and the positions of relevant ones.
+    """Return the passages in the prompt of a response, and the positions of relevant ones.
 
     A passage counts as relevant if its id or its text matches a passage that is judged relevant,
     because systems may use their own passage ids.

@@ -1,4 +1,4 @@
-"""Split the text of a response into its sections, its citations and the faults in them."""
+"""Split the text of a response into sections, and split these at citations and faults."""
 
 from __future__ import annotations
 
@@ -27,10 +27,15 @@ class Block(NamedTuple):
 
 
 def blocks(text: str, code: str, passage_ids: Sequence[str]) -> list[Block]:
-    """Split a response into its sections and the headings between them, without outer blanks.
+    """Split a response into its sections and the headings between them.
 
-    The whole response is one block if :func:`mirage.text.parse` finds no answer in it, or no answer
-    in one piece.
+    White space around each part is removed. The whole response is one block if
+    :func:`mirage.text.parse` finds no answer, or an answer that is not in one piece.
+
+    Args:
+        text: The response.
+        code: Language code.
+        passage_ids: Ids of the shown passages, in order.
     """
     text = unicodedata.normalize("NFC", text)
     parsed = parse(text, code, passage_ids)
@@ -60,7 +65,7 @@ def direction(text: str, code: str) -> str:
 
 
 class Cited(NamedTuple):
-    """A bracket that looks like a citation, and the ids of the passages that it cites, if any."""
+    """Bracketed text that looks like a citation, and the ids of the passages that it cites."""
 
     text: str
     ids: tuple[str, ...]
@@ -71,6 +76,11 @@ def segments(text: str, code: str, passage_ids: Sequence[str]) -> list[str | Cit
 
     The joined pieces equal the text. :func:`mirage.text.parse` decides which passages a bracket
     cites.
+
+    Args:
+        text: The response or a part of it.
+        code: Language code.
+        passage_ids: Ids of the shown passages, in order.
     """
     pieces: list[str | Cited] = []
     cursor = 0

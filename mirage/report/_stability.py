@@ -17,7 +17,7 @@ from mirage.report.sections import (
     table,
 )
 
-_LISTED = 5  # changing queries listed for each feature
+_LISTED = 5  # largest number of queries with changing answers to list for each feature
 
 
 def stability(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> Child:

@@ -1,4 +1,4 @@
-"""Render what a rank rests on: accuracy by kind of question, and comparisons of two systems."""
+"""Render the accuracy of systems by kind of question, and comparisons of two systems."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from mirage.ranking.comparison import QueryDifference, SystemComparison
 
 SYSTEMS = 12
-"""Largest number of systems in the table of kinds of question."""
+"""Largest number of systems in the table of accuracy by kind of question."""
 
 SHOWN = 10
-"""Largest number of queries of a comparison whose two answers are shown."""
+"""Largest number of queries for which a comparison shows the two answers."""
 
 CHARACTERS = 700
 """Number of characters after which an answer in a comparison is cut."""
@@ -34,7 +34,7 @@ def systems(ranking: Ranking) -> list[Entry]:
 
 
 def accuracy(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> Child:
-    """Return a section on right and wrong answers of each system; ``None`` if none is known."""
+    """Return a section on right and wrong answers; ``None`` if no system has a known accuracy."""
     entries = systems(ranking)
     if not entries:
         return None
@@ -130,7 +130,7 @@ def _kind_cell(result: Accuracy | None) -> Element:
 
 
 def comparisons(code: str, ranking: Ranking) -> Child:
-    """Return a section that compares systems next to each other; ``None`` with fewer than two."""
+    """Return a section that compares neighbours in the ranking; ``None`` if there are none."""
     evidence = ranking.evidence
     if evidence is None or evidence.dataset is None or not ranking.comparisons:
         return None
@@ -171,7 +171,10 @@ def _comparison(
 
 
 def _most_different(comparison: SystemComparison) -> list[QueryDifference]:
-    """Return the queries with the largest advantages of either system, those of the first first."""
+    """Return the queries on which the systems differ most.
+
+    They are sorted from the largest advantage of the first system to that of the second one.
+    """
     rows = sorted(comparison.queries, key=lambda row: -abs(row.advantage))[:SHOWN]
     return sorted(rows, key=lambda row: -row.advantage)
 

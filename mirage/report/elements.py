@@ -101,6 +101,10 @@ def data(value: Any, id_: str) -> Element:
     """Return an element that contains a value as JSON, for a script to read.
 
     Browsers do not run the content, and no text in it can close the element.
+
+    Args:
+        value: The value.
+        id_: The id of the element.
     """
     element = Element("script", {"type": "application/json", "id": id_})
     element.text = script_json(value)

@@ -39,10 +39,10 @@ MOST_BYTES = 28_000_000
 that is not enough, only some queries are shown."""
 
 _HOPELESS = 1.5
-"""Estimated size, relative to :data:`MOST_BYTES`, above which limits on lengths are not tried."""
+"""If the estimated size is above this multiple of :data:`MOST_BYTES`, stricter limits are tried."""
 
 _ESTIMATED_FROM = 200
-"""Number of responses from which the size is estimated."""
+"""Approximate number of responses that are sampled to estimate the size."""
 
 
 def write_grid(
@@ -56,16 +56,16 @@ def write_grid(
 
     Each cell that has a run (its recorded responses) links to a page with every response, its
     passages and its value of every metric. Long texts are cut and marked as cut. If the file would
-    take more than 30 MB even so, it shows the same evenly spread queries of every cell, and says
-    how many of them.
+    still be larger than 30 MB, it shows only a part of the queries. These are evenly spaced and the
+    same for every cell, and the page states their share.
 
     Args:
         table: The cells: combinations of a dataset and the parts of a pipeline, with their results.
         path: Path of the file.
         runs: The responses of each cell, in the order of the cells; ``None`` for a cell without
             responses. By default no cell has responses.
-        datasets: The datasets by the name that the cells have in their setting ``dataset``.
-            Required if there are runs.
+        datasets: The datasets by name, as in the setting ``dataset`` of the cells. Required if
+            there are runs.
 
     Raises:
         SettingError: If the numbers of runs and cells differ.
@@ -86,7 +86,7 @@ def render_grid(
     runs: Sequence[Run | None] = (),
     datasets: Mapping[str, MirageDataset] | None = None,
 ) -> str:
-    """Return as a string the page that :func:`write_grid` writes.
+    """Return the page that :func:`write_grid` writes, as a string.
 
     Arguments and exceptions are those of :func:`write_grid`.
     """
@@ -237,7 +237,7 @@ def _format_interval(score: Score) -> str:
 def _fitting_data(
     table: ResultTable, cells: Sequence[_CellData]
 ) -> tuple[dict[str, Any], Sampling, float]:
-    """Return the data that fit into the file, the limits on lengths, and the share of queries."""
+    """Return the data that fit into the file, their limits on lengths, and the share of queries."""
     queries = {
         name: _whole_queries([part for part in cells if part.dataset == name])
         for name in dict.fromkeys(part.dataset for part in cells if part.run is not None)

@@ -127,7 +127,7 @@ def _verbosity(votes: list[Vote], dataset: list[Query], runs: list[Run]) -> Judg
     missing = [model for model in judged if model not in {run.model for run in runs}]
     if missing:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        why = "the judged responses are needed, and runs has none of "
+        why = "runs must contain the judged responses, but has none of "
         return Unmeasured("verbosity bias", f"{why}{', '.join(map(repr, missing[:5]))}{more}")
     return verbosity_bias(votes, dataset, runs)
 

@@ -44,7 +44,11 @@ def render_labels(task: Mapping[str, Any], *, offline: bool = False) -> str:
             ),
             class_="turn steps",
         ),
-        tag("p", "Keys: a number labels, ← and → go back and on.", class_="hint wide"),
+        tag(
+            "p",
+            "Keys: a digit gives a label; ← and → show the previous and the next item.",
+            class_="hint wide",
+        ),
         id="overview",
     )
     main = tag("main", overview, tag("article", id="page", hidden=True), id="main")

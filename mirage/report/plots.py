@@ -1,9 +1,9 @@
 """Plot the figures of MIRAGE-Bench (arXiv 2410.13716) and BERGEN (arXiv 2407.01102).
 
-Each function (extra ``report``) returns a matplotlib ``Figure``; save it with
+Each function returns a matplotlib ``Figure``, and needs the extra ``report``. Save the figure with
 ``figure.savefig("ranks.pdf")``. Languages have their native names if an installed font can display
-them. Otherwise they have their English names, and a :class:`~mirage.report.MissingFontWarning`
-lists the missing scripts.
+them. Otherwise they have their English names, and a
+:class:`~mirage.report.fonts.MissingFontWarning` lists the missing scripts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 def plot_features(
     ranking: Ranking | MultilingualRanking, models: Sequence[str] | None = None
 ) -> Figure:
-    """Plot the mean features of each model, with one panel per feature (Figure 3).
+    """Plot the mean of each feature for each model, with one panel per feature (Figure 3).
 
     With one language, each model is a line. With several languages, the languages are side by
     side, and each model is a dot in every language.

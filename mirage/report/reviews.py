@@ -46,7 +46,7 @@ def write_review(
 
 
 def render_review(dataset: MirageDataset, *, rejected: Iterable[RejectedItem] = ()) -> str:
-    """Return as a string the page that :func:`write_review` writes."""
+    """Return the page that :func:`write_review` writes, as a string."""
     left_out = list(rejected)
     entry = Language.of(dataset.language)
     lead = (

@@ -37,7 +37,7 @@ def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
     """Return a table in a scrollable region, below a hint.
 
     If the table is too wide, the region scrolls by mouse or keyboard, its edge fades, and a
-    second line asks the reader to scroll.
+    second line asks the reader to scroll. ``name`` describes the table for screen readers.
     """
     rows.set("aria-label", name)
     region = tag("div", rows, class_="scroll", role="region", aria_label=name, tabindex="0")
@@ -154,7 +154,10 @@ def leaderboard(
     new: set[str],
     failures_shown: int,
 ) -> Element:
-    """Return the leaderboard of one language, best model first, with drawn intervals."""
+    """Return the leaderboard of one language, best model first, with drawn intervals.
+
+    ``failures_shown`` is the largest number of failed queries to list for each model.
+    """
     has_logits = any(not math.isnan(entry.logit) for entry in ranking)
     has_ranks = any(entry.rank_interval for entry in ranking)
     scale = Scale.over(end for entry in ranking for end in (entry.logit, *entry.interval))
@@ -221,7 +224,7 @@ def _ends(ends: tuple[float, float]) -> str:
 
 
 def _removals(fragility: Fragility | None) -> str:
-    """Return as text the smallest removals of queries and of verdicts that change a model's rank.
+    """Return the smallest removals of queries and of verdicts that change a model's rank, as text.
 
     If no such removal was found, the text is a dash.
     """
@@ -237,7 +240,8 @@ def _removals(fragility: Fragility | None) -> str:
 def notes(ranking: Ranking) -> Element | None:
     """Return a list of the notes on a ranking, warnings first; ``None`` if there are no notes.
 
-    Notes on fragility come last: how few queries or verdicts, if removed, change the first place.
+    Notes on fragility come last. They state the smallest number of queries or verdicts whose
+    removal changes the first place.
     """
     lines = [
         *ranking.unanswered_notes,
@@ -251,7 +255,10 @@ def notes(ranking: Ranking) -> Element | None:
 
 
 def failures(ranking: Ranking, most: int) -> Element | None:
-    """Return the queries on which each model failed, with reasons; ``None`` if there are none."""
+    """Return the queries on which each model failed, with reasons; ``None`` if there are none.
+
+    ``most`` is the largest number of queries to list for each model.
+    """
     lists = [_model_failures(entry, most) for entry in ranking if entry.failures]
     if len(lists) < 2:
         return lists[0] if lists else None
@@ -455,7 +462,7 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
 def pairwise(code: str, why_not: str) -> Element:
     """Return the section that the page's script fills with win probabilities.
 
-    If there are none, ``why_not`` has the reason, and the section contains it instead.
+    If there are no win probabilities, the section contains the reason, ``why_not``, instead.
     """
     body = [tag("p", why_not, class_="hint")]
     if not why_not:

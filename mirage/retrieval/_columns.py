@@ -1,9 +1,9 @@
 """Computation of BM25 scores from an inverted index, with numba if there are many questions.
 
-The index has one column per term, with the passages that contain the term and what the term adds to
-their scores. Columns are memory-mapped from files, which could change while the index is open. Each
-column is therefore checked when it is added to the scores: a passage number out of range would make
-the program write outside of the array.
+The index has one column per term. A column lists the passages that contain the term, and the amount
+that the term adds to the score of each. Columns are memory-mapped from files, which could change
+while the index is open. Each column is therefore checked when it is added to the scores: a passage
+number that is out of range would make the program write outside of the array.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from mirage._base.arrays import are_within
 from mirage.errors import DatasetError
 
 WIDE = 8
-"""A column with an entry for at least 1 in 8 passages is faster to add as a dense array."""
+"""Columns with entries for at least 1 in 8 passages are faster to add as dense arrays."""
 
 ROOM = 2**26
-"""Most bytes that the dense arrays may take together."""
+"""The maximum number of bytes of all dense arrays together."""
 
 Scores = NDArray[np.float32]
 Integers = NDArray[np.int64]
 Add = Callable[[Scores, Integers], None]
-"""A function of the scores of all passages and some column numbers.
+"""A function that adds columns of the index to scores.
 
-It adds these columns to the scores, in the order of the numbers, and changes the scores in place.
-It raises a DatasetError if a column is damaged.
+Its arguments are the scores of all passages, which it changes in place, and the numbers of the
+columns, which it adds in this order. It raises a DatasetError if a column is damaged.
 """
 
 
 class Columns(NamedTuple):
     """An inverted index with one column per term.
 
-    The entries of term ``i`` have the positions ``starts[i]`` to ``starts[i + 1] - 1`` in the other
-    two arrays: ``rows`` has the numbers of the passages that contain the term, and ``impacts`` what
-    the term adds to their scores.
+    The entries of term ``i`` are at the positions ``starts[i]`` to ``starts[i + 1] - 1`` of the
+    other two arrays. ``rows`` has the numbers of the passages that contain the term, and
+    ``impacts`` the amounts that the term adds to the scores of these passages.
     """
 
     starts: Integers
@@ -48,6 +48,10 @@ class Columns(NamedTuple):
 
     def column(self, number: int, size: int) -> tuple[NDArray[np.int32], Scores]:
         """Return the rows and impacts of a column after checking them.
+
+        Args:
+            number: The number of the column.
+            size: The number of passages.
 
         Raises:
             DatasetError: The column is damaged.
@@ -59,7 +63,7 @@ class Columns(NamedTuple):
         return rows, impacts
 
     def unchecked_column(self, number: int) -> tuple[NDArray[np.int32], Scores]:
-        """Return the rows and impacts of a column; only its start and end are checked.
+        """Return the rows and impacts of a column after checking only its start and end.
 
         Raises:
             DatasetError: The column's start or end is damaged.
@@ -79,8 +83,8 @@ def _damage_error(number: int) -> DatasetError:
 def numpy_adder(columns: Columns, size: int) -> Add:
     """Return a function that adds columns with numpy.
 
-    The longest columns are copied to dense arrays when they are used, with one entry per passage
-    and 0 for passages without the term.
+    When one of the longest columns is used for the first time, it is copied to a dense array, which
+    has one entry per passage and 0 for passages without the term.
 
     Args:
         columns: The inverted index.
@@ -107,10 +111,14 @@ def numpy_adder(columns: Columns, size: int) -> Add:
 
 
 def compiled_adder(columns: Columns, size: int) -> Add:
-    """Return a function that adds columns with numba, and gives the same sums as with numpy.
+    """Return a function that adds columns with numba; the sums are the same as with numpy.
 
-    Compiling takes about a second. If numba is not installed, the function of :func:`numpy_adder`
-    is returned, which also copies the longest columns.
+    Compiling takes about a second. The longest columns are copied as in :func:`numpy_adder`. If
+    numba is not installed, the result of :func:`numpy_adder` is returned.
+
+    Args:
+        columns: The inverted index.
+        size: The number of passages.
     """
     kernel = _kernel()
     if kernel is None:
@@ -141,7 +149,7 @@ def compiled_adder(columns: Columns, size: int) -> Add:
 
 
 def _wide_columns(columns: Columns, size: int) -> frozenset[int]:
-    """Return the numbers of the longest columns, whose dense copies fit in :data:`ROOM` bytes."""
+    """Return the numbers of the longest columns, as many as fit in :data:`ROOM` bytes if dense."""
     lengths = np.diff(columns.starts)
     numbers = np.flatnonzero(lengths * WIDE >= size)
     longest = numbers[np.argsort(-lengths[numbers], kind="stable")]
@@ -152,8 +160,9 @@ def _wide_columns(columns: Columns, size: int) -> frozenset[int]:
 def _kernel() -> Any:
     """Return the compiled function that adds columns, or ``None`` if numba is not installed.
 
-    Its arguments are the scores, the numbers of the columns, and the starts, the rows, the impacts
-    and the impacts' bits of the index. It returns how many columns it added before a damaged one.
+    Its arguments are the scores, the numbers of the columns, and four arrays of the index: the
+    starts, the rows, the impacts, and the impacts as integers with the same bits. It returns the
+    number of columns that it added before it found a damaged one.
     """
     try:
         from numba import njit
@@ -163,8 +172,8 @@ def _kernel() -> Any:
 
     def add(scores: Any, numbers: Any, starts: Any, rows: Any, impacts: Any, bits: Any) -> int:
         # Comparing integers is faster than comparing floats. As unsigned integers, negative rows
-        # are larger than any size, and the bits of infinity are the least of all that are not a
-        # finite number from 0 on.
+        # are larger than any size, and the bits of negative, infinite and NaN impacts are at least
+        # those of infinity.
         size = np.uint32(len(scores))
         for i in range(len(numbers)):
             begin, end = starts[numbers[i]], starts[numbers[i] + 1]

@@ -1,4 +1,4 @@
-"""Exact nearest-neighbour search over vectors on disk, with one block in memory at a time."""
+"""Exact nearest-neighbour search in vectors on disk, with one block of them in memory at a time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mirage._base.stores import ArrayType, mapped_array, read_array
 from mirage.errors import DatasetError
 
-_QUESTION_BATCH = 1024  # questions that are multiplied with a block at a time
-_PRODUCT_BATCH = 4096  # products that are computed in float64 at a time
+_QUESTION_BATCH = 1024  # number of questions that are multiplied with a block at a time
+_PRODUCT_BATCH = 4096  # number of products that are computed in float64 at a time
 
 Vectors = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -21,7 +21,7 @@ Rows = NDArray[np.int64]
 
 
 class Shard(NamedTuple):
-    """A file with the vectors of some passages, in float16."""
+    """A file that contains the vectors of some passages in float16."""
 
     path: Path
     rows: int
@@ -46,24 +46,24 @@ class Shard(NamedTuple):
         return vectors
 
     def map(self) -> NDArray[np.float16]:
-        """Map the file into memory, so that only the vectors that are used are read."""
+        """Map the file into memory; only the vectors that are used are read from disk."""
         return mapped_array(self.path, self._type)
 
 
 class Nearest(NamedTuple):
-    """The vectors nearest to one question: their rows and dot products, highest first."""
+    """The vectors nearest to one question: their row numbers and dot products, highest first."""
 
     rows: Rows
     scores: Floats
 
     def top(self, k: int) -> Nearest:
-        """Return the ``k`` vectors with the highest scores; of equal scores, the lower row wins."""
+        """Return the ``k`` vectors with the highest scores; for equal scores, lower rows first."""
         order = np.lexsort((self.rows, -self.scores))[:k]
         return Nearest(self.rows[order], self.scores[order])
 
 
 def unit(vectors: Floats) -> Floats:
-    """Return the vectors, one per row, scaled to length 1; vectors of zeros stay unchanged."""
+    """Return vectors (one per row) scaled to norm 1; vectors of zeros stay unchanged."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(norms == 0, 1, norms)
 
@@ -71,8 +71,8 @@ def unit(vectors: Floats) -> Floats:
 def products(vectors: Vectors, questions: Floats) -> Floats:
     """Return the dot product of each vector with the question in the same row, in float64.
 
-    Each product is independent of the other rows, which BLAS does not guarantee for a matrix
-    product.
+    Each product is computed independently of the other rows, so it does not depend on the batch.
+    BLAS does not guarantee this for a matrix product.
     """
     parts = [
         (
@@ -86,14 +86,15 @@ def products(vectors: Vectors, questions: Floats) -> Floats:
 def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) -> list[Nearest]:
     """Return, for each question, the ``k`` vectors with the highest dot products.
 
-    All products are first computed in float32, to select candidates. The products of the candidates
-    are then computed in float64. The result equals that of computing everything in float64.
+    All products are first computed in float32 to select candidates. The products of the candidates
+    are then computed in float64. The result is the same as if all products were computed in
+    float64.
 
     Args:
         shards: The files of the vectors of the corpus, in order.
         questions: The vectors of the questions, one per row.
         k: The number of vectors to return for each question, at least 1.
-        longest: An upper bound on the length (norm) of the vectors of the corpus.
+        longest: An upper bound on the norm of the vectors of the corpus.
     """
     from threadpoolctl import threadpool_limits
 
@@ -112,17 +113,17 @@ def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) 
 
 
 class _Search:
-    """A search for the vectors with the highest dot products with some questions.
+    """A search for the vectors that have the highest dot products with each of some questions.
 
-    Vectors are added block by block.
+    The vectors of the corpus are added block by block.
     """
 
     def __init__(self, questions: Floats, k: int, longest: float) -> None:
         self.questions, self.k = questions, k
         self.rough = questions.astype(np.float32)
-        # The error of a sum of n products in float32 is at most n/2^24 of the product of the
-        # lengths (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1). Both
-        # factors are rounded too, hence the 2 more terms.
+        # The error of a dot product of n terms in float32 is at most n/2^24 times the product of
+        # the norms (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1). The
+        # two vectors are rounded to float32 too, which counts as 2 more terms.
         terms = questions.shape[1] + 2
         self.slack = 2 * terms * 2.0**-24 * longest * np.linalg.norm(questions, axis=1)
         self.floor = np.full(len(questions), -np.inf)
@@ -130,7 +131,12 @@ class _Search:
         self.size = 0
 
     def add_block(self, block: NDArray[np.float32], start: int) -> None:
-        """Search a block of vectors, and keep those that may be among the best ``k``."""
+        """Search a block of vectors, and keep those that may be among the best ``k``.
+
+        Args:
+            block: The vectors, one per row.
+            start: The row in the corpus of the first vector of the block.
+        """
         scores = self.rough @ block.T
         least = self.floor - self.slack
         if len(block) > self.k and not np.isfinite(self.floor).all():
@@ -146,8 +152,8 @@ class _Search:
     def _prune(self) -> None:
         """Keep only the ``k`` candidates with the highest products for each question.
 
-        If a question has ``k`` candidates, the lowest of their products is the minimum that later
-        candidates must reach.
+        Once a question has ``k`` candidates, later candidates must reach the lowest product of
+        these ``k``.
         """
         question, rows, scores = map(np.concatenate, zip(*self.candidates, strict=True))
         order = np.lexsort((rows, -scores, question))

@@ -1,8 +1,8 @@
-"""Graphs for approximate search by the library usearch, with a check of files before they are read.
+"""Graphs for approximate search with the library usearch; files are checked before they are used.
 
-usearch follows the numbers in a file without checking them. A damaged or crafted file can
-therefore crash the process or make it read memory outside the graph. :func:`open_graph` checks the
-whole structure with numpy first.
+usearch trusts the offsets and counts in a file. A damaged or malicious file can therefore crash the
+process or make it read memory outside the graph. :func:`open_graph` first checks the whole
+structure of the file with numpy.
 """
 
 from __future__ import annotations
@@ -22,13 +22,20 @@ from mirage.errors import DatasetError
 from mirage.retrieval._exact import Shard
 
 _NODE_BATCH = 2**14
-"""Nodes that are checked at a time."""
+"""The number of nodes that are checked at a time."""
 
 Bytes = NDArray[np.uint8]
 
 
 def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: int) -> None:
-    """Build a graph of the vectors of all shards, and write it to a file."""
+    """Build a graph of the vectors of all shards, and write it to a file.
+
+    Args:
+        shards: The files of the vectors.
+        path: The file to write.
+        dimensions: The number of dimensions of the vectors.
+        threads: The number of threads that build the graph.
+    """
     graph = package("usearch.index").Index(ndim=dimensions, metric="ip", dtype="f16")
     start = 0
     for shard in shards:
@@ -41,7 +48,12 @@ def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: i
 
 
 def open_graph(path: Path, size: int, dimensions: int) -> Any:
-    """Check a graph file by reading it once, map it into memory, and return the graph.
+    """Check a graph file by reading it once, and return the graph, mapped into memory.
+
+    Args:
+        path: The file.
+        size: The number of vectors that the graph must have.
+        dimensions: The number of dimensions that they must have.
 
     Raises:
         DatasetError: The file is damaged.
@@ -62,14 +74,14 @@ def open_graph(path: Path, size: int, dimensions: int) -> Any:
 
 # The format ---------------------------------------------------------------------------------------
 #
-# A file of usearch 2 holds, in this order:
-#   the number of vectors and the bytes of each (uint32), and the vectors;
-#   a head of 64 bytes: see _HEAD;
-#   the number of nodes, the most neighbours on upper levels and on level 0, the highest level, and
-#   the node where a search begins (uint64);
+# A file of usearch 2 contains, in this order:
+#   the number of vectors and the number of bytes of each (uint32), and the vectors;
+#   a header of 64 bytes: see _HEAD;
+#   the number of nodes, the maximum numbers of neighbours on upper levels and on level 0, the
+#   highest level, and the node at which a search begins (uint64);
 #   the level of each node (int16);
 #   each node: its key (uint64), its level (int16), and for each level from 0 up the number of its
-#   neighbours, followed by as many slots as it can have neighbours (uint32).
+#   neighbours, followed by one slot for each neighbour that it can have (uint32).
 
 _HEAD = np.dtype(
     [
@@ -88,9 +100,9 @@ _HEAD = np.dtype(
 )
 _NODE_HEAD = 10  # bytes of key and level
 _KINDS = {"metric": ord("i"), "scalar": 12, "key": 14, "slot": 15, "multi": 0}
-"""The codes in the head of the files that this module writes.
+"""The codes in the header of the files that this module writes.
 
-They mean inner products of float16 vectors, uint64 keys, uint32 slots and one vector for each key.
+They mean inner products of float16 vectors, uint64 keys, uint32 slots, and one vector per key.
 """
 
 _MOST_LEVELS = 64
@@ -102,8 +114,8 @@ class _Sizes(NamedTuple):
 
     Attributes:
         nodes: The number of nodes.
-        upper: The most neighbours of a node on each upper level.
-        base: The most neighbours of a node on level 0.
+        upper: The maximum number of neighbours of a node on each upper level.
+        base: The maximum number of neighbours of a node on level 0.
         top: The highest level.
         entry: The node at which a search begins.
     """
@@ -116,7 +128,7 @@ class _Sizes(NamedTuple):
 
 
 def _fault(data: Bytes, size: int, dimensions: int) -> str:
-    """Return what is wrong with the content of a graph file, or an empty string if nothing is."""
+    """Return what is wrong with the content of a graph file; empty if nothing is wrong."""
     vectors_end = 8 + size * dimensions * 2
     levels_start = vectors_end + _HEAD.itemsize + 8 * len(_Sizes._fields)
     nodes_start = levels_start + 2 * size
@@ -129,7 +141,7 @@ def _fault(data: Bytes, size: int, dimensions: int) -> str:
     if head["magic"] != b"usearch" or head["version"][0] != 2:
         return "it was not written by usearch 2"
     if any(head[name] != value for name, value in expected.items()):
-        return "its head does not match the index"
+        return "its header does not match the index"
     sizes = _Sizes(*data[vectors_end + _HEAD.itemsize : levels_start].view("<u8").tolist())
     levels = data[levels_start:nodes_start].view("<i2").astype(np.int64)
     fault = _sizes_fault(sizes, levels)
@@ -138,7 +150,7 @@ def _fault(data: Bytes, size: int, dimensions: int) -> str:
     widths = _NODE_HEAD + 4 * (1 + sizes.base) + levels * 4 * (1 + sizes.upper)
     starts = nodes_start + np.cumsum(widths) - widths
     if starts[-1] + widths[-1] != len(data):
-        return "its length is not that of its nodes"
+        return "its length does not match its nodes"
     if not _are_finite(data[8:vectors_end]):
         return "a vector is not finite"
     keys = [_numbers(data, rows, "<u8") for rows in _batches(starts)]
@@ -162,7 +174,7 @@ def _sizes_fault(sizes: _Sizes, levels: NDArray[np.int64]) -> str:
 def _links_fault(
     data: Bytes, sizes: _Sizes, levels: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> str:
-    """Return what is wrong with levels or neighbours of nodes, or an empty string if nothing is."""
+    """Return what is wrong with the levels or neighbours of nodes; empty if nothing is wrong."""
     for rows in _batches(np.arange(len(starts))):
         if (_numbers(data, starts[rows] + 8, "<i2")[:, 0] != levels[rows]).any():
             return "the level of a node differs from the list of levels"

@@ -1,6 +1,6 @@
-"""Vectors or term weights of a corpus, stored in files of 1,024 passages each (shards).
+"""Vectors or term weights of a corpus, stored in files (shards) of 1,024 passages each.
 
-An interrupted build therefore loses at most one shard.
+Shards are written one by one, so an interrupted build loses at most one shard.
 """
 
 from __future__ import annotations
@@ -19,25 +19,29 @@ from mirage.executors.base import Once
 from mirage.models import Passage
 
 SHARD = 1024
-"""Passages per shard."""
+"""The number of passages per shard."""
 
 
 def shard_starts(size: int) -> range:
-    """Return the row in the corpus of the first passage of each shard."""
+    """Return the position in the corpus of the first passage of each shard.
+
+    Args:
+        size: The number of passages in the corpus.
+    """
     return range(0, size, SHARD)
 
 
 def shard_rows(corpus: Corpus, start: int) -> range:
-    """Return the rows of the passages in the shard that begins at row ``start``."""
+    """Return the positions in the corpus of the passages of the shard that begins at ``start``."""
     return range(start, min(start + SHARD, len(corpus)))
 
 
 @contextmanager
 def deleting_damaged(path: Path) -> Iterator[None]:
-    """Delete the file of a shard if reading it in the ``with`` block raises a ``DatasetError``.
+    """Delete the file of a shard if the ``with`` block raises a ``DatasetError`` while reading it.
 
-    The error is raised all the same, with the advice to build again: the next build writes the
-    shard anew.
+    The error is raised again with the advice to build again, because the next build writes the
+    deleted shard anew.
     """
     try:
         yield
@@ -57,7 +61,7 @@ def fill_shards(
     executor: Executor | None = None,
     on_written: Callable[[Sequence[Passage]], None] | None = None,
 ) -> list[Path]:
-    """Encode the passages of shards whose file is missing, and return the paths of all shards.
+    """Write the shards whose files are missing, and return the paths of all shards.
 
     This process reads the passages and writes the files; the workers of an executor only encode.
 
@@ -65,11 +69,13 @@ def fill_shards(
         corpus: The passages.
         folder: The folder of the shards.
         suffix: The file name extension of the shards, with its dot.
-        encode: Function that encodes some passages and returns the content of the shard's file.
+        encode: A function that encodes the passages of a shard, and returns the content of its
+            file.
         embedder: The embedder that ``encode`` uses, for error messages.
         progress: Whether to show a progress bar.
         executor: The executor whose workers encode; by default this process encodes.
-        on_written: Called with the passages of each shard after the shard is on disk.
+        on_written: A function that is called with the passages of each shard after the shard is on
+            disk.
     """
     paths = {start: folder / f"{start:012}{suffix}" for start in shard_starts(len(corpus))}
     missing = [start for start, path in paths.items() if not path.is_file()]
@@ -89,8 +95,8 @@ def fill_shards(
 def _identity(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:
     """Return the function unchanged.
 
-    It is the ``load`` function of a :class:`~mirage.executors.base.Once`. A worker has loaded the
-    model already when it unpickles ``work``.
+    It serves as the ``load`` function of a :class:`~mirage.executors.base.Once`. Nothing is left to
+    load, because a worker loads the model when it unpickles ``work``.
     """
     return work
 

@@ -1,4 +1,4 @@
-"""Selection of the highest of many scores, in an order that is the same on every machine."""
+"""Selection of the highest scores of many, in the same order on every machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ _BLOCK = 32
 def top_rows(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     """Return the positions of the ``k`` highest scores, highest first.
 
-    Of equal scores, the earlier position comes first.
+    Positions with equal scores are in ascending order.
     """
     n = len(scores) // _BLOCK
     if n <= k:
         return _top_rows(scores, k)
-    # At least k blocks contain a score of `least` or more, so the k highest scores are no lower.
+    # At least k blocks contain a score of `least` or more, so each of the k highest scores is at
+    # least `least`.
     highest = scores[: n * _BLOCK].reshape(_BLOCK, n).max(axis=0)
     least = np.partition(highest, n - k)[n - k]
     rows = np.flatnonzero(scores >= least)

@@ -16,7 +16,7 @@ class Retriever(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the retriever, which is also the name of its runs (results)."""
+        """The name of the retriever, which its runs (results) have too."""
 
     @property
     def corpus(self) -> Corpus:
@@ -24,9 +24,9 @@ class Retriever(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A string that changes if anything changes that affects the results.
+        """A string that changes whenever the results may change.
 
-        This includes the corpus, the model and the settings.
+        It depends on the corpus, the model and the settings.
         """
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
@@ -34,12 +34,16 @@ class Retriever(Protocol):
 
         The returned run has an entry for every query, which is empty if no passage matches. The
         score of a passage must depend only on the query and the corpus, not on the other queries.
+
+        Args:
+            queries: The queries.
+            k: The number of passages to retrieve for each query.
         """
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """The interface of objects that put the best passages of a run into a better order."""
+    """The interface of objects that reorder the best passages of a run."""
 
     @property
     def name(self) -> str:
@@ -47,7 +51,7 @@ class Reranker(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A string that changes if anything changes that affects the order, such as the model."""
+        """A string that changes whenever the order may change, for example with another model."""
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
@@ -58,7 +62,7 @@ class Reranker(Protocol):
             run: The retrieved passages, best first.
             corpus: The corpus that contains these passages.
             queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+            depth: The number of passages to rerank for each query; all others are left out.
         """
 
 
@@ -71,7 +75,12 @@ class ContextProcessor(Protocol):
         """The name of the processor, which is added to the names of runs."""
 
     def process(self, query: Query, passages: Sequence[Passage]) -> Sequence[Passage]:
-        """Return the passages that the generator gets, such as shortened copies of ``passages``.
+        """Return the passages to show to the generator, for example shortened copies.
 
-        Their ids must be among those of ``passages``.
+        Args:
+            query: The query.
+            passages: The passages that would be shown without the processor.
+
+        Returns:
+            Passages whose ids are among those of ``passages``.
         """

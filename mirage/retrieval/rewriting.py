@@ -1,4 +1,4 @@
-"""Query rewriting: queries are reworded or translated before retrieval."""
+"""Query rewriting, which rewords or translates queries before retrieval."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mirage.retrieval.run import RetrievalRun
 _LOG = logger("mirage.retrieval")
 
 LONGEST = 500
-"""Most characters of a rewritten query; a longer response of an LLM is not taken for a query."""
+"""The maximum number of characters of a rewritten query; longer responses are rejected."""
 
 
 @runtime_checkable
@@ -34,9 +34,9 @@ class QueryRewriter(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A string that changes if anything changes that affects the rewritten queries.
+        """A string that changes whenever the rewritten queries may change.
 
-        This includes, for example, the model and its prompt.
+        It depends, for example, on the model and its prompt.
         """
 
     def rewrite(self, queries: Sequence[Query]) -> Sequence[Query]:
@@ -46,7 +46,7 @@ class QueryRewriter(Protocol):
 class RewritingRetriever:
     """A retriever that rewrites queries, and then passes them to another retriever.
 
-    Rewriting may mean translation, for example. Rerankers, generators and measures still get the
+    A rewriter may translate queries, for example. Rerankers, generators and measures still get the
     original queries.
 
     Args:
@@ -66,11 +66,11 @@ class RewritingRetriever:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the rewriter and the retriever."""
+        """A string that consists of the fingerprints of the rewriter and the retriever."""
         return repr((self.rewriter.fingerprint, self.retriever.fingerprint))
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the best ``k`` passages for each rewritten query.
+        """Rewrite the queries, and return the best ``k`` passages for each of them.
 
         Raises:
             DatasetError: The ids of the rewritten queries differ from those of ``queries``.
@@ -87,16 +87,16 @@ class RewritingRetriever:
 
 
 class RecordedQueries:
-    """A rewriter that replaces queries by recorded texts, such as translations made elsewhere.
+    """A rewriter that replaces queries by recorded texts, such as existing translations.
 
     Args:
-        texts: The new text of each query by query id, or the path of a JSON Lines file with ``id``
-            (or ``query_id``) and ``text`` (or ``query``).
-        language: The language of the new texts; by default that of the original queries.
+        texts: The new text of each query by query id, or the path of a JSON Lines file with the
+            fields ``id`` (or ``query_id``) and ``text`` (or ``query``).
+        language: The language of the new texts; by default the language of the original queries.
         name: The name of the rewriter, which is added to the name of the retriever.
 
     Raises:
-        DatasetError: The file cannot be read; the message names the line.
+        DatasetError: The file cannot be read, or a line is invalid; the message names the line.
         UnknownNameError: The language is unknown.
     """
 
@@ -119,10 +119,10 @@ class RecordedQueries:
         return _digest(repr((self.language, sorted(self.texts.items()))))
 
     def rewrite(self, queries: Sequence[Query]) -> list[Query]:
-        """Return the queries with the recorded texts.
+        """Return the queries with the recorded texts in place of their own.
 
         Raises:
-            DatasetError: A query has no recorded text; the message names it.
+            DatasetError: A query has no recorded text; the message names the query.
         """
         missing = next((query.id for query in queries if query.id not in self.texts), None)
         if missing is not None:
@@ -133,13 +133,14 @@ class RecordedQueries:
 class LLMQueryRewriter:
     """A rewriter that lets an LLM translate queries, or reword them for a search engine.
 
-    Responses are cached and count towards the budget of the LLM. If a call fails or its response
-    cannot be parsed, the query stays unchanged. The number of such queries is logged, and the
-    attribute ``kept`` has the reasons by query id.
+    Responses are cached, and calls count towards the budget of the LLM. If a call fails or its
+    response cannot be parsed, the query stays unchanged. The number of such queries is logged, and
+    the attribute ``kept`` has the reasons by query id.
 
     Args:
         llm: The LLM that rewrites queries, or its name.
-        language: The language to translate into; ``None`` rewords queries in their own language.
+        language: The language to translate queries into. By default queries are reworded in the
+            language that they have.
 
     Raises:
         UnknownNameError: The language is unknown.
@@ -151,7 +152,7 @@ class LLMQueryRewriter:
         suffix = "rewritten" if self.language is None else f"in {self.language}"
         self.name: str = f"{Path(self.llm.model).name} {suffix}".replace(" ", "-")
         self.kept: dict[str, str] = {}
-        """Reasons why queries stayed unchanged in the last call, by query id."""
+        """The reason why a query stayed unchanged in the last call, by query id."""
 
     @property
     def fingerprint(self) -> str:
@@ -180,11 +181,13 @@ class LLMQueryRewriter:
         }
         failed = [outcome.failed for outcome in outcomes.values() if outcome.failed]
         if failed and len(failed) == len(pending):
-            raise LLMError(f"no query of {len(pending)} was rewritten; the first: {failed[0]}")
+            raise LLMError(
+                f"none of the {len(pending)} queries was rewritten; first error: {failed[0]}"
+            )
         if self.kept:
             first, why = next(iter(self.kept.items()))
             _LOG.warning(
-                "%d of %d queries stay unchanged; the first, %r: %s",
+                "%d of %d queries stay unchanged; query %r: %s",
                 len(self.kept),
                 len(pending),
                 first,
@@ -223,9 +226,10 @@ def _read_texts(path: Path) -> dict[str, str]:
 
 
 def read_query(text: str) -> str | None:
-    """Return the query in an LLM's response, without quotation marks around it.
+    """Return the query in an LLM's response, without surrounding quotation marks.
 
-    The result is ``None`` if the response is empty, has several lines, or is too long for a query.
+    The result is ``None`` if the response is empty, has several lines, or is longer than
+    :data:`LONGEST` characters.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) != 1 or len(lines[0]) > LONGEST:

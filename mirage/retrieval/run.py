@@ -1,4 +1,4 @@
-"""Retrieval runs: ranked passages for each query, as in TREC."""
+"""Retrieval runs: the ranked passages that a retriever returned for each query, as in TREC."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mirage.errors import DatasetError, SettingError, UnknownNameError
 _FIELD = re.compile(r"(?!\s)[^\t\n\r\ud800-\udfff]+(?<!\s)")
 
 RRF_K = 60
-"""The constant of reciprocal rank fusion, as in Cormack et al. 2009."""
+"""The default constant of reciprocal rank fusion, from Cormack et al. 2009."""
 
 
 class Hits(NamedTuple):
@@ -33,7 +33,7 @@ class Hits(NamedTuple):
     scores: NDArray[np.float64]
 
     def top(self, k: int) -> Hits:
-        """Return the first ``k`` passages."""
+        """Return the first ``k`` passages and their scores."""
         return Hits(self.passage_ids[:k], self.scores[:k])
 
 
@@ -44,12 +44,12 @@ class RetrievalRun(Mapping[str, Hits]):
     """Ranked passages by query id, as in TREC: the results of one retriever.
 
     Passages are ordered by descending score; passages with equal scores keep the order in which
-    they were given. A query for which nothing was found is in the run with no passages, so that
-    measures count it.
+    they were given. If the retriever found nothing for a query, the query is in the run without
+    passages, so that measures count it.
 
     Args:
-        hits: The passages of each query and their scores, best first.
-        name: The name of the retriever, which run files contain as the tag of each line.
+        hits: The passages and scores of each query, best first, by query id.
+        name: The name of the retriever. In run files it is the tag of each line.
 
     Raises:
         DatasetError: A passage occurs twice for a query, a score is not finite, or scores are not
@@ -71,9 +71,13 @@ class RetrievalRun(Mapping[str, Hits]):
 
     @classmethod
     def of(cls, scores: Mapping[str, Mapping[str, float]], name: str = "run") -> Self:
-        """Return a run from scores by query id and passage id, in any order.
+        """Return a run with the passages sorted by their scores.
 
         Passages with equal scores keep the order that they have in the mapping.
+
+        Args:
+            scores: The scores by query id and passage id, in any order.
+            name: The name of the retriever.
 
         Raises:
             DatasetError: A score is not finite.
@@ -84,26 +88,27 @@ class RetrievalRun(Mapping[str, Hits]):
 
     @classmethod
     def read(cls, path: str | Path, query_ids: Iterable[str] = ()) -> Self:
-        """Read a run file (``.gz`` too) with lines ``query-id Q0 passage-id rank score tag``.
+        """Read a run file, whose lines have the form ``query-id Q0 passage-id rank score tag``.
 
         If a line contains a tab, its fields are separated by tabs, and ids may contain spaces.
-        Otherwise fields are separated by spaces. Passages are ordered by score, and those with
+        Otherwise fields are separated by spaces. Passages are ordered by score, and passages with
         equal scores by rank. Ranks may begin at 0 or 1.
 
         Args:
-            path: The path of the file.
-            query_ids: The ids of all queries that the retriever was given. Those without a line in
-                the file get an empty result.
+            path: The path of the file. It may be compressed (``.gz``).
+            query_ids: The ids of all queries that the retriever was given. Queries without a line
+                in the file get an empty result.
 
         Raises:
-            DatasetError: A line is malformed; the message names the file and the line.
+            DatasetError: The file cannot be read, or a line is malformed; the message names the
+                file and the line.
         """
         rows, name = _rows(Path(path))
         hits = {query_id: _from_rows(path, query_id, each) for query_id, each in rows.items()}
         return cls({**dict.fromkeys(query_ids, NO_HITS), **hits}, name)
 
     def write(self, path: str | Path, *, tag: str = "") -> None:
-        """Write a run file (``.gz`` too) with ranks from 1.
+        """Write a run file, with ranks counted from 1.
 
         A query without passages has no line in the file; to restore it, pass its id to
         :meth:`read`. If an id contains a space, as file names may, fields are separated by tabs,
@@ -111,7 +116,7 @@ class RetrievalRun(Mapping[str, Hits]):
         the new one is complete.
 
         Args:
-            path: The path of the file.
+            path: The path of the file. If it ends in ``.gz``, the file is compressed.
             tag: The tag of the lines; by default the name of the run.
 
         Raises:
@@ -181,9 +186,9 @@ class RetrievalRun(Mapping[str, Hits]):
     __hash__ = None  # type: ignore[assignment]  # as for any mapping
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Return the scores by query id and passage id, best first.
+        """Return the scores by query id and passage id, the best passages first.
 
-        This is the form in which ir_measures accepts a run.
+        ir_measures accepts runs in this form.
         """
         return {
             query_id: dict(zip(ids, scores.tolist(), strict=True))
@@ -201,10 +206,10 @@ class RetrievalRun(Mapping[str, Hits]):
         return RetrievalRun({id_: hits.top(k) for id_, hits in self._hits.items()}, self.name)
 
     def documents(self) -> RetrievalRun:
-        """Return a run that ranks documents, each with the score of its best passage (max-P).
+        """Return a run that ranks documents, each by the score of its best passage (max-P).
 
-        The document of a passage is the part of its id before ``#``. See Dai and Callan 2019, arXiv
-        1905.09217.
+        The document id of a passage is the part of the passage id before ``#``. See Dai and Callan
+        2019, arXiv 1905.09217.
         """
         best: dict[str, dict[str, float]] = {}
         for query_id, (ids, scores) in self._hits.items():
@@ -217,8 +222,8 @@ class RetrievalRun(Mapping[str, Hits]):
         """Combine runs into one by reciprocal rank fusion (Cormack et al. 2009, SIGIR).
 
         The score of a passage is the sum of ``1 / (k + rank)`` over the runs that retrieved it,
-        with ranks counted from 1. Passages with equal scores are ordered by id. The new run has the
-        queries of all runs.
+        with ranks counted from 1. Passages with equal scores are ordered by id. The new run
+        contains every query that is in at least one of the runs.
 
         Args:
             others: The runs to combine with this one.
@@ -243,7 +248,11 @@ class RetrievalRun(Mapping[str, Hits]):
 
 
 def descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
-    """Return the scores n, n - 1, ..., 1 for the passages, best first."""
+    """Return the scores n, n - 1, ..., 1 for n passages, by passage id.
+
+    Args:
+        passage_ids: The ids of the passages, best first.
+    """
     return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
 
 

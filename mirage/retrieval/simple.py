@@ -1,7 +1,4 @@
-"""Retrievers without an index of their own.
-
-They use relevance judgments, a run file, or other retrievers.
-"""
+"""Retrievers that need no index: they use relevance judgments, a run file, or other retrievers."""
 
 from __future__ import annotations
 
@@ -19,17 +16,17 @@ from mirage.models import Query
 from mirage.retrieval.base import Retriever
 from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun
 
-_ROWS = 100_000  # ids to read at a time, so that not all ids of a large corpus are in memory
+_ROWS = 100_000  # number of ids to read at a time; all ids of a large corpus may not fit in memory
 
 
 def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tuple[str, ...]]:
     """Return, for each query, the ids of the relevant passages that are in a corpus.
 
-    The relevance judgments (qrels) of a query are a list of ids. If the corpus has a passage with
-    an id from the qrels of any query, all qrels are taken as ids of passages. Otherwise they are
-    taken as ids of documents, as in KILT, and every passage of these documents is relevant. The
-    result then begins with the first passage of each document, followed by the second of each, and
-    so on.
+    The relevance judgments (qrels) of a query are a list of ids. If at least one id in the qrels of
+    all queries is the id of a passage in the corpus, all ids are taken as passage ids. Otherwise
+    they are taken as document ids, as in KILT, and every passage of these documents is relevant.
+    The result then begins with the first passage of each document, followed by the second passage
+    of each, and so on.
 
     Raises:
         DatasetError: No query has qrels, or the corpus has none of the passages or documents.
@@ -51,7 +48,7 @@ def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tup
     if not parts:
         raise DatasetError(
             f"{corpus} has none of the {len(ids)} passages or documents that the qrels name, such "
-            f"as {min(ids)!r}; give the corpus that the qrels were made on"
+            f"as {min(ids)!r}; pass the corpus for which the qrels were made"
         )
     passages = {}
     for query_id, documents in qrels.items():
@@ -61,7 +58,7 @@ def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tup
 
 
 def _passages_by_document(corpus: Corpus, documents: Collection[str]) -> Mapping[str, list[str]]:
-    """Return, for each of these documents that is in the corpus, the ids of its passages."""
+    """Return the ids of the passages of each document; documents not in the corpus are left out."""
     by_id: dict[str, list[str]] = {}
     for start in range(0, len(corpus), _ROWS):
         for id_ in corpus.ids_at(range(start, min(start + _ROWS, len(corpus)))):
@@ -79,9 +76,9 @@ class OracleRetriever:
     """A retriever that returns the passages that are marked as relevant, as an upper bound.
 
     It reads them from the relevance judgments (qrels) of the query, which no other retriever sees.
-    Use it only to measure how good answers would be with perfect retrieval (BERGEN, Rau et al.
-    2024, arXiv 2407.01102, section 4.1). Passages that the corpus lacks are left out. If the qrels
-    contain ids of documents, the passages of these documents are returned.
+    Use it only to measure the quality of answers with perfect retrieval (BERGEN, Rau et al. 2024,
+    arXiv 2407.01102, section 4.1). Passages that are not in the corpus are left out. If the qrels
+    contain document ids, the passages of these documents are returned.
     """
 
     name = "oracle"
@@ -91,12 +88,14 @@ class OracleRetriever:
         self.fingerprint: str = f"oracle {corpus.fingerprint}"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the first ``k`` relevant passages of each query, in the order of its qrels.
+        """Return the first ``k`` relevant passages of each query.
+
+        They are in the order of the qrels. If the qrels contain document ids, the first passage of
+        each document comes first, then the second of each, and so on.
 
         Raises:
-            DatasetError: No query has qrels, or the corpus has none of the passages in them.
-                Queries that a system under test gets never have qrels, so it cannot use this
-                retriever.
+            DatasetError: No query has qrels, or the corpus has none of the passages in them. A
+                system under test cannot use this retriever, because its queries have no qrels.
         """
         passages = relevant_passages(queries, self.corpus)
         return RetrievalRun(
@@ -129,7 +128,7 @@ class RunRetriever:
             if unknown_id is not None:
                 raise DatasetError(
                     f"run {self.name!r} ranks passage {unknown_id!r} for query {query_id!r}, which "
-                    f"{corpus} does not have; give the corpus that the run was made on"
+                    f"{corpus} does not have; pass the corpus on which the run was made"
                 )
 
     @property
@@ -144,7 +143,7 @@ class RunRetriever:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the first ``k`` recorded passages of each query.
 
-        A query that the recorded run does not have gets no passages.
+        A query that is not in the recorded run gets no passages.
         """
         rankings = {query.id: self.run.get(query.id) for query in queries}
         hits = {id_: (each or NO_HITS).top(k) for id_, each in rankings.items()}
@@ -152,14 +151,14 @@ class RunRetriever:
 
 
 class HybridRetriever:
-    """A retriever that combines the results of several others by reciprocal rank fusion.
+    """A retriever that combines the results of other retrievers by reciprocal rank fusion.
 
-    See :meth:`RetrievalRun.fuse`.
+    :meth:`RetrievalRun.fuse` explains the method.
 
     Args:
         retrievers: The retrievers, usually two or more; all must have the same corpus.
-        depth: The number of passages that each of them returns for the fusion. If :meth:`retrieve`
-            is asked for more, they return that many.
+        depth: The number of passages that each retriever contributes to the fusion. If
+            :meth:`retrieve` is called with a larger ``k``, each contributes ``k`` passages.
         k: The constant in the formula of the fusion.
 
     Raises:
@@ -179,8 +178,8 @@ class HybridRetriever:
         fingerprints = {retriever.corpus.fingerprint for retriever in retrievers}
         if len(fingerprints) != 1:
             raise DatasetError(
-                f"a hybrid needs retrievers on one corpus; these {len(retrievers)} retrievers have "
-                f"{len(fingerprints)} corpora"
+                "a hybrid retriever needs retrievers on one corpus; these "
+                f"{len(retrievers)} retrievers have {len(fingerprints)} corpora"
             )
         self.retrievers: tuple[Retriever, ...] = retrievers
         self.depth: int = depth
@@ -190,7 +189,7 @@ class HybridRetriever:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the retrievers, the depth and the constant ``k``."""
+        """A string with the fingerprints of the retrievers, the depth and the constant ``k``."""
         return repr(([each.fingerprint for each in self.retrievers], self.depth, self.k))
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:

@@ -1,4 +1,4 @@
-"""Learned sparse retrieval: passages are scored by term weights that a model predicts."""
+"""Learned sparse retrieval, which scores passages by term weights that a model predicts."""
 
 from __future__ import annotations
 
@@ -45,15 +45,16 @@ _ARRAYS = {
 
 
 class SparseRetriever:
-    """A retriever that ranks passages by term weights that a model predicts, with an index on disk.
+    """A retriever that ranks passages by term weights that a model predicts; its index is on disk.
 
-    The method is that of SPLADE (Formal et al. 2021, arXiv 2107.05720). For a question or a
+    The method follows SPLADE (Formal et al. 2021, arXiv 2107.05720). For a question or a
     passage, the model predicts a weight for each term of its vocabulary, even if the text does not
     contain the term. The score of a passage is the dot product of the term weights of the passage
     and the question. Passages without a positive score are not retrieved; passages with equal
-    scores keep the order of the corpus. Weights are stored as SciPy sparse matrices, one per 1,024
-    passages, and a search reads one of them at a time. Create an index with :meth:`build`, and load
-    it with :meth:`open`, which explains ``verify``. Both take the model as ``embedder``.
+    scores keep the order of the corpus. The weights are stored as SciPy sparse matrices, one per
+    1,024 passages, and a search has one of these matrices in memory at a time. Create an index with
+    :meth:`build`, and load it with :meth:`open`, which explains ``verify``. Both take the model as
+    ``embedder``.
     """
 
     name = "sparse"
@@ -88,11 +89,12 @@ class SparseRetriever:
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Self:
-        """Encode a corpus into a folder, and open the index.
+        """Encode a corpus, write the index to a folder, and open it.
 
         The index is built in shards of 1,024 passages in a temporary folder, and moved to
-        ``folder`` when it is complete. An interrupted build continues with the missing shards. An
-        existing index is opened if it matches the corpus and the model, and replaced otherwise.
+        ``folder`` when it is complete. If a build was interrupted, the next one continues with the
+        missing shards. An existing index is opened if it matches the corpus and the model, and
+        replaced otherwise.
 
         Args:
             corpus: The passages; an iterable of passages is first written to a temporary corpus.
@@ -101,8 +103,8 @@ class SparseRetriever:
             embedder: The model that predicts the term weights: a
                 :class:`~mirage.neural.SparseEmbedder`, or the name or folder of its model.
             executor: The executor whose workers encode the passages; by default this process
-                encodes.
-            progress: Show a progress bar on stderr if that is a terminal.
+                encodes them.
+            progress: Whether to show a progress bar if stderr is a terminal.
 
         Raises:
             NeuralError: The model cannot be loaded, or fails on a passage.
@@ -146,8 +148,9 @@ class SparseRetriever:
             folder: The folder that :meth:`build` wrote.
             corpus: The corpus from which the index was built.
             embedder: The model that predicted the term weights of the index.
-            verify: Check the SHA-256 of every file of the index. This reads all files once, which
-                takes about a second per GB. If false, only the sizes of the files are checked.
+            verify: Whether to check the SHA-256 of every file of the index. This reads all files
+                once, which takes about a second per GB. If false, only the sizes of the files are
+                checked.
 
         Raises:
             DatasetError: There is no index in the folder, a file of the index is missing or
@@ -207,7 +210,7 @@ def _key(corpus: Corpus, embedder: SparseEmbedder) -> str:
 
 
 def _shard_bytes(weights: csr_array) -> bytes:
-    """Return the content of the file of a shard with these term weights."""
+    """Return the content of a shard's file that stores these term weights."""
     file = io.BytesIO()
     np.savez(
         file,
@@ -220,7 +223,13 @@ def _shard_bytes(weights: csr_array) -> bytes:
 
 
 def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
-    """Read the term weights of a shard, and check their indices, because SciPy does not."""
+    """Read the term weights of a shard, and check the indices, because SciPy does not check them.
+
+    Args:
+        path: The file of the shard.
+        rows: The number of passages in the shard.
+        terms: The number of terms that the vocabulary must have; ``None`` allows any.
+    """
     from scipy.sparse import csr_array
 
     arrays = read_arrays(path, _ARRAYS | {"indptr": ArrayType(np.int32, (rows + 1,))})

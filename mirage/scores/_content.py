@@ -25,8 +25,8 @@ class Content(NamedTuple):
     Attributes:
         source: Name of the file or object.
         rows: Rows of a table, or entries of a JSON array, each with its location.
-        document: The JSON object, if the content is one.
-        archive: Path of the file, if it is a zip archive.
+        document: The JSON object; ``None`` if the content is not a JSON object.
+        archive: Path of the file if it is a zip archive, else ``None``.
     """
 
     source: str
@@ -35,7 +35,7 @@ class Content(NamedTuple):
     archive: Path | None = None
 
     def first_row(self) -> Mapping[str, Any]:
-        """Return the first row, or an empty one."""
+        """Return the first row; an empty mapping if there are no rows."""
         return self.rows[0][1] if self.rows else {}
 
 
@@ -50,7 +50,7 @@ def load(data: Any, name: str = "scores") -> Content:
         name: Name of an object in messages.
 
     Raises:
-        DatasetError: The file cannot be read, or the object is none of these.
+        DatasetError: The file cannot be read, or the object has an unsupported type.
     """
     if isinstance(data, str | Path):
         return _load_file(Path(data))
@@ -76,7 +76,15 @@ def _fields(value: Any) -> Any:
 
 
 def check_document(document: Any, name: str) -> Mapping[str, Any]:
-    """Return a JSON object, or raise an error if it is anything else."""
+    """Return a value if it is a JSON object.
+
+    Args:
+        document: The value.
+        name: Name of the value, for errors.
+
+    Raises:
+        DatasetError: The value is not a JSON object.
+    """
     if not isinstance(document, Mapping):
         raise DatasetError(f"{name}: expected an object, got {type(document).__name__}")
     return document

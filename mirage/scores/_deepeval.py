@@ -31,7 +31,9 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the name of a test case, or its input if it has no own name.
+    """Read the scores; the item is the name of a test case or its input.
+
+    Names are used if every test case has a different name that DeepEval did not generate.
 
     Raises:
         DatasetError: A test case or a metric is not valid.
@@ -50,9 +52,11 @@ def read(content: Content) -> ScoreFile:
 
 
 def _directions(rows: list[Mapping[str, Any]]) -> dict[str, bool]:
-    """Return whether scores below the threshold pass, by metric.
+    """Return, for each metric, whether scores below the threshold pass.
 
-    Versions differ: the score of hallucination, for example, was once the share of violations.
+    Metrics whose results contradict each other are left out. The direction is read from the results
+    because it differs between versions: the score of hallucination, for example, was once the share
+    of violations.
     """
     seen: dict[str, set[bool]] = {}
     for row in rows:
@@ -77,6 +81,6 @@ def _entries(rows: list[Mapping[str, Any]], wheres: list[str], *, named: bool) -
             scores[name] = math.nan if metric.get("error") else score
         item = row.get("name") if named else row.get("input") or row.get("turns")
         if not item:
-            raise DatasetError(f"{where}: has neither a name of its own nor an input")
+            raise DatasetError(f"{where}: has neither a name nor an input")
         answer = answer_of(row.get("actualOutput", row.get("actual_output")))
         yield Entry(where, row, name_of(item), scores, answer=answer)

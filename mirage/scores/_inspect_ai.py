@@ -32,7 +32,7 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the id of a sample, and the repeat its epoch.
+    """Read the scores; the item is the id of a sample, and the repeat is its epoch.
 
     A scorer that returns several values gives one metric for each of them.
 
@@ -58,7 +58,9 @@ def _unpack(path: Path) -> tuple[Mapping[str, Any], list[Any]]:
         elif name.startswith("samples/") and name.endswith(".json"):
             samples.append(_parse(path, name, data))
     if header is None:
-        raise DatasetError(f"{path}: has no header.json; it is no log, or the run did not finish")
+        raise DatasetError(
+            f"{path}: has no header.json; it is not a log of inspect_ai, or the run did not finish"
+        )
     return header, samples
 
 

@@ -29,9 +29,10 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the id of a dataset item, or its input if it has no id.
+    """Read the scores; the item is the id of a dataset item.
 
-    Scores whose values are texts, such as categories, are skipped.
+    If an item of an ``ExperimentResult`` has no id, its input identifies it. Scores whose values
+    are texts, such as categories, are skipped.
 
     Raises:
         DatasetError: An item or a score is not valid.

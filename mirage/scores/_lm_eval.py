@@ -26,7 +26,7 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the number of a document and the start of its digest.
+    """Read the scores; the item is the id of a document with the start of its digest.
 
     Metrics such as BLEU, which the harness computes over all items, have no score per item and are
     skipped.

@@ -29,7 +29,8 @@ def recognises(content: Content) -> bool:
 def read(content: Content) -> ScoreFile:
     """Read the annotations; the item is the id of an example.
 
-    An annotation without a score whose label is no truth value is skipped.
+    If an annotation has no score, its label is read as the score, such as ``pass``. The annotation
+    is skipped if its label cannot be read as a score.
 
     Raises:
         DatasetError: A run or an annotation is not valid.
@@ -63,6 +64,6 @@ def _entries(content: Content, skipped: dict[str, str]) -> Iterator[Entry]:
 
 
 def _free(name: str, scores: dict[str, float]) -> str:
-    """Return the name, with a number if several annotators used it."""
+    """Return the name of a metric, with a number added if another annotator has used the name."""
     names = (name if number == 1 else f"{name} ({number})" for number in count(1))
     return next(each for each in names if each not in scores)

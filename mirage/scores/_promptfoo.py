@@ -29,7 +29,7 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the overall score and the named scores; the item is the variables of a test.
+    """Read the overall score and the named scores; the variables of a test identify the item.
 
     The system is the provider, followed by the prompt if there are several.
 

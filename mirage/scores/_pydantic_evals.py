@@ -25,7 +25,7 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read scores and assertions; the item is the name of a case, and its runs are repeats.
+    """Read scores and assertions; the item is the name of a case, and runs of it are repeats.
 
     Raises:
         DatasetError: A case is not valid.

@@ -23,7 +23,7 @@ SAMPLE = frozenset(
 """Columns of a sample; all others are metrics if their values are numbers."""
 
 _INDEX = re.compile(r"|Unnamed: \d+(\.\d+)?|index|level_\d+|__index_level_\d+__")
-"""Names under which pandas writes the numbers of rows."""
+"""Names that pandas gives to columns with the index of a frame."""
 
 
 def recognises(content: Content) -> bool:
@@ -50,7 +50,10 @@ def read(content: Content) -> ScoreFile:
 
 
 def _is_metric(content: Content, name: str) -> bool:
-    """Return whether most values of a column are numbers or gaps, so that the others are errors."""
+    """Return whether more than half of the values of a column are scores or missing.
+
+    The other values of such a column are errors.
+    """
     values = [row.get(name) for _, row in content.rows]
     return sum(map(is_score, values)) > len(values) / 2
 

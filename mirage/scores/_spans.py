@@ -24,7 +24,7 @@ from mirage.scores.records import (
 
 EVENT = "gen_ai.evaluation.result"
 ITEMS = ("gen_ai.input.messages", "input.value", "gen_ai.prompt")
-"""Attributes of a span that name its item if no field is given: the system's input."""
+"""Attributes with the system's input. The first one in a span names the item by default."""
 
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue")
 
@@ -39,7 +39,7 @@ def read(content: Content, item: str = "") -> ScoreFile:
 
     Args:
         content: The file.
-        item: Attribute of a span with the name of its item; by default the system's input.
+        item: Attribute of a span that names its item. By default the system's input names it.
 
     Raises:
         DatasetError: A span is not valid, or lacks the attribute.

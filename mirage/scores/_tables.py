@@ -26,7 +26,7 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "answer": ("answer", "response", "output"),
     }
 )
-"""The fields of a table, with their usual names; the first name that a row has is used."""
+"""The usual names of each field of a table. The first name in the list that a row has is used."""
 
 Fields = Mapping[str, Sequence[str]]
 
@@ -34,12 +34,13 @@ Fields = Mapping[str, Sequence[str]]
 def read(content: Content, fields: Fields) -> ScoreFile:
     """Read the scores of a table.
 
-    Each row has one score, and perhaps the name of its metric. If several fields are named as
-    ``score``, each of them is a metric.
+    Each row has one score and may name its metric. If ``fields`` has several names for ``score``,
+    each of these fields is a metric.
 
     Args:
         content: The table.
-        fields: Names of fields, by their names in :data:`NAMES`.
+        fields: Names of the fields in the table, by the keys of :data:`NAMES`. Other fields have
+            their usual names.
 
     Raises:
         DatasetError: The table has no field for the item or the score, or a row is not valid.
@@ -62,7 +63,7 @@ def _usual(name: str, row: Mapping[str, Any]) -> list[str]:
 
 
 def _list_fields(content: Content) -> str:
-    """Return the names of the fields, those with numbers first."""
+    """Return a text with the names of the fields, starting with the fields that have numbers."""
     names = [*content.first_row()]
     numbers = [name for name in names if all(is_score(row.get(name)) for _, row in content.rows)]
     rest = [name for name in names if name not in numbers]

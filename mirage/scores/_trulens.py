@@ -24,7 +24,7 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the feedback; the item is the input, and the system is name and version of the app.
+    """Read the feedback; the item is the input. The system is the name and version of the app.
 
     Raises:
         DatasetError: A row is not valid, or no column has feedback.
@@ -33,8 +33,7 @@ def read(content: Content) -> ScoreFile:
     metrics = [name for name in columns if f"{name}{_CALLS}" in columns]
     if not metrics:
         raise DatasetError(
-            f"{content.source}: has no feedback: no column has another one with its name and "
-            f"{_CALLS!r}"
+            f"{content.source}: has no feedback: for no column NAME is there a column NAME{_CALLS}"
         )
     return finish(content.source, "trulens", _entries(content, metrics))
 

@@ -52,13 +52,13 @@ _PARENTHESES = re.compile(r"\s*[\[(].*?[\])]")
 
 
 class MetricFacts(NamedTuple):
-    """What is known of a metric.
+    """Direction and scale of a metric.
 
     Attributes:
         lower_is_better: Whether smaller scores are better.
-        assumed: Whether the direction is assumed, because the metric is not known.
-        low: Lowest possible score; minus infinity if not known.
-        high: Highest possible score; infinity if not known.
+        assumed: Whether the direction is assumed because the metric is unknown.
+        low: Lowest possible score; minus infinity if it is unknown.
+        high: Highest possible score; infinity if it is unknown.
     """
 
     lower_is_better: bool
@@ -97,9 +97,10 @@ def metric_facts(
     scale: tuple[float, float] | None = None,
     by_file: Iterable[bool] = (),
 ) -> MetricFacts:
-    """Return direction and scale of a metric.
+    """Return the direction and the scale of a metric.
 
-    Without ``scale``, a metric has the scale from 0 to 1 if all its scores are in it.
+    Without ``scale``, the scale is 0 to 1 if all scores are in this range. For BLEU and chrF it is
+    0 to 100 if a score is above 1. Otherwise the scale is unknown.
 
     Args:
         name: Name of the metric.
@@ -107,7 +108,7 @@ def metric_facts(
         lower: Names of metrics for which smaller is better.
         higher: Names of metrics for which larger is better.
         scale: Lowest and highest possible score.
-        by_file: Whether smaller is better, as each file shows that does.
+        by_file: For each file that shows the direction of the metric, whether smaller is better.
 
     Raises:
         SettingError: Files disagree on the direction, a score is not on the scale, or the name
@@ -156,7 +157,10 @@ def _scale(
     if scale is not None:
         low, high = scale
         if not low < high:
-            raise SettingError(f"metric {name!r}: the scale must rise, got {low:g}:{high:g}")
+            raise SettingError(
+                f"metric {name!r}: the lowest score of the scale must be below the highest, got "
+                f"{low:g}:{high:g}"
+            )
         if least < low or most > high:
             raise SettingError(
                 f"metric {name!r}: has scores from {least:g} to {most:g}, which are not all on the "

@@ -1,4 +1,4 @@
-"""Read scores in any format: recognise it by content, or use the one that is named."""
+"""Read scores in any format, which is recognised by content or named by the caller."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Format(NamedTuple):
 
     Attributes:
         title: Name of the tool and its file, for help texts.
-        recognises: Function that returns whether a content has this format.
-        read: Function that reads the content.
+        recognises: Function that returns whether content has this format.
+        read: Function that reads the scores from the content.
     """
 
     title: str
@@ -65,7 +65,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 
 TABLE = "table"
 OVERRIDES = ("item", "system", "cluster", "repeat")
-"""The fields that can be renamed in every format; the others only in a table."""
+"""The fields that can be renamed in every format. Other fields can be renamed only in a table."""
 
 
 def read_scores(
@@ -75,14 +75,17 @@ def read_scores(
 
     Args:
         data: File, frame, rows or result, as for :func:`mirage.scores._content.load`.
-        fields: Names of fields, by their names in :data:`mirage.scores._tables.NAMES`; a dot leads
-            into an object, as in ``metadata.document``. ``score`` may be a list of names.
-        format: Name of the format in :data:`FORMATS`, or ``table``; recognised by default.
-        name: Name of an object in messages.
+        fields: Names of the fields in the data, by the keys of
+            :data:`mirage.scores._tables.NAMES`. A dot separates the keys of nested objects, as in
+            ``metadata.document``. ``score`` may be a list of names.
+        format: Name of the format in :data:`FORMATS`, or ``table``. By default the format is
+            recognised by content.
+        name: Name of an object in messages. It is not used for files.
 
     Raises:
-        DatasetError: The data cannot be read; the message says where.
+        DatasetError: The data cannot be read; the message names the location.
         UnknownNameError: There is no such format or field.
+        SettingError: A field can be renamed only in a table, but the data has another format.
 
     Example:
         >>> rows = [{"item": "q1", "score": 1}, {"item": "q2", "score": 0}]
@@ -105,8 +108,8 @@ def read_scores(
     for key in names:
         if key not in OVERRIDES:
             raise SettingError(
-                f"the field {key} can only be named in a table; {content.source} is read as "
-                f"{chosen}; add the format table to read it as a table"
+                f"the field {key} can only be named in a table, but {content.source} has the "
+                f"format {chosen}; set the format to table to read it as a table"
             )
     if chosen == "otel":
         return _renamed(_spans.read(content, *names.pop("item", [])), names)
@@ -129,7 +132,7 @@ def _check_format(content: Content, name: str) -> None:
 
 
 def _renamed(file: ScoreFile, names: Mapping[str, Sequence[str]]) -> ScoreFile:
-    """Return the file with items, systems, clusters and repeats from the given fields."""
+    """Return the scores with items, systems, clusters and repeats from the given fields."""
     if not names:
         return file
     entries = []

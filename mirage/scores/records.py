@@ -17,7 +17,7 @@ _WORDS = {
     **dict.fromkeys(("partial", "p"), 0.5),
     **dict.fromkeys(("", "nan", "null", "none", "na", "n/a", "<na>", "error"), math.nan),
 }
-"""Texts that count as scores. The letters are those of inspect_ai; the last line is no score."""
+"""Scores by their texts. Single letters are the grades of inspect_ai; NaN is a missing score."""
 
 
 class Entry(NamedTuple):
@@ -25,14 +25,14 @@ class Entry(NamedTuple):
 
     Attributes:
         where: Location in the file, for errors.
-        raw: The entry as the file has it.
-        item: Name of the item. Two systems are compared on equal items.
+        raw: The entry as it is in the file.
+        item: Name of the item. Two systems are compared on items with equal names.
         scores: Scores by metric; NaN if a score is missing or its metric failed.
         system: Name of the system; empty if the file does not name it.
-        cluster: Name of the group of dependent items; ``None`` if the file names none.
+        cluster: Name of the cluster of dependent items; ``None`` if the file names none.
         repeat: Name of the repeat; empty if the file does not name it.
-        failure: Why the item failed as a whole; empty if it did not. Metrics without a score then
-            count as failed.
+        failure: Reason why the whole item failed; empty if it did not fail. If it failed, metrics
+            without a score count as failed.
         answer: The system's answer, if the file has it.
     """
 
@@ -55,8 +55,8 @@ class ScoreFile:
         source: Name of the file or object.
         format: Name of the format.
         entries: The scores, one entry for each answer.
-        skipped: Metrics that are not compared, each with the reason.
-        lower: Whether smaller scores are better, for metrics whose direction the file shows.
+        skipped: Reasons why metrics are not compared, by metric.
+        lower: Whether smaller scores are better, by metric, if the file shows the direction.
     """
 
     source: str
@@ -108,7 +108,7 @@ def score_of(value: Any, where: str, name: str) -> float:
         name: Name of the metric, for errors.
 
     Raises:
-        DatasetError: The value is no score, or is infinite.
+        DatasetError: The value is not a score, or is infinite.
 
     Example:
         >>> score_of("pass", "file, line 2", "quality"), score_of(0.5, "file, line 2", "quality")
@@ -139,13 +139,13 @@ def is_score(value: Any) -> bool:
 
 
 def shortened(value: Any) -> str:
-    """Return a value as text for an error message."""
+    """Return a value as text of at most 60 characters, for an error message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def name_of(value: Any) -> str:
-    """Return a text, number or JSON object as the name of an item, system or cluster."""
+    """Return the name of an item, system or cluster from a text, a number or a JSON object."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -156,21 +156,48 @@ def name_of(value: Any) -> str:
 
 
 def check_object(value: Any, where: str, name: str) -> Mapping[str, Any]:
-    """Return a JSON object, or raise an error that names it."""
+    """Return a value if it is a JSON object.
+
+    Args:
+        value: The value.
+        where: Location of the entry, for errors.
+        name: Name of the value, for errors.
+
+    Raises:
+        DatasetError: The value is not a JSON object.
+    """
     if not isinstance(value, Mapping):
         raise DatasetError(f"{where}: {name} must be an object, got {shortened(value)}")
     return value
 
 
 def check_list(value: Any, where: str, name: str) -> Sequence[Any]:
-    """Return a JSON array, or raise an error that names it."""
+    """Return a value if it is a JSON array.
+
+    Args:
+        value: The value.
+        where: Location of the entry, for errors.
+        name: Name of the value, for errors.
+
+    Raises:
+        DatasetError: The value is not a JSON array.
+    """
     if not isinstance(value, list | tuple):
         raise DatasetError(f"{where}: {name} must be a list, got {shortened(value)}")
     return value
 
 
 def check_text(row: Mapping[str, Any], key: str, where: str) -> str:
-    """Return the name in a field of an entry, or raise an error if it is missing."""
+    """Return a field of an entry as text.
+
+    Args:
+        row: The entry.
+        key: Name of the field.
+        where: Location of the entry, for errors.
+
+    Raises:
+        DatasetError: The field is missing or empty, or has an array or object.
+    """
     value = row.get(key)
     if is_missing(value) or value == "" or isinstance(value, list | dict):
         raise DatasetError(f"{where}: field {key!r} must be a text, got {shortened(value)}")
@@ -178,7 +205,7 @@ def check_text(row: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def answer_of(value: Any) -> str | None:
-    """Return an answer as text; ``None`` if there is none."""
+    """Return an answer if it is a text, else ``None``."""
     return value if isinstance(value, str) else None
 
 
@@ -189,7 +216,14 @@ def finish(
     skipped: Mapping[str, str] | None = None,
     lower: Mapping[str, bool] | None = None,
 ) -> ScoreFile:
-    """Return the entries as a score file.
+    """Return the entries as a score file, after checking that it has scores.
+
+    Args:
+        source: Name of the file or object.
+        form: Name of the format.
+        entries: The scores of each answer.
+        skipped: Reasons why metrics are not compared, by metric.
+        lower: Whether smaller scores are better, by metric, if the file shows the direction.
 
     Raises:
         DatasetError: There is no entry, or no entry has a score.

@@ -1,1 +1,1 @@
-"""Readers of other projects' files, which return this library's records."""
+"""Readers that convert files of other projects to records of this library."""

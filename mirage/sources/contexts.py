@@ -1,4 +1,4 @@
-"""Records made from questions, retrieved texts and answers of logs and other tools."""
+"""Conversion of questions, retrieved texts and answers of logs and other tools to records."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Asked(NamedTuple):
     """A query with the passages that were retrieved for it.
 
     Attributes:
-        query: The query; its passages are distinct.
-        shown: Ids of the retrieved passages, in the order of the prompt. An id may occur twice.
+        query: The query. Each of its passages occurs once.
+        shown: Ids of the retrieved passages in the order of the prompt. An id may occur twice.
     """
 
     query: Query
@@ -41,14 +41,27 @@ def query_of(
 ) -> Asked:
     """Return a query whose passages are the retrieved texts, in their order.
 
-    Texts without ids get their position as an id, from 1, so that ``[1]`` cites the first text. If
-    such a text was retrieved twice, both positions are one passage with the first position as its
-    id. Texts count as equal if they differ only in white space or Unicode normalization (NFKC).
+    If there are no ids, the id of a text is its position, counted from 1, so ``[1]`` cites the
+    first text. If such a text was retrieved twice, the query has one passage with its first
+    position as id. Texts count as equal if they differ only in white space or Unicode normalization
+    (NFKC).
 
-    If ``relevant_ids`` are given, they are the relevant passages, and ``relevant`` is ignored.
-    Otherwise a retrieved text is relevant if it is among the relevant texts. Relevant texts that
-    were not retrieved count as missed, under the ids ``unretrieved-1`` and so on. A warning is
-    logged if a relevant text matches several retrieved texts, or only a part of one.
+    Args:
+        where: Location of the row, for error messages.
+        id: Id of the query.
+        language: ISO 639-1 code.
+        text: Question.
+        retrieved: Retrieved texts in the order of the prompt.
+        reference: Reference answer.
+        relevant: Relevant texts. A retrieved text is relevant if it is equal to one of them.
+            Relevant texts that were not retrieved get the ids ``unretrieved-1`` and so on, and
+            count as missed. A warning is logged if a relevant text matches several retrieved texts,
+            or only a part of one.
+        retrieved_ids: Ids of the retrieved texts.
+        relevant_ids: Ids of the relevant passages. If they are passed, ``relevant`` is ignored.
+
+    Raises:
+        DatasetError: If there are not as many ids as retrieved texts, or a value is not valid.
     """
     texts = tuple(retrieved or ())
     ids = [str(number) for number in retrieved_ids or range(1, len(texts) + 1)]
@@ -58,7 +71,7 @@ def query_of(
             "one id"
         )
     passage_ids = tuple(ids) if retrieved_ids else _ids_of_distinct(texts, ids)
-    # dict() keeps the last value of a key; reversed, so that of equal ids the first text counts.
+    # dict() keeps the last value of a key. If an id occurs twice, its first text must be used.
     passages = dict(zip(reversed(passage_ids), reversed(texts), strict=False))
     row = {
         "id": id,
@@ -75,7 +88,7 @@ def query_of(
 
 
 def _ids_of_distinct(texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Return an id for each text; if a text is repeated, it gets the id of its first occurrence."""
+    """Return an id for each text; a repeated text gets the id of its first occurrence."""
     first: dict[str, str] = {}
     return tuple(first.setdefault(plain_text(t), id_) for t, id_ in zip(texts, ids, strict=True))
 
@@ -113,11 +126,15 @@ def response_to(
     shown: Sequence[str] | None = None,
     passages: Sequence[Passage] = (),
 ) -> Response:
-    """Return the response to a query; if there is no text, a failed response with ``error``.
+    """Return the response to a query, which is a failed one if there is no text.
 
-    ``shown`` are the ids of the passages in the order of the prompt; ``None`` if these are the
-    passages of the query in their order. ``passages`` are passages of the prompt that the query
-    does not have.
+    Args:
+        query_id: Id of the query.
+        text: Text of the response; ``None`` if the system failed.
+        error: Reason of the failure, which is used only if ``text`` is ``None``.
+        shown: Ids of the passages in the order of the prompt. By default, the prompt showed the
+            passages of the query in their order.
+        passages: Passages of the prompt that the query lacks.
     """
     return Response(
         query_id=query_id,

@@ -4,10 +4,9 @@ MIRAGE-Bench consists of three datasets (Thakur et al., arXiv 2410.13716). Each 
 language with one split, ``{language}/dev-00000-of-00001.parquet``. The files are read from the hub,
 or from copies on disk (``path``).
 
-The code does not fix a revision of the datasets. The first download gets the newest revision, and
-the cache of the hub's client stores its commit. Later calls read the same commit, also for other
-languages; files that are in the cache need no request. The argument ``revisions`` selects other
-revisions.
+By default, the first download gets the newest revision of a dataset, and the cache of the hub's
+client stores its commit. Later calls read the same commit, also for other languages. No request is
+made for files that are in the cache. The argument ``revisions`` selects other revisions.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ DATASETS = (QUERIES, OUTPUTS, JUDGMENTS)
 """The names of the datasets on the hub."""
 
 REFERENCE_MODEL = "gpt-4-azure"
-"""The model whose output is used as the reference of a query, as in the benchmark."""
+"""Name of the model whose output is the reference of a query, as in the benchmark."""
 
 PARQUET = "refs/convert/parquet"
-"""The revision in which the hub has Parquet copies of a dataset, ``{config}/{split}/*.parquet``."""
+"""Revision with the hub's Parquet copies of a dataset, ``{config}/{split}/*.parquet``."""
 
 _LOG = logger("mirage.hub")
 
@@ -62,11 +61,11 @@ _BLOCK = 1 << 20  # bytes that are read at a time
 
 @dataclass(frozen=True)
 class Split:
-    """The files of one language of a dataset.
+    """The files of a dataset in one language.
 
     Attributes:
-        files: The paths of the files, in the order of their rows.
-        revision: The commit hash on the hub; for files on disk, ``sha256:`` and the SHA-256 of
+        files: Paths of the files, in the order of their rows.
+        revision: Commit hash on the hub. For files on disk, ``sha256:`` followed by the SHA-256 of
             their content.
     """
 
@@ -74,7 +73,9 @@ class Split:
     revision: str
 
     def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the location (``file, row n``, counted from 0) and the content of each row.
+        """Yield the location and the content of each row.
+
+        The location is ``{file}, row {n}``, where rows are counted from 0.
 
         Raises:
             DatasetError: If a file is not valid Parquet.
@@ -91,19 +92,20 @@ def find(
     path: str | Path | None = None,
     revisions: Mapping[str, str] | None = None,
 ) -> Split:
-    """Return the files of one language of a dataset; download them if they are not in the cache.
+    """Return the files of a dataset in one language, and download them if necessary.
 
     Args:
         name: Name of the dataset, one of :data:`DATASETS`.
         language: ISO 639-1 code.
-        path: A folder with copies of the datasets (``mirage-bench``, ``mirage-bench-output``,
-            ``mirage-bench-pairwise-judgments``) to read instead of the hub.
-        revisions: The revision to read (a commit hash, tag or branch), by name of the dataset.
+        path: Folder with copies of the datasets (``mirage-bench``, ``mirage-bench-output``,
+            ``mirage-bench-pairwise-judgments``), to read instead of the hub.
+        revisions: Revision to read (a commit hash, tag or branch), by name of the dataset.
 
     Raises:
-        DatasetError: If there are no such files, or the hub cannot be reached; the message has the
-            commands that download them.
-        UnknownNameError: If there is no such language, or ``revisions`` names another dataset.
+        DatasetError: If there are no such files, or if the hub cannot be reached; the message has
+            the commands that download the files. Also if both ``path`` and ``revisions`` are
+            passed.
+        UnknownNameError: If there is no such language, or if ``revisions`` names another dataset.
         MissingPackageError: If the extra ``hub`` is not installed.
     """
     code = Language.with_board(language).code
@@ -118,7 +120,7 @@ def find(
     files = _files(folder, code)
     if not files:
         raise DatasetError(
-            f"{folder / code}: not all of the files dev-00000-of-00001.parquet (or more) are here; "
+            f"{folder / code}: files such as dev-00000-of-00001.parquet are missing; "
             f"download them with: {_command(name, code, None, str(folder))}"
         )
     digest = hashlib.sha256()
@@ -130,12 +132,12 @@ def find(
 
 
 def _folder(name: str) -> str:
-    """Return the name that a folder with a copy of this dataset must have."""
+    """Return the name that a folder with a copy of a dataset must have."""
     return name.partition("/")[2]
 
 
 def _files(folder: Path, code: str) -> tuple[Path, ...]:
-    """Return the files of a language in order, or an empty tuple if one is missing."""
+    """Return the files of a language in order; empty if one of them is missing."""
     files = tuple(sorted((folder / code).glob("dev-*-of-*.parquet")))
     last = f"dev-{len(files) - 1:05}-of-{len(files):05}"
     return files if files and files[-1].stem == last else ()
@@ -157,7 +159,7 @@ def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
         return Path(client.snapshot_download(name, repo_type="dataset", revision=revision, **more))
 
     try:
-        folder = snapshot(local_files_only=True, allow_patterns=[])  # whatever files it has
+        folder = snapshot(local_files_only=True, allow_patterns=[])  # it may lack this language
     except client.errors.LocalEntryNotFoundError:
         pass
     else:
@@ -169,7 +171,7 @@ def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
         seconds = client.constants.HF_HUB_ETAG_TIMEOUT
         client.HfApi().dataset_info(name, revision=revision, timeout=seconds)
         folder = snapshot(allow_patterns=f"{code}/dev-*.parquet")
-    except Exception as error:  # the client's HTTP library, and so the error's type, may vary
+    except Exception as error:  # its type depends on the HTTP library that the client uses
         raise DatasetError(_unreachable_message(name, code, revisions, error)) from None
     if files := _files(folder, code):
         return Split(files, folder.name)
@@ -177,12 +179,17 @@ def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
 
 
 def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
-    """Return the Parquet files of one split of any dataset; download them if they are not cached.
+    """Return the Parquet files of one split of any dataset, and download them if necessary.
 
-    The files are those that the hub converts to Parquet, in the revision :data:`PARQUET`.
+    The hub converts every dataset to Parquet, in the revision :data:`PARQUET`.
+
+    Args:
+        name: Name of the dataset on the hub.
+        config: Name of the configuration.
+        split: Name of the split.
 
     Raises:
-        DatasetError: If there are no such files, or the hub cannot be reached.
+        DatasetError: If there are no such files, or if the hub cannot be reached.
         MissingPackageError: If the extra ``hub`` is not installed.
     """
     client = package("huggingface_hub")
@@ -209,7 +216,7 @@ def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
         seconds = client.constants.HF_HUB_ETAG_TIMEOUT
         client.HfApi().dataset_info(name, revision=PARQUET, timeout=seconds)
         files = snapshot(local=False)
-    except Exception as error:  # the client's HTTP library, and so the error's type, may vary
+    except Exception as error:  # its type depends on the HTTP library that the client uses
         raise DatasetError(
             f"{name} is not in the cache and cannot be downloaded ({type(error).__name__}: "
             f"{' '.join(str(error).split())}). On a machine with a network, run:\n  hf download "
@@ -240,14 +247,14 @@ def _unreachable_message(
 
 
 class LeftOut(list[str]):
-    """Reasons why rows were left out, one line per row.
+    """A list of the reasons why rows were left out, one text per row.
 
-    Readers leave out rows that are not valid, and read the other rows. They only log how many rows
+    Readers leave out invalid rows, and read the other rows. They only log the number of rows that
     they left out, and the first reason. To get all reasons, pass an object of this class to a
     reader.
 
     Attributes:
-        rows: Number of rows that were read.
+        rows: Number of rows that were read, including those that were left out.
     """
 
     rows = 0
@@ -257,15 +264,15 @@ class LeftOut(list[str]):
         self.append(str(error))
 
     def report(self, split: Split, what: str) -> None:
-        """Log how many rows were left out.
+        """Log the number of rows that were left out.
 
         Args:
-            split: The files, for the message.
-            what: The word for the rows in the message, such as ``"rows"``.
+            split: Files that were read, for the message.
+            what: Word for the rows in the message, such as ``"rows"``.
 
         Raises:
-            DatasetError: If more than half of the rows were left out, because the file is then
-                probably another one.
+            DatasetError: If more than half of the rows were left out, because the files then
+                probably belong to another dataset.
         """
         if not self:
             return
@@ -285,8 +292,8 @@ def queries(
 
     Args:
         language: ISO 639-1 code.
-        path: A folder with copies of the datasets; see :func:`find`.
-        revisions: Revisions by name of the dataset; see :func:`find`.
+        path: Folder with copies of the datasets; see :func:`find`.
+        revisions: Revisions to read, by name of the dataset; see :func:`find`.
 
     Raises:
         DatasetError: If files are missing or cannot be read, as in :func:`find`.
@@ -301,9 +308,7 @@ def queries(
 def read_queries(
     split: Split, language: str, runs: Mapping[str, Run], left_out: LeftOut | None = None
 ) -> list[Query]:
-    """Return the queries in the dataset :data:`QUERIES`; their references come from ``runs``.
-
-    The reference of a query is the output of :data:`REFERENCE_MODEL`.
+    """Return the queries in the files of the dataset :data:`QUERIES`.
 
     Question and passages are extracted from the column ``prompt``. The question is between
     ``Question:`` and the first line ``Contexts:`` (or ``Context:``). The passages are between that
@@ -312,22 +317,22 @@ def read_queries(
 
     A passage begins at the first line that begins with its id in brackets, and ends at the next
     passage. Quotation marks may surround the brackets, as in the paper's Figure 10, or other
-    punctuation may replace them. All other brackets are part of the text. Examples are ids of
-    passages of other queries, ids within a line, and the second occurrence of an id. A title, if
-    the prompt has one, is part of the text.
+    punctuation may replace them. All other brackets are part of the text, such as ids of other
+    queries' passages, ids within a line, and the second occurrence of an id. A title, if the prompt
+    has one, is part of the text.
 
-    ``metadata["prompt"]`` is the whole prompt, and ``relevant`` are the positive ids. A row that
-    occurs twice counts once. A row is left out if it is not valid or its prompt lacks a passage;
-    the number of such rows is logged.
+    ``metadata["prompt"]`` is the whole prompt, and ``relevant`` are the positive ids. The reference
+    is the output of :data:`REFERENCE_MODEL`. A row that occurs twice counts once. A row is left out
+    if it is not valid, or if its prompt lacks a passage; the number of such rows is logged.
 
     Args:
-        split: The files of :data:`QUERIES`.
+        split: Files of :data:`QUERIES`.
         language: ISO 639-1 code.
-        runs: Runs by model, from :func:`read_outputs`.
-        left_out: Receives the reasons for rows that are left out, or ``None``.
+        runs: Runs by model, from :func:`read_outputs`, for the references.
+        left_out: List to which the reasons for left-out rows are added.
 
     Raises:
-        DatasetError: If more than half of the rows are left out, or no row remains; the message
+        DatasetError: If more than half of the rows are left out, or if no row remains; the message
             names the first row that was left out, and the reason.
     """
     code = Language.of(language).code
@@ -420,11 +425,11 @@ class Outputs(NamedTuple):
     """The outputs of the benchmark's models in one language, and the published feature values.
 
     Attributes:
-        runs: Run of each model, by name. A model need not have answered every query.
-        query_ids: Ids of the queries, in the order of the data.
-        features: Names of the features in the data.
-        values: Feature values of shape ``(models, queries, features)``. The order is that of
-            ``runs``, ``query_ids`` and ``features``. NaN if the data has no number.
+        runs: Run of each model, by name. A run may lack responses to some queries.
+        query_ids: Ids of the queries, in the order of the files.
+        features: Names of the features, as in the files.
+        values: Feature values of shape ``(models, queries, features)``, in the order of ``runs``,
+            ``query_ids`` and ``features``; NaN if the files have no number.
     """
 
     runs: dict[str, Run]
@@ -434,21 +439,21 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -> Outputs:
-    """Return the runs and feature values in :data:`OUTPUTS`, for models with at least one output.
+    """Return the runs and feature values in the files of the dataset :data:`OUTPUTS`.
 
-    An output that is null becomes a failed response of the run. If a model has two outputs for a
-    query, the first one counts. Columns that have a number per model are features; other columns,
-    such as those with a text per model, are ignored. A row that occurs twice counts once. A row is
-    left out if it is not valid or contradicts an earlier row; the number of such rows is logged.
+    An output that is null becomes a failed response. If a model has two outputs for a query, the
+    first one is used. Columns that have a number per model are features; other columns, such as
+    those with a text per model, are ignored. A row that occurs twice counts once. A row is left out
+    if it is not valid, or if it contradicts an earlier row; the number of such rows is logged.
 
     Args:
-        split: The files of :data:`OUTPUTS`.
+        split: Files of :data:`OUTPUTS`.
         language: ISO 639-1 code.
-        left_out: Receives the reasons for rows that are left out, or ``None``.
+        left_out: List to which the reasons for left-out rows are added.
 
     Raises:
-        DatasetError: If more than half of the rows are left out, or no row remains; the message
-            names the first row that was left out, and the reason.
+        DatasetError: If more than half of the rows are left out, or if no output remains; the
+            message names the first row that was left out, and the reason.
     """
     code = Language.of(language).code
     rows: dict[str, Mapping[str, Any]] = {}
@@ -482,7 +487,7 @@ def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -
 
 
 def _output_row(where: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Response]]:
-    """Return the query id of a row and each model's response."""
+    """Return the query id of a row, and the response of each model by its name."""
     query_id, outputs = _columns(where, row, ("query_id", "outputs"))
     for name, values in row.items():
         if _is_feature(values):
@@ -501,7 +506,7 @@ def _output_row(where: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Resp
 
 
 def _is_feature(values: object) -> bool:
-    """Return whether a column has a number for some model, and not only texts or other values."""
+    """Return whether a column has a number for at least one model."""
     return isinstance(values, Mapping) and any(
         isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()
     )
@@ -528,7 +533,7 @@ _VERDICTS: Mapping[str, Verdict] = {"A": "a", "B": "b", "TIE": "tie", "C": "tie"
 _GPT_4O = re.compile(r"gpt-4o(-azure|-\d{4}-\d{2}-\d{2})*", re.IGNORECASE)
 
 MOST_UNKNOWN = 0.01
-"""The largest share of a judge's verdicts that may be something else than A, B, Tie or C."""
+"""Largest share of a judge's verdicts that may differ from A, B, Tie and C."""
 
 
 def read_judgments(
@@ -538,25 +543,26 @@ def read_judgments(
     as_in_paper: bool = False,
     left_out: LeftOut | None = None,
 ) -> list[Judgment]:
-    """Return the verdicts of one judge in the dataset :data:`JUDGMENTS`.
+    """Return the verdicts of one judge in the files of the dataset :data:`JUDGMENTS`.
 
     A verdict is A, B, Tie, or C (a tie), in upper or lower case, with or without brackets. Rows
     with another verdict, or without a verdict, query id or model name, are left out; their number
-    is logged. If two rows have the same models, query and verdict, both count if the texts of the
-    judge differ; otherwise only one counts.
+    is logged. Two rows with the same models, query and verdict count as two judgments only if the
+    texts of the judge differ.
 
     Args:
-        split: The files. The columns ``judge`` and ``output`` may be missing.
-        judge: Name of the judge in the data. By default the only judge or, if there are several,
+        split: Files of :data:`JUDGMENTS`. The columns ``judge`` and ``output`` may be missing.
+        judge: Name of the judge in the files. By default the only judge or, if there are several,
             GPT-4o (its name may contain a date or ``-azure``).
         as_in_paper: Whether to count verdicts as the code of MIRAGE-Bench (arXiv 2410.13716) does.
-            Ties are left out. If there are several verdicts on a query for the same two models in
-            the same order, only the last one counts.
-        left_out: Receives the reasons for rows that are left out, or ``None``.
+            If so, ties are left out, and only the last of several verdicts on a query for the same
+            two models in the same order counts.
+        left_out: List to which the reasons for left-out rows are added.
 
     Raises:
-        DatasetError: If more than 1 % of the verdicts are not valid (the message has the first), no
-            judgment remains, or ``judge`` is not given and the default is not clear.
+        DatasetError: If more than 1 % of the verdicts are invalid (the message has the first one),
+            if no judgment remains, or if ``judge`` is not passed and there are several judges but
+            not exactly one GPT-4o.
         UnknownNameError: If there is no judge with this name.
     """
     left_out = LeftOut() if left_out is None else left_out

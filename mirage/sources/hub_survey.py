@@ -1,4 +1,4 @@
-"""A survey of one language of MIRAGE-Bench: what can be read, and which rows cannot."""
+"""A survey of MIRAGE-Bench in one language: counts of the contents, and rows that are invalid."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Part(NamedTuple):
 
     Attributes:
         dataset: Name of the dataset.
-        revision: Commit hash, or the SHA-256 of the files on disk; empty if there are none.
-        columns: Names of the columns, in the order in which they occur in the files.
-        rows: Number of rows that were read.
+        revision: Commit hash, or the SHA-256 of the files on disk; empty if there are no files.
+        columns: Names of the columns, in the order of the files.
+        rows: Number of rows that were read, including those that were left out.
         found: Number of records by kind, such as ``{"queries": 300, "passages": 3000}``.
         names: Names of the models, judges and features, by kind.
-        left_out: Reasons why rows were skipped, one text per row.
-        problem: The reason why the dataset cannot be used; empty if it can be used.
+        left_out: Reasons why rows were left out, one text per row.
+        problem: Reason why the dataset cannot be used; empty if it can be used.
     """
 
     dataset: str
@@ -40,10 +40,13 @@ Contents = tuple[dict[str, int], dict[str, tuple[str, ...]]]
 
 
 def survey(language: str, *, path: str | Path | None = None) -> list[Part]:
-    """Return a survey of each dataset of :data:`mirage.sources.hub.DATASETS` in one language.
+    """Return a survey of each dataset in :data:`mirage.sources.hub.DATASETS` in one language.
 
-    If a dataset cannot be used, the others are still surveyed. ``path`` is a folder with copies of
-    the datasets, which are then read instead of the hub.
+    If a dataset cannot be used, the others are still surveyed.
+
+    Args:
+        language: ISO 639-1 code.
+        path: Folder with copies of the datasets, to read instead of the hub.
     """
     runs: dict[str, Run] = {}
 
@@ -72,7 +75,7 @@ def survey(language: str, *, path: str | Path | None = None) -> list[Part]:
         return count, {"judge": (read[0].judge,), "models": models}
 
     readers = {hub.QUERIES: queries, hub.OUTPUTS: outputs, hub.JUDGMENTS: judgments}
-    # Outputs are read first, because they have the references of the queries.
+    # Outputs are read first, because the references of the queries are among them.
     order = sorted(readers, key=[hub.OUTPUTS, hub.QUERIES, hub.JUDGMENTS].index)
     return [_part(name, language, path, readers[name]) for name in order]
 

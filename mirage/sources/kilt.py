@@ -23,16 +23,15 @@ def queries(path: str | Path, language: str = "en", *, paragraphs: bool = False)
 
     All answers in a row count as accepted spellings (forms) of one answer. ``relevant`` are the ids
     of all Wikipedia pages that the row names as the provenance of an answer. Retrieval usually
-    returns passages of these pages, with ids such as ``page#0`` and ``page#1``. To evaluate it
-    against ids of pages, pass ``documents=True`` to the evaluation.
+    returns passages of these pages, with ids such as ``page#0`` and ``page#1``. To evaluate such
+    retrieval, pass ``documents=True`` to the evaluation, which then compares ids of pages.
 
     Args:
-        path: The file.
+        path: Path of the file.
         language: ISO 639-1 code of the queries.
-        paragraphs: Whether ``relevant`` are the ids of paragraphs instead of pages, such as
-            ``page#3``. These are the ids that :func:`mirage.corpus.read_documents` gives to the
-            paragraphs of the knowledge source. Provenance that does not name a paragraph is left
-            out.
+        paragraphs: Whether ``relevant`` are ids of paragraphs, such as ``page#3``, instead of
+            pages. :func:`mirage.corpus.read_documents` gives the same ids to the paragraphs of the
+            knowledge source. Provenance that names no paragraph is left out.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
@@ -60,12 +59,12 @@ def queries(path: str | Path, language: str = "en", *, paragraphs: bool = False)
 
 
 def qrels(path: str | Path, *, paragraphs: bool = False) -> dict[str, dict[str, int]]:
-    """Return the relevant pages of each query id, as a dict from page id to the relevance 1.
+    """Return relevance judgments: for each query id, a dict from the relevant page ids to 1.
 
-    Queries for which no page is named are left out.
+    Queries for which the file names no page are left out.
 
     Args:
-        path: A KILT file. Its rows may lack the question, as in KILT's TriviaQA.
+        path: Path of a KILT file. Its rows may lack the question, as in KILT's TriviaQA.
         paragraphs: Whether to return ids of paragraphs instead of pages; see :func:`queries`.
 
     Raises:
@@ -93,7 +92,7 @@ def _outputs(row: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 def _relevant(outputs: list[dict[str, Any]], where: str, paragraphs: bool) -> list[str]:
-    """Return the ids of the pages or paragraphs that answers name as their provenance."""
+    """Return the ids of the pages or paragraphs that are the provenance of answers."""
     ids: dict[str, None] = {}  # a dict is used as a set that keeps the order
     for output in outputs:
         for source in output.get("provenance") or ():

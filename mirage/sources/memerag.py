@@ -26,11 +26,12 @@ class LabelledSentence(NamedTuple):
 
     Attributes:
         query_id: Id of the query.
-        text: The sentence.
-        factuality: ``Supported``, ``Not Supported`` or ``Challenging to determine``.
+        text: Text of the sentence.
+        factuality: ``Supported``, ``Not Supported`` or ``Challenging to determine``, by annotator.
         relevance: ``Directly answers the question``, ``Adds context to the answer`` or
-            ``Unrelated to the question``.
-        fine: Fine-grained labels of factuality, such as ``Contradiction``; empty if there are none.
+            ``Unrelated to the question``, by annotator.
+        fine: Fine-grained label of factuality, such as ``Contradiction``, by annotator; an empty
+            text if the annotator chose none.
     """
 
     query_id: str
@@ -41,7 +42,13 @@ class LabelledSentence(NamedTuple):
 
 
 class Memerag(NamedTuple):
-    """One language of MEMERAG."""
+    """The data of MEMERAG in one language.
+
+    Attributes:
+        dataset: The queries with their passages.
+        run: The answers, as the responses of one model.
+        sentences: The labelled sentences of the answers.
+    """
 
     dataset: MirageDataset
     run: Run
@@ -50,7 +57,11 @@ class Memerag(NamedTuple):
     def write_labels(self, path: str | Path) -> None:
         """Write the sentences to a file for :meth:`~mirage.metaeval.LabelledSentences.from_jsonl`.
 
-        The label of a sentence is its factuality. Fine-grained labels are written if there are any.
+        The labels of a sentence are those of its factuality. Fine-grained labels are written if
+        there are any.
+
+        Args:
+            path: Path of the file.
         """
         with replace_file(Path(path)) as file:
             for sentence in self.sentences:
@@ -71,13 +82,13 @@ def load(path: str | Path, language: str) -> Memerag:
     """Read one file of MEMERAG, such as ``memerag/de.jsonl`` or ``memerag_ext/de.jsonl``.
 
     All three variants can be read: one annotator, five annotators (``memerag_ext``), and the
-    majority vote of the five. The passages of a query get ids such as ``{query id}/1`` and ``{query
-    id}/2``. The metadata of each query state that it is for evaluation only, under CC BY-NC 4.0.
-    The files have neither qrels nor references. They do not name the LLMs that wrote the answers,
-    so all answers are in one run, with the model name ``memerag``.
+    majority vote of five annotators. The passages of a query get ids such as ``{query id}/1`` and
+    ``{query id}/2``. The metadata of each query state that it is for evaluation only, under CC
+    BY-NC 4.0. The files have neither qrels nor references. They do not name the LLMs that wrote the
+    answers, so all answers are in one run with the model name ``memerag``.
 
     Args:
-        path: The file.
+        path: Path of the file.
         language: ISO 639-1 code.
 
     Raises:

@@ -1,8 +1,8 @@
 """NoMIRACL: real queries with ten passages each, and the recorded outputs of real LLMs.
 
-The files are those of project-miracl/nomiracl (Thakur et al. 2024, arXiv 2312.11361). A query in
-the folder ``relevant`` can be answered from its passages, and a query in ``non_relevant`` cannot.
-It is therefore known which output is right, and two models can be compared without a judge.
+The files are those of project-miracl/nomiracl (Thakur et al. 2024, arXiv 2312.11361). Queries in
+the folder ``relevant`` can be answered from their passages, and queries in ``non_relevant`` cannot.
+It is therefore known which outputs are right, and models can be compared without a judge.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEATURES = (
     "support_lexical",
     "relevance_lexical",
 )
-"""The offline features that can be computed on these files, which have no relevance judgments."""
+"""Features that need no relevance judgments and no neural model, so they fit these files."""
 
 _LOG = logger("mirage.sources")
 
@@ -41,12 +41,12 @@ _PASSAGE = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 
 
 class NoMiracl(NamedTuple):
-    """One language of NoMIRACL.
+    """The data of NoMIRACL in one language.
 
     Attributes:
         dataset: The queries.
-        runs: The run of each model by name.
-        judgments: One judgment per query and pair of models.
+        runs: Run of each model, by name.
+        judgments: Judgments without a judge, one per query and pair of models.
     """
 
     dataset: MirageDataset
@@ -57,20 +57,19 @@ class NoMiracl(NamedTuple):
 def load(folder: str | Path, language: str) -> NoMiracl:
     """Read ``folder/relevant/{language}.jsonl`` and ``folder/non_relevant/{language}.jsonl``.
 
-    GPT-4's output becomes the reference of a query, so GPT-4 is not among the models. An output is
-    right if it states that the answer is present (for an answerable query) or that it is unknown
-    (for an unanswerable one), but not both. In a judgment, a right output beats a wrong one;
-    otherwise it is a tie. The files have no qrels, so ``relevant`` is empty; :data:`FEATURES` do
-    not need it. Rows whose prompt is null are skipped, and one of the two files may be missing; a
-    warning is logged in both cases.
+    GPT-4's output becomes the reference of a query, so GPT-4 is not among the models.
+    :func:`is_right` decides which outputs are right. In a judgment, a right output beats a wrong
+    one. If both are right or both are wrong, the verdict is a tie. The files have no qrels, so
+    ``relevant`` is empty; :data:`FEATURES` do not need it. Rows whose prompt is null are skipped,
+    and one of the two files may be missing; a warning is logged in both cases.
 
     Args:
-        folder: The folder with the two subfolders.
+        folder: Folder with the two subfolders.
         language: ISO 639-1 code.
 
     Raises:
-        DatasetError: If both files are missing, or a row is not valid; the message names the file
-            and the line.
+        DatasetError: If both files are missing, or if a row is not valid; the message names the
+            file and the line.
         UnknownNameError: If there is no such language.
     """
     code = Language.of(language).code
@@ -94,7 +93,10 @@ def load(folder: str | Path, language: str) -> NoMiracl:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the location and content of rows with a prompt; no rows if the file does not exist."""
+    """Yield the location and the content of each row that has a prompt.
+
+    If the file does not exist, log a warning and yield no rows.
+    """
     if not path.is_file():
         _LOG.warning("%s: no such file; its queries are skipped", path)
         return
@@ -111,13 +113,12 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def is_right(output: str, answerable: bool) -> bool:
     """Return whether an output is right about whether the passages contain an answer.
 
-    An output that states both that an answer is present and that it is unknown, or neither, is
-    wrong.
+    A right output states that an answer is present if the passages contain one, and otherwise that
+    the answer is unknown. An output that states both or neither is wrong.
 
     Args:
-        output: The output of a model.
-        answerable: Whether the passages contain an answer. If so, the right output states that
-            the answer is present, and otherwise that it is unknown.
+        output: Output of a model.
+        answerable: Whether the passages contain an answer.
     """
     text = output.casefold().replace("’", "'")
     present, unknown = _PRESENT in text, _UNKNOWN in text
@@ -162,7 +163,7 @@ def _sections(prompt: str, where: str) -> tuple[str, str]:
     """Return the question and the numbered passages of a prompt."""
     _, _, rest = prompt.partition("QUESTION:\n")
     question, heading, rest = rest.partition("\n\nCONTEXTS:\n")
-    # From the right, because a passage may contain the heading too.
+    # Search from the right, because a passage may contain the heading too.
     contexts, output, _ = rest.rpartition("\n\nOUTPUT:")
     if not heading or not output:
         raise DatasetError(f"{where}: the prompt has no QUESTION, CONTEXTS or OUTPUT section")

@@ -38,7 +38,7 @@ FIELDS = {
     "reference": ("reference",),
     "choices": (),
 }
-"""For each field of a query, the names that it may have in rows of the format ``answers``."""
+"""Names that each field of a query may have in rows of the format ``answers``, by field."""
 
 
 def queries(
@@ -52,17 +52,18 @@ def queries(
     paragraphs: bool = False,
     judged: bool = False,
 ) -> Iterator[Query]:
-    """Yield the queries of a file or a BEIR folder.
+    """Yield the queries of a file or of a BEIR folder.
 
     Args:
-        path: The file (JSON Lines, gzipped or not, or Parquet), several files, or the folder.
+        path: File (JSON Lines, gzipped or not, or Parquet; for ``answers`` also CSV or TSV), or
+            several files. For BEIR, the folder.
         form: Name of the format, one of :data:`FORMS`.
-        language: ISO 639-1 code of the queries that name no language. From a file in several
-            languages, only queries in this language are read.
-        qrels: A file with relevance judgments that replace those of the queries. It has lines in
-            the format of TREC or BEIR, or is a KILT file (``.jsonl``). For example, MKQA has the
-            query ids of KILT's Natural Questions.
-        fields: The names of fields in the rows, such as ``{"answers": "correct_answers"}``; see
+        language: ISO 639-1 code of the queries that name no language. If a file of the format
+            ``mkqa`` or ``xor-tydi`` has several languages, only queries in this language are read.
+        qrels: File of relevance judgments, which replace those of the queries. It has lines in the
+            format of TREC or BEIR, or is a KILT file (``.jsonl``). For example, the judgments in
+            KILT's Natural Questions apply to MKQA, which has the same query ids.
+        fields: Names of fields in the rows, such as ``{"answers": "correct_answers"}``; see
             :func:`answers`.
         where: Condition on the rows to read, such as ``{"label": 1}``; see :func:`answers`.
         paragraphs: Whether to read the relevant paragraphs of KILT files instead of pages; see
@@ -72,9 +73,9 @@ def queries(
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
-        SettingError: If the format requires a language, if ``fields`` or ``where`` is given for
-            another format than ``answers``, or if ``paragraphs`` or ``judged`` is given without the
-            file that it needs.
+        SettingError: If the format requires a language, if ``fields`` or ``where`` is passed for
+            another format than ``answers``, if ``paragraphs`` is set without a KILT file, or if
+            ``judged`` is set without ``qrels``.
         UnknownNameError: If there is no such format, language or field.
     """
     if form not in FORMS:
@@ -85,7 +86,7 @@ def queries(
         raise SettingError(f"queries in the format {form!r} need a language")
     if (fields or where) and form != "answers":
         raise SettingError(
-            f"only the format 'answers' has fields to name or to select by, got format {form!r}"
+            f"fields and where can be used only with the format 'answers', got format {form!r}"
         )
     if judged and qrels is None:
         raise SettingError("judged leaves out queries that the qrels lack, so it needs qrels")
@@ -123,41 +124,42 @@ def answers(
 ) -> Iterator[Query]:
     """Yield the queries of plain rows with an id, a question and its answers.
 
-    Each field may have any of its usual names: ``id`` (``query_id``, ``_id``, ``qid``,
-    ``question_id``, ``example_id``), ``question`` (``query``, ``text``, ``input``) and ``answers``
-    (``answer``, ``golden_answers``, ``possible_answers``, ``labels``). Answers are a text, a list
-    of forms of one answer, or a list of such lists for several answers. If a text is a list in the
-    notation of JSON or Python, it is read as that list; an example is ``possible_answers`` of PopQA
-    (Mallen et al. 2023, arXiv 2212.10511).
+    Fields may have any of several common names: ``id`` (or ``query_id``, ``_id``, ``qid``,
+    ``question_id``, ``example_id``), ``question`` (or ``query``, ``text``, ``input``) and
+    ``answers`` (or ``answer``, ``golden_answers``, ``possible_answers``, ``labels``). Answers are a
+    text, a list of forms of one answer, or a list of such lists for several answers. A text that is
+    a list in the notation of JSON or Python is read as this list; an example is
+    ``possible_answers`` of PopQA (Mallen et al. 2023, arXiv 2212.10511).
 
-    ``fields`` has the names of fields that are called otherwise. A name with dots, such as
-    ``qa_pairs.short_answers``, is a path into nested objects; in a list of objects, it selects the
-    field of each object. A name with braces joins fields, such as ``{title}: {question}``. If
-    ``fields`` is set and rows have no id, their number from 0 is the id. With ``where``, rows with
-    the same id become one query, such as the right sentences of WikiQA; their answers become forms
-    of one answer.
+    Other names are passed as ``fields``. A name with dots, such as ``qa_pairs.short_answers``, is a
+    path into nested objects; in a list of objects, it selects the field of each object. A name with
+    braces joins fields, such as ``{title}: {question}``. If ``fields`` is set and rows have no id,
+    the id is the number of the row, counted from 0.
+
+    If ``where`` is set, rows with the same id become one query, such as the right sentences of
+    WikiQA; their answers become forms of one answer.
 
     If ``fields`` has ``choices``, the query is a multiple-choice question, as in MMLU (Hendrycks et
     al. 2021, arXiv 2009.03300): the choices follow the question, one per line. The field of the
-    answer has the number of the right choice, counted from 0, its letter, or its text. The other
-    choices become wrong answers of the query.
+    answer contains the right choice as its number, counted from 0, as its letter, or as its text.
+    The other choices become wrong answers of the query.
 
     A row may name its language in ``language`` or ``lang``. If ``fields`` is not set, a row with
     ``language`` and ``text`` is read as a query in the format of this library. In that format, a
     flat list means several answers.
 
     Args:
-        path: The file of JSON Lines, Parquet, CSV or TSV (with a header), or several files.
-        language: ISO 639-1 code for rows without a language.
-        fields: Names of fields in the rows, by ``id``, ``question``, ``answers``, ``language``,
-            ``reference`` (a complete answer) and ``choices``.
+        path: File of JSON Lines, Parquet, CSV or TSV (with a header), or several files.
+        language: ISO 639-1 code of rows that name no language.
+        fields: Names of fields in the rows. The keys are ``id``, ``question``, ``answers``,
+            ``language``, ``reference`` (a complete answer) and ``choices``.
         where: Values that the fields of a row must have for the row to be read. A text with ``*``
             is a pattern as for file names, such as ``{"id": "arabic-*"}``.
 
     Raises:
         DatasetError: If a row is not valid or has no language; the message names the file and the
             line.
-        UnknownNameError: If ``fields`` has another key.
+        UnknownNameError: If ``fields`` has an unknown key.
 
     Example:
         >>> import tempfile
@@ -193,7 +195,7 @@ def _forms(query: Query) -> Iterator[str]:
 
 
 def _matches(value: object, pattern: object) -> bool:
-    """Return whether the value of a field matches a pattern, which may contain ``*``."""
+    """Return whether the value of a field equals a value or matches a pattern with ``*``."""
     if isinstance(pattern, str) and "*" in pattern:
         return isinstance(value, str) and fnmatchcase(value, pattern)
     return value == pattern
@@ -206,7 +208,10 @@ def _query(
     language: str | None,
     fields: Mapping[str, str] | None,
 ) -> Query:
-    """Convert a row of the format ``answers`` to a query."""
+    """Convert a row of the format ``answers`` to a query.
+
+    ``number`` is the number of the row, which becomes the id of the query if the row has none.
+    """
     if not fields and {"language", "text"} <= row.keys():
         return validated(Query, dict(row), where)
 
@@ -254,12 +259,12 @@ def _choice_question(question: Any, choices: Any, answer: Any, where: str) -> di
 def mkqa(path: str | Path, language: str) -> Iterator[Query]:
     """Yield the queries of MKQA (Longpre et al. 2021, arXiv 2007.15207) in one language.
 
-    The texts and aliases of a question are forms of one answer. A question counts as not answerable
-    if all of its answers have the type ``unanswerable``. A question with a long answer gets no
-    short answer.
+    The texts and aliases of all answers to a question are forms of one answer. A question is not
+    answerable if all of its answers have the type ``unanswerable``. A question with a long answer
+    gets no short answer.
 
     Args:
-        path: The file ``mkqa.jsonl.gz``.
+        path: Path of the file ``mkqa.jsonl.gz``.
         language: ISO 639-1 code.
 
     Raises:
@@ -294,12 +299,12 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
 
 
 def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
-    """Yield the queries of a file of XOR-TyDi QA (Asai et al. 2021, arXiv 2010.11856).
+    """Yield the queries of XOR-TyDi QA (Asai et al. 2021, arXiv 2010.11856) in one language.
 
-    Only questions in one language are read. Test sets have no answers.
+    Test sets have no answers.
 
     Args:
-        path: The file, such as ``xor_dev_full_v1_1.jsonl``.
+        path: Path of the file, such as ``xor_dev_full_v1_1.jsonl``.
         language: ISO 639-1 code.
 
     Raises:
@@ -317,13 +322,14 @@ def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
 
 
 def beir(folder: str | Path, language: str) -> Iterator[Query]:
-    """Yield the queries of a BEIR folder (Thakur et al. 2021, arXiv 2104.08663) that have qrels.
+    """Yield the queries of the test set in a BEIR folder (Thakur et al. 2021, arXiv 2104.08663).
 
-    The files are ``queries.jsonl`` and ``qrels/test.tsv``; read ``corpus.jsonl`` with
-    :meth:`mirage.Corpus.build`. Queries of other splits are left out.
+    The queries and their relevance judgments are in the files ``queries.jsonl`` and
+    ``qrels/test.tsv``. Queries without a judgment are left out. :meth:`mirage.Corpus.build` reads
+    the file ``corpus.jsonl``.
 
     Args:
-        folder: The folder.
+        folder: Path of the folder.
         language: ISO 639-1 code of the queries.
 
     Raises:
@@ -352,7 +358,11 @@ def _relevance(path: Path, paragraphs: bool) -> Mapping[str, Mapping[str, int]]:
 def _first_value(
     row: Mapping[str, Any], names: tuple[str, ...], where: str, default: Any = None
 ) -> Any:
-    """Return the value of the first field among ``names`` that a row has, or else the default."""
+    """Return the value of the first field in ``names`` that a row has.
+
+    Raises:
+        DatasetError: If the row has none of the fields, and there is no default.
+    """
     value = next((row[name] for name in names if row.get(name) is not None), default)
     if value is None:
         raise DatasetError(f"{where}: field {names[0]!r} is missing; the row has {', '.join(row)}")
@@ -360,7 +370,7 @@ def _first_value(
 
 
 def _answers(value: Any, where: str) -> list[list[str]]:
-    """Return the answers, each as a list of its forms; a flat list or a text is one answer."""
+    """Return the answers, each as a list of its forms; a text or a flat list is one answer."""
     value = _from_json(value)
     listed = [value] if isinstance(value, str | int | float) else value
     if not isinstance(listed, list):
@@ -371,7 +381,7 @@ def _answers(value: Any, where: str) -> list[list[str]]:
 
 
 def _from_json(value: Any) -> Any:
-    """Return the list that a text contains in the notation of JSON or Python, or else the value."""
+    """Return the list if a text is one in the notation of JSON or Python; else return the value."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         for parse in (json.loads, ast.literal_eval):
             try:
@@ -398,4 +408,4 @@ FORMS: Mapping[str, Callable[[Path, Any], Iterator[Query]]] = {
     "xor-tydi": xor_tydi,
     "beir": beir,
 }
-"""The function that reads each format, by its name; it takes a path and an ISO 639-1 code."""
+"""Functions that read the formats, by name; their arguments are a path and an ISO 639-1 code."""

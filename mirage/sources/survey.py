@@ -1,4 +1,4 @@
-"""A survey of a file of queries: counts, and a list of everything that is wrong with it."""
+"""A survey of a file of queries: counts of the contents, and a list of problems."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Survey:
         languages: Number of queries by language code.
         queries: Number of queries.
         passages: Number of passages of all queries.
-        passages_per_query: The smallest and the largest number of passages of a query; ``None`` if
-            there are no queries.
-        relevant: Number of relevant passages.
+        passages_per_query: Smallest and largest number of passages per query; ``None`` if there are
+            no queries.
+        relevant: Number of relevant passages of all queries.
         with_reference: Number of queries with a reference.
         answerable: Number of queries that are marked as answerable.
         unanswerable: Number of queries that are marked as unanswerable.
         problems: Errors and contradictions that prevent the use of the queries, each with its
             location in the file.
-        remarks: Sentences on how many queries lack data that some features need.
+        remarks: Remarks with the numbers of queries that lack data that some features need.
     """
 
     name: str
@@ -67,12 +67,16 @@ class Survey:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict of the attributes, with values that JSON can represent."""
+        """Return the attributes as a dictionary of values that JSON can represent."""
         return asdict(self)
 
 
 def survey(name: str, queries: Iterable[Query]) -> Survey:
-    """Count the contents of queries, which need not form a valid dataset, and list their problems.
+    """Count the contents of queries, and list their problems.
+
+    Args:
+        name: Name of the dataset, for the title.
+        queries: Queries, which need not form a valid dataset.
 
     Example:
         >>> from mirage import Query
@@ -83,14 +87,20 @@ def survey(name: str, queries: Iterable[Query]) -> Survey:
 
 
 def survey_file(path: str | Path) -> Survey:
-    """Count the contents of a JSON Lines file; lines that are not valid queries become problems."""
+    """Count the contents of a JSON Lines file of queries, and list its problems.
+
+    Lines that are not valid queries are listed as problems.
+
+    Args:
+        path: Path of the file.
+    """
     queries, problems = [], []
     for where, line in lines(Path(path)):
         try:
             for _, row in parse_rows(line, where):
                 queries.append((where, validated(Query, row, where)))
         except DatasetError as error:
-            # Each line is parsed by itself, so the error calls it line 1; use its real number.
+            # Each line is parsed separately, so the message calls it line 1; use its real number.
             problems.append(str(error).replace(f"{where}, line 1", where))
     if not queries and not problems:
         problems.append(f"{path}: there is no query in this file")

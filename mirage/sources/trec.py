@@ -1,4 +1,4 @@
-"""Readers of TREC topics, qrels and passage files, in the form that MIRACL publishes."""
+"""Readers of TREC topics, qrels and passage files, in the formats that MIRACL uses."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["queries", "read_passages", "read_qrels", "read_topics"]
 
 
 def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> Iterator[Query]:
-    """Yield the queries of a topics file; their passages are those that the qrels judge.
+    """Yield the queries of a topics file, with the passages that were judged for them.
 
     Args:
-        topics: A file for :func:`read_topics`.
-        qrels: A file for :func:`read_qrels`.
-        passages: A file for :func:`read_passages`, or ``None`` for queries without passages.
+        topics: Path of a file for :func:`read_topics`.
+        qrels: Path of a file for :func:`read_qrels`.
+        passages: Path of a file for :func:`read_passages`; ``None`` for queries without passages.
         language: ISO 639-1 code of the queries.
 
     Raises:
-        DatasetError: If a line is not valid, or a judged passage is not in the passage file.
+        DatasetError: If a line is not valid, or if a judged passage is not in the passage file.
     """
     relevance = read_qrels(qrels)
     texts = None if passages is None else read_passages(passages)
@@ -48,10 +48,10 @@ def read_topics(path: Path) -> dict[str, str]:
     """Return the text of each query, by query id.
 
     Args:
-        path: A file with lines ``id<TAB>text``.
+        path: Path of a file with lines ``id<TAB>text``.
 
     Raises:
-        DatasetError: If a line is not valid or an id occurs twice.
+        DatasetError: If a line is not valid, or if an id occurs twice.
     """
     topics: dict[str, str] = {}
     for where, line in lines(path):
@@ -65,14 +65,14 @@ def read_topics(path: Path) -> dict[str, str]:
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Return the relevance of judged passages, by query id and then passage id.
+    """Return the relevance of the judged passages by passage id, for each query id.
 
     Args:
-        path: A file of TREC, with lines ``id Q0 passage-id relevance``, or of BEIR, with lines
-            ``query-id<TAB>corpus-id<TAB>score`` after a header.
+        path: Path of a TREC file with lines ``id Q0 passage-id relevance``, or of a BEIR file with
+            a header and lines ``query-id<TAB>corpus-id<TAB>score``.
 
     Raises:
-        DatasetError: If a line is not valid, or a passage has two grades for a query.
+        DatasetError: If a line is not valid, or if a passage has two grades for a query.
     """
     qrels: dict[str, dict[str, int]] = {}
     form, is_beir = "id Q0 passage-id relevance", False
@@ -102,10 +102,11 @@ def read_passages(path: Path) -> dict[str, Passage]:
     """Return passages by id.
 
     Args:
-        path: A JSON Lines file with ``id`` (or ``docid``), ``text`` and ``title``.
+        path: Path of a JSON Lines file with the fields ``id`` (or ``docid``), ``text`` and
+            ``title``.
 
     Raises:
-        DatasetError: If a row is not valid, or an id has two texts or titles.
+        DatasetError: If a row is not valid, or if an id has two texts or titles.
     """
     passages: dict[str, Passage] = {}
     for where, row in read_rows(path):

@@ -1,4 +1,4 @@
-"""Agreement of judges on labels without order, corrected for chance.
+"""Agreement of judges on nominal labels (labels without an order), corrected for chance.
 
 All coefficients are ``(po - pe) / (1 - pe)``. Here ``po`` is the observed agreement, and ``pe`` is
 the agreement that would be expected by chance. The coefficient is the observed agreement beyond
@@ -7,10 +7,10 @@ formula for ``pe``. 1 is full agreement, 0 is chance level, and values below 0 a
 chance. If one label is far more frequent than the others, kappa and alpha are low although judges
 hardly ever differ; AC1 is not.
 
-The argument ``counts`` of :func:`terms` is a table ``(items, labels)``: the number of judges that
-gave each label to each item. Items may have different numbers of labels, from different judges. An
-item with one label contributes to the frequencies of labels but not to the agreement. An item
-without labels is ignored.
+The argument ``counts`` of :func:`terms` is a table of shape ``(items, labels)``, which contains the
+number of judges that gave each label to each item. Items may have different numbers of labels, from
+different judges. An item with one label contributes to the frequencies of labels but not to the
+agreement. An item without labels is ignored.
 
 Sources: Cohen (1960), A Coefficient of Agreement for Nominal Scales, Educational and Psychological
 Measurement 20, 37-46. Fleiss (1971), Measuring Nominal Scale Agreement Among Many Raters,
@@ -35,7 +35,10 @@ from mirage.statistics.bootstrap import ratio
 
 
 def cohen_of(cells: Floats) -> Floats:
-    """Return Cohen's kappa from flat contingency tables of two judges, ``(..., labels ** 2)``."""
+    """Return Cohen's kappa from flattened contingency tables of two judges.
+
+    The tables have the shape ``(..., labels ** 2)``.
+    """
     size = round(cells.shape[-1] ** 0.5)
     table = cells.reshape(*cells.shape[:-1], size, size)
     total = table.sum(axis=(-1, -2))
@@ -45,12 +48,11 @@ def cohen_of(cells: Floats) -> Floats:
 
 
 def terms(counts: ArrayLike) -> Floats:
-    """Return one row per item, whose sums over items are all that the coefficients need.
+    """Return the terms of each item, which are summed over items to compute coefficients.
 
-    Cohen's kappa is computed by :func:`cohen_of` instead.
-
-    :class:`Sums` names the columns. If all items have the same number of labels, the terms are
-    whole numbers, so that their sums are exact.
+    The sums suffice for all coefficients except Cohen's kappa (:func:`cohen_of`). The shape of the
+    terms is ``(items, 4 + 2 * labels)``; :class:`Sums` gives names to the columns. If all items
+    have the same number of labels, the terms are whole numbers, so their sums are exact.
 
     Raises:
         JudgmentError: If ``counts`` is not a table of items by labels.

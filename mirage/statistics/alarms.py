@@ -1,4 +1,4 @@
-"""An alarm for a series that is looked at after every value, with one error rate for all looks.
+"""An alarm for a series that is checked after every value, with one error rate for all checks.
 
 The null hypothesis is that the values vary around a level that does not rise: they are normal
 deviates with the same mean and the same unknown variance. Means over many answers are close to
@@ -14,18 +14,19 @@ import numpy as np
 from mirage._base.arrays import Floats, Ints
 
 FEWEST_VALUES = 4
-"""The number of first values that only set the level of the series; a rise can begin after them."""
+"""Number of values at the start that only define the level of a series; no rise begins in them."""
 
-_EFFECT = 10.0  # variance of the sizes of a rise that are expected, in variances of the values
+_EFFECT = 10.0  # prior variance of the size of a rise, in units of the variance of the values
 
 
 class RiseEvidence(NamedTuple):
     """The evidence that a series has risen; both arrays have shape ``(values, columns)``.
 
     Attributes:
-        evidence: The e-value after each value: how many times more likely the values so far are if
-            the level rose at some point. Under the null hypothesis, the probability that it ever
-            reaches ``1 / alpha`` is at most ``alpha``. So its inverse is a p-value at any time.
+        evidence: The e-value after each value: the factor by which the values so far are more
+            likely if the level rose at some point than if it did not. Under the null hypothesis,
+            the probability that it ever reaches ``1 / alpha`` is at most ``alpha``. Its inverse is
+            therefore a p-value that is valid at any time.
         start: Position of the value at which the rise most likely began; 0 while there are too few
             values for a rise.
     """

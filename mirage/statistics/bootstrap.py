@@ -90,7 +90,7 @@ def sums_by_query(query: Ints, values: Floats) -> Floats:
 
 
 def middle(drawn: Floats | Ints, level: float) -> Floats:
-    """Return two percentiles along the first axis, between which the middle ``level`` share lies.
+    """Return the two percentiles that enclose the central ``level`` share along the first axis.
 
     The result has shape ``(2, ...)``.
     """
@@ -103,15 +103,15 @@ def draws_covariance(
 ) -> Floats:
     """Estimate the covariance of estimates from a bootstrap over queries.
 
-    It is the covariance of the draws times ``m / (n - 1)`` if each draw has ``m`` of ``n`` queries.
-    With ``m = n``, the variance of the draws is smaller than that of the estimates, by a factor of
-    ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988, Resampling Inference with
-    Complex Survey Data, Journal of the American Statistical Association 83, 231-241). It is NaN
-    with fewer than two queries.
+    It is the covariance of the draws times ``m / (n - 1)`` if each draw consists of ``m`` of ``n``
+    queries. With ``m = n``, the variance of the draws is smaller than that of the estimates, by a
+    factor of ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988, Resampling
+    Inference with Complex Survey Data, Journal of the American Statistical Association 83,
+    231-241). It is NaN with fewer than two queries.
 
     Args:
         draws: The estimates on each draw, of shape ``(draws, estimates)``.
-        counts: Number of times that each draw has each query, of shape ``(draws, queries)``.
+        counts: Number of times that each draw contains each query, of shape ``(draws, queries)``.
         clusters: Cluster of each query, if whole clusters were drawn (:func:`draw_clusters`). Then
             ``m`` and ``n`` count clusters instead of queries, and the factor has the correction of
             :func:`mirage.statistics.clusters.small_sample`.
@@ -123,7 +123,7 @@ def draws_covariance(
 def draws_degrees(counts: NDArray[np.int32], clusters: Sequence[str] = ()) -> float:
     """Return the degrees of freedom of :func:`draws_covariance`.
 
-    These are the number of queries minus one. If clusters were drawn, they are the degrees of
+    The result is the number of queries minus one. If clusters were drawn, it is that of
     :func:`mirage.statistics.clusters.small_sample`.
     """
     return small_sample(_cluster_counts(counts, clusters)[1]).degrees
@@ -157,7 +157,7 @@ def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
 
 
 def _cluster_counts(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return how often the first draw has each cluster, and how many queries each cluster has."""
+    """Return how often the first draw contains each cluster, and the number of its queries."""
     if not clusters:
         return counts[0].astype(np.intp), np.ones(counts.shape[1], dtype=np.intp)
     _, first, sizes = np.unique(clusters, return_index=True, return_counts=True)
@@ -165,16 +165,16 @@ def _cluster_counts(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
-    """Return the quotient, NaN if ``below`` is 0."""
+    """Return ``above / below``; elements are NaN if ``below`` is 0."""
     quotient = np.full(np.broadcast(above, below).shape, np.nan)
     return np.asarray(np.divide(above, below, out=quotient, where=below != 0), dtype=np.float64)
 
 
 def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[np.int32]:
-    """Return how often each draw of ``size`` queries has each query, of shape ``(draws, queries)``.
+    """Draw queries at random, and return how often each draw contains each query.
 
-    Queries are drawn with replacement, as in MIRAGE-Bench (arXiv 2410.13716), which calls each draw
-    a tournament.
+    The result has the shape ``(draws, queries)``. Each draw consists of ``size`` queries, drawn
+    with replacement, as in MIRAGE-Bench (arXiv 2410.13716), which calls a draw a tournament.
     """
     picks = np.random.default_rng(seed).integers(queries, size=(draws, size))
     cells = picks + np.arange(draws)[:, None] * queries
@@ -185,14 +185,15 @@ def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[n
 def draw_clusters(
     clusters: Sequence[str], size: int | None, draws: int, *, seed: int
 ) -> NDArray[np.int32]:
-    """Return how often each draw of whole clusters has each query, of shape ``(draws, queries)``.
+    """Draw whole clusters at random, and return how often each draw contains each query.
 
-    The draws depend only on the sorted names of the clusters. The same clusters in another order,
-    or in another language, therefore get the same draws.
+    The result has the shape ``(draws, queries)``. The draws depend only on the sorted names of the
+    clusters. The same clusters in another order, or in another language, therefore get the same
+    draws.
 
     Args:
         clusters: Cluster of each query.
-        size: Number of queries that a draw has on average, at most all queries; ``None`` for all.
+        size: Average number of queries in a draw, at most all queries; ``None`` for all.
         draws: Number of draws.
         seed: Random seed.
     """

@@ -73,7 +73,7 @@ def weighted_means(
     errors are those of :func:`upper_bounds`.
 
     Returns:
-        ``(weightings, columns)``; NaN for a column without values.
+        The means, of shape ``(weightings, columns)``; NaN for a column without values.
 
     Example:
         >>> import numpy as np
@@ -141,16 +141,16 @@ def mean_bounds(
 ) -> Floats:
     """Return a lower and an upper confidence bound for the mean of each column.
 
-    Each bound is one-sided: it is on the correct side of the mean with confidence ``level``. Toward
-    a finite end of the range of values, the method is that of :func:`upper_bounds`. It needs no
-    minimum number of queries, and its bound equals the mean only if the mean is at the end of the
-    range. Toward an infinite end, the method is Student's t between clusters
-    (:func:`mirage.statistics.clusters.mean_intervals`). It gives NaN if there are fewer than ten
-    clusters or all values are equal. ``validation/coverage/feature_bounds.py`` prints the coverage
-    of the bounds.
+    Each bound is one-sided: it is on the correct side of the mean with confidence ``level``. If the
+    range of values has a finite end on the side of a bound, the method is that of
+    :func:`upper_bounds`. This method needs no minimum number of queries, and its bound equals the
+    mean only if the mean is at the end of the range. Otherwise the method is Student's t between
+    clusters (:func:`mirage.statistics.clusters.mean_intervals`). It gives NaN if there are fewer
+    than ten clusters or all values are equal. ``validation/coverage/feature_bounds.py`` prints the
+    coverage of the bounds.
 
     Args:
-        values: ``(queries, columns)``, NaN if a query has no value.
+        values: Values of shape ``(queries, columns)``; NaN if a query has no value.
         codes: Cluster of each query, counted from 0.
         low: Lowest possible value of each column; minus infinity if there is none.
         high: Highest possible value of each column; infinity if there is none.
@@ -158,7 +158,7 @@ def mean_bounds(
         weightings: Number of random weightings in :func:`upper_bounds`.
 
     Returns:
-        ``(columns, 2)``; NaN for a column without values.
+        The bounds, of shape ``(columns, 2)``; NaN for a column without values.
 
     Raises:
         SettingError: If ``level`` is not above 0.5 and below 1.

@@ -1,4 +1,4 @@
-"""Accuracy, ROC area and calibration of labels or scores against human labels, on plain arrays.
+"""Accuracy, ROC area and calibration of labels or scores against human labels, from arrays.
 
 Balanced accuracy is the mean recall over labels. The recall of a label is the share of sentences
 with this true label to which the judge gave it. MEMERAG (arXiv 2502.17163, appendix E) reports its
@@ -29,7 +29,7 @@ from mirage.statistics.clusters import small_sample
 from mirage.statistics.prediction_powered import FEWEST, FEWEST_OF_EACH
 
 FEW_ERRORS = 10
-"""The number of clusters with an error from which the clustering of errors can be estimated.
+"""The number of clusters with an error that suffices to estimate how strongly errors cluster.
 
 If correct labels are rarer than errors, clusters with a correct label are counted instead.
 """
@@ -46,7 +46,7 @@ class Tallies(NamedTuple):
     Attributes:
         cluster: Integer that identifies each cluster, sorted.
         total: Number of sentences, of shape ``(clusters, labels)``.
-        right: Number of sentences that each judge labelled correctly, ``(clusters, labels,
+        right: Number of sentences that each judge labelled correctly, of shape ``(clusters, labels,
             judges)``.
     """
 
@@ -126,8 +126,8 @@ class _Recalls(NamedTuple):
             judges)``.
         least: Lower limit of the spread, which is used if few clusters have an error.
         degrees: Degrees of freedom of each row's variance.
-        influence: Influence of each cluster with the small-sample correction, ``(clusters, rows,
-            judges)``.
+        influence: Influence of each cluster with the small-sample correction, of shape ``(clusters,
+            rows, judges)``.
     """
 
     value: Floats
@@ -150,7 +150,7 @@ def _all_recalls(tallies: Sequence[Tallies]) -> _Recalls:
             present = part.total[:, label] > 0
             sizes, hits = part.total[present, label], part.right[present, label]
             correction = small_sample(sizes)
-            # A recall from a single cluster has no residual, so any factor does.
+            # A recall from a single cluster has a residual of 0, so its factor does not matter.
             factors = np.nan_to_num(correction.factors, nan=1.0)
             corrected = np.zeros((len(clusters), influence.shape[1]))
             corrected[position[present]] = influence[present] * np.sqrt(factors)[:, None]
@@ -195,7 +195,7 @@ def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float 
         level: Confidence level of the intervals.
 
     Returns:
-        ``(sums, 2)``, NaN if a language has fewer than
+        The intervals, of shape ``(sums, 2)``; NaN if a language has fewer than
         :data:`mirage.statistics.bootstrap.FEWEST_QUERIES` clusters.
 
     Example:
@@ -222,7 +222,7 @@ def _interval_of_sum(parts: _Recalls, weights: Floats, level: float) -> Interval
     from scipy.special import ndtri, stdtrit
 
     tail, value = (1 + level) / 2, parts.value
-    # Shrunk, so that a recall of 1 has an error too.
+    # Shrunk towards 1/2, so that a recall of 1 has an error too.
     shrunk = (value + parts.least / 2) / (1 + parts.least)
     errors = weights**2 * np.maximum(parts.spread, parts.least) * shrunk * (1 - shrunk)
     by_row = errors.sum(axis=1)
@@ -252,6 +252,10 @@ def sentence_weights(language: Ints, label: Ints) -> Floats:
     The balanced accuracy of a judge is the sum of the weights of the sentences that it labels
     correctly. All weights sum to 1. Each language has the same sum of weights, and so does each
     label within a language.
+
+    Args:
+        language: Language of each sentence, as an integer.
+        label: True label of each sentence, as an integer.
     """
     codes, group = np.unique(np.stack([language, label]), axis=1, return_inverse=True)
     alike = np.bincount(group.ravel())  # sentences of the same language and label
@@ -325,8 +329,16 @@ def cross_validated_thresholds(
     and the other sentences of its query are therefore never used to choose the threshold of this
     sentence.
 
+    Args:
+        scores: Score of each sentence; NaN if it has none.
+        positive: Whether each sentence has the positive label.
+        language: Language of each sentence, as an integer.
+        query: Query of each sentence, as an integer.
+        seed: Random seed of the folds.
+
     Raises:
-        JudgmentError: If the sentences outside one of the folds all have the same label.
+        JudgmentError: If the sentences outside one of the folds all have the same label, or no
+            score.
     """
     fold = _folds(language, query, seed)
     thresholds = np.empty(len(scores))
@@ -356,11 +368,18 @@ def _folds(language: Ints, query: Ints, seed: int) -> Ints:
 
 
 def roc_auc(scores: Floats, positive: Bools) -> float:
-    """Return the area under the ROC curve: how often a positive sentence has the higher score.
+    """Return the area under the ROC curve.
+
+    It is the probability that a random positive sentence has a higher score than a random negative
+    one.
 
     Pairs with equal scores count half (Hanley & McNeil 1982, Radiology 143, 29-36). Sentences
     without a score (NaN) are ignored. The area is NaN if the remaining sentences lack one of the
     two labels.
+
+    Args:
+        scores: Score of each sentence.
+        positive: Whether each sentence has the positive label.
     """
     from scipy.stats import rankdata
 
@@ -381,6 +400,12 @@ def roc_auc_interval(
     The variance is that of Obuchowski (1997), Nonparametric Analysis of Clustered ROC Curve Data,
     Biometrics 53, 567-578. The standard error is multiplied by ``n / (n - 1)`` for n clusters, as
     in the jackknife. The interval is Student's t on the log odds of the area.
+
+    Args:
+        scores: Score of each sentence.
+        positive: Whether each sentence has the positive label.
+        cluster: Cluster of each sentence, such as its query, as an integer.
+        level: Confidence level of the interval.
 
     Returns:
         The interval; NaN with fewer than :data:`~mirage.statistics.prediction_powered.FEWEST`
@@ -452,6 +477,9 @@ def calibration(scores: ArrayLike, positive: ArrayLike, *, bins: int = 10) -> Ca
         positive: Whether each sentence has the positive label.
         bins: Number of bins of equal width. Each bin includes its upper end; the first also
             includes 0.
+
+    Returns:
+        The calibration error, the Brier score, and the bins.
 
     Raises:
         JudgmentError: If a score is outside [0, 1], or if there is no score.

@@ -60,8 +60,8 @@ class SmallSample(NamedTuple):
     """Corrections of a cluster-robust variance for a small number of clusters.
 
     Attributes:
-        factors: Factor for each cluster, by which the square of its sum of residuals is multiplied,
-            ``(clusters,)``.
+        factors: Factor by which the squared sum of residuals of each cluster is multiplied, of
+            shape ``(clusters,)``.
         degrees: Degrees of freedom of Student's t.
     """
 
@@ -121,24 +121,25 @@ def mean_intervals(
     22, 209-212) with the variance of Wedderburn (1974, Quasi-likelihood Functions, Biometrika 61,
     439-447). Its width is therefore above 0 even if all answers are right.
 
-    ``phi`` is estimated from the variance between clusters. This is unreliable if nearly all values
-    are near (:data:`NEAR`) an end of the range and a few others determine the mean, as for language
-    probabilities. If fewer than :data:`FEWEST_FOR_MEANS` clusters have such another value, ``phi``
-    therefore gets a lower limit: its value if the queries within each cluster were identical.
+    ``phi`` is estimated from the variance between clusters. The estimate is unreliable if nearly
+    all values are near an end of the range (:data:`NEAR`) and a few other values determine the
+    mean, as with language probabilities. If fewer than :data:`FEWEST_FOR_MEANS` clusters have a
+    value that is not near this end, ``phi`` therefore gets a lower limit: its value if the queries
+    within each cluster were identical.
 
     Values without a finite range have the interval of Student's t. Both kinds use
     :func:`small_sample`.
 
     Args:
-        values: ``(queries, columns)``, NaN if a query has no value.
+        values: Values of shape ``(queries, columns)``; NaN if a query has no value.
         codes: Cluster of each query.
         low: Lowest possible value of each column; minus infinity if there is none.
         high: Highest possible value of each column; infinity if there is none.
         level: Confidence level of the intervals.
 
     Returns:
-        ``(columns, 2)``; NaN below :data:`FEWEST_FOR_MEANS` clusters. Also NaN if all values are
-        equal and the range is not finite.
+        The intervals, of shape ``(columns, 2)``; NaN with fewer than :data:`FEWEST_FOR_MEANS`
+        clusters. Also NaN if all values are equal and the range is not finite.
     """
     columns = zip(values.T, low.tolist(), high.tolist(), strict=True)
     return np.array(

@@ -68,6 +68,10 @@ def base_rate_p_value(reworded: int, worse: int) -> float:
 
     A feature mistakes each reworded answer for a wrong one with the probability :data:`REWORDED`.
 
+    Args:
+        reworded: Number of right answers that were reworded.
+        worse: Number of them that count as wrong.
+
     Example:
         >>> round(base_rate_p_value(40, 3), 3), round(base_rate_p_value(100, 3), 3)
         (0.046, 0.323)
@@ -79,7 +83,7 @@ def flips_p_value(units: int, worse: int, better: int, reworded: int) -> float:
     """Return the p-value of flips: the larger p-value of the two tests of this module.
 
     The tests are :func:`flip_p_value` and :func:`base_rate_p_value`. If any unit turned from wrong
-    to right, flips add no evidence to a permutation test.
+    to right, flips add no evidence to that of a permutation test.
 
     Args:
         units: Number of queries, or clusters.

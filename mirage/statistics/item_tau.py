@@ -44,10 +44,13 @@ def mean_tau(
     prints its coverage.
 
     Args:
-        pairs: One pair of arrays per column: the first and the second measure of each item,
-            ``(items,)``. An item is ignored if one of its two values is NaN.
+        pairs: One pair of arrays per column: the first and the second measure of each item, each of
+            shape ``(items,)``. An item is ignored if one of its two values is NaN.
         codes: Cluster of each item, counted from 0.
         level: Confidence level of the interval.
+
+    Returns:
+        The mean tau with its interval, and the numbers of items and columns behind it.
 
     Raises:
         SettingError: If ``level`` is not between 0 and 1.

@@ -28,7 +28,7 @@ def paired_means(
     permutations: int = 10_000,
     seed: int = 0,
 ) -> list[PairedDifference]:
-    """Return the mean of each column of paired differences, its interval and its p-value.
+    """Return the mean, its interval and its p-value for each column of paired differences.
 
     Interval and p-value come from the same permutation test, which swaps the results of the two
     systems on all queries of a cluster together
@@ -39,11 +39,16 @@ def paired_means(
     ``validation/coverage/paired.py`` prints coverage and false positive rates.
 
     Args:
-        gaps: Differences, of shape ``(queries, columns)``, NaN if a query has none.
+        gaps: Differences, of shape ``(queries, columns)``; NaN if a query has no difference.
         codes: Cluster of each query, counted from 0.
         level: Confidence level of the intervals.
-        permutations: Number of random permutations. If no more ways to swap exist, all are used.
+        permutations: Number of random permutations. If there are at most this many ways to swap,
+            all of them are used.
         seed: Random seed.
+
+    Returns:
+        One result per column. The interval is NaN with fewer than ten clusters, or if all
+        differences are 0.
 
     Raises:
         SettingError: If ``level`` is not between 0 and 1, or ``permutations`` is below 1.

@@ -21,11 +21,11 @@ from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
 
 Flips = NDArray[np.bool_]
-"""Whether each way to swap swaps each unit, of shape ``(ways, units)``."""
+"""Whether each unit is swapped in each way to swap, of shape ``(ways, units)``."""
 
 _BLOCK = 1000  # permutations at a time
 _COLUMNS = 64  # comparisons at a time, because all their permutations are in memory
-_FEWEST_WAYS = 2000  # fewest subsets for the quantiles that are interval ends
+_FEWEST_WAYS = 2000  # smallest number of subsets whose quantiles are used as ends of intervals
 
 
 def permutation_p_values(
@@ -75,7 +75,7 @@ def permutation_p_values(
 
 
 class SignFlipTests(NamedTuple):
-    """P-values and interval ends of paired differences; each array is ``(comparisons,)``."""
+    """P-values and interval ends of paired differences; each array has shape ``(comparisons,)``."""
 
     p: Floats
     low: Floats
@@ -108,6 +108,10 @@ def sign_flip_tests(
         permutations: Number of random permutations if there are more ways to swap.
         seed: Random seed.
 
+    Returns:
+        P-values, and lower and upper ends of the intervals. The ends are infinite if there are too
+        few ways to swap.
+
     Raises:
         SettingError: If ``permutations`` is below 1.
     """
@@ -139,7 +143,7 @@ def sign_flip_tests(
         units, counts = _append_equal_unit(differences[:, chosen], sizes[:, chosen])
         blocks = _draw_flips(len(units), changed_units, permutations, seed)
         drawn = [_subset_means(flips, units, counts) for flips in blocks]
-        same = np.full((1, len(chosen)), np.inf)  # no swap counts as one of the ways
+        same = np.full((1, len(chosen)), np.inf)  # swapping no unit counts as one of the ways
         lower = np.concatenate([-same, *(low for low, _ in drawn)])
         upper = np.concatenate([same, *(high for _, high in drawn)])
         _set_results(tests, chosen, units, (lower, upper), level)
@@ -174,7 +178,7 @@ def _draw_flips(
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return the mean of the swapped units and that of the other units, the lower one first.
+    """Return the lower and the higher of two means: of the swapped units and of the other units.
 
     Both arrays have one row per permutation and one column per comparison.
     """
@@ -236,15 +240,15 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
     Removal of Skewness by Transformation, Journal of the Royal Statistical Society B 54, 221-228).
     If a few large gains balance many small losses, the data are skewed, but there is no regression.
     Tests of signed ranks, and plain t with a few dozen units, mistake this for a regression. A
-    column's statistic is compared with the largest over all columns in each random permutation
-    (single-step maximum method, Westfall & Young 1993, Resampling-Based Multiple Testing, section
-    2.6). The correction therefore takes the dependence between columns into account.
+    column's statistic is compared with the largest statistic over all columns in each random
+    permutation (single-step maximum method, Westfall & Young 1993, Resampling-Based Multiple
+    Testing, section 2.6). The correction therefore takes the dependence between columns into
+    account.
 
     Permutations with the same statistic as the observed data count half (mid-p, Lancaster 1961,
     Significance Tests in Discrete Distributions, Journal of the American Statistical Association
-    56, 223-234). The reason is that there are few distinct permutations if few units differ, and
-    the plain p-value is then far too conservative. ``validation/power/regression.py`` prints the
-    error rates.
+    56, 223-234). If few units differ, there are few distinct permutations, and the plain p-value
+    would be far too conservative. ``validation/power/regression.py`` prints the error rates.
 
     Args:
         differences: Differences of shape ``(units, columns)``; larger values are stronger evidence;
@@ -327,6 +331,9 @@ def holm(p_values: ArrayLike) -> Floats:
     At a level of 0.05, the probability of rejecting any true null hypothesis is at most 5 %,
     whatever the dependence between the tests (Holm 1979, Scandinavian Journal of Statistics 6,
     65-70).
+
+    Args:
+        p_values: The p-values, in any order.
 
     Example:
         >>> holm([0.01, 0.04, 0.03])

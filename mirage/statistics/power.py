@@ -1,4 +1,4 @@
-"""Verdicts of the regression test on many simulated comparisons at once, to estimate its power."""
+"""Verdicts of the regression test on many simulated comparisons, to estimate its power."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class SimulatedVerdicts(NamedTuple):
 
     Attributes:
         worse: Whether any feature is significantly worse at the level ``alpha``. This is the case
-            if two tests both reject, the permutation test
-            (:func:`~mirage.statistics.single_step_p_values`) and the one-sided test of the mean
-            (:func:`~mirage.statistics.bounds.weighted_means`). It is also the case if the test of
-            answers that turned from right to wrong rejects (:mod:`mirage.statistics.flips`).
+            if both the permutation test
+            (:func:`~mirage.statistics.permutation.single_step_p_values`) and the one-sided test of
+            the mean (:func:`~mirage.statistics.bounds.weighted_means`) are significant, or if the
+            test of answers that turned from right to wrong is significant
+            (:mod:`mirage.statistics.flips`).
         no_worse: Whether the upper bounds of the mean losses
             (:func:`~mirage.statistics.upper_bounds`) are below the margin for all features.
     """
@@ -49,8 +50,8 @@ def simulated_verdicts(
     All simulations share the same random permutations and weightings.
 
     Args:
-        sums: Losses since the baseline, summed over the queries of each cluster, ``(simulations,
-            clusters, features)``. A loss is a share of the range of its feature.
+        sums: Losses since the baseline, summed over the queries of each cluster, of shape
+            ``(simulations, clusters, features)``. A loss is a share of the range of its feature.
         sizes: Number of queries of each cluster, of shape ``(simulations, clusters)``.
         alpha: Significance level of each verdict.
         margin: Mean loss that ``no_worse`` rules out.
@@ -62,13 +63,16 @@ def simulated_verdicts(
             as reworded.
         noise: Noise between runs, of shape ``(simulations, features)``, as a share of the range of
             each feature.
+
+    Returns:
+        Both verdicts on each simulated comparison.
     """
     rng = np.random.default_rng(seed)
     clusters, features = sums.shape[1:]
     signs = rng.choice([-1.0, 1.0], size=(permutations, clusters))
     weights = rng.exponential(size=(permutations, clusters + 1))
     worse, no_worse = [], []
-    # In blocks, because all permutations of all simulations do not fit into memory.
+    # Blocks limit memory: not all permutations of all simulations fit.
     for some in _blocks(len(sums), permutations * features):
         p_values = _p_values(sums[some], signs)
         if len(facts) and clusters >= FEWEST_UNITS:
@@ -120,7 +124,7 @@ def _p_values(sums: Floats, signs: Floats) -> Floats:
 
 
 def _flip_p_values(sums: Floats) -> Floats:
-    """Return a p-value for each simulation, from how many answers turned from right to wrong."""
+    """Return a p-value for each simulation, from the number of answers that turned wrong."""
     lost, gained = (sums >= 0.5).any(axis=2), (sums < 0).any(axis=2)
     worse, better = (lost & ~gained).sum(axis=1), (gained & ~lost).sum(axis=1)
     units = sums.shape[1]

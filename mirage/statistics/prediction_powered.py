@@ -32,7 +32,7 @@ FEWEST = 10
 """The smallest number of labelled clusters for an interval."""
 
 FEWEST_OF_EACH = 5
-"""The smallest number of positive labels, and of negative ones, for an interval of a share."""
+"""The smallest number of positive labels, and of negative labels, for an interval of a share."""
 
 
 _RIDGE = 2.0  # penalty in units of labels, for standardized features
@@ -45,7 +45,7 @@ class Tuned(NamedTuple):
 
     Attributes:
         tuning: Weight of the predictions. 0 ignores them; 1 trusts them like labels.
-        moves: Number that predictions add to the contribution of each cluster, of shape
+        moves: Amount that predictions add to the contribution of each cluster, of shape
             ``(clusters,)``.
     """
 
@@ -251,8 +251,8 @@ def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
     Args:
         X: Design matrix, of shape ``(rows, weights)``.
         y: Targets between 0 and 1, of shape ``(rows,)``.
-        ridge: Factor of the penalty on half of each squared weight, of shape ``(weights,)``. A
-            penalty of 1 counts as much as one row.
+        ridge: Strength of the penalty on each weight, of shape ``(weights,)``. Half of it, times
+            the squared weight, is subtracted from the log-likelihood, which is a sum over rows.
     """
     weights = np.zeros(X.shape[1])
     for _ in range(_STEPS if len(y) else 0):
@@ -300,7 +300,7 @@ def _missing_interval_reason(labels: Floats, clusters: int) -> str:
         fewer = min(labels.sum(), (1 - labels).sum())
         if fewer < FEWEST_OF_EACH:
             return (
-                f"no interval: the labels count {fewer:g} on one side, at least {FEWEST_OF_EACH} "
-                "are needed"
+                f"no interval: the labels, or their distances from 1, sum to {fewer:g}; at least "
+                f"{FEWEST_OF_EACH} is needed"
             )
     return ""

@@ -1,8 +1,8 @@
 """Simultaneous intervals for ranks, and an interval for the estimate of the model in first place.
 
 Both are valid even if models are nearly equal. Ordinary intervals are then not valid, for two
-reasons. The more models there are, the more likely is an error in one of the many comparisons; and
-the more likely the model in first place is there by luck.
+reasons. With more models, an error in at least one of the many comparisons is more likely. It is
+also more likely that the model in first place is there by luck.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def error_draws(covariance: Floats, degrees: float, *, seed: int = 0) -> Floats:
 
 
 def first_model(estimates: Floats) -> int:
-    """Return the index of the largest estimate, the first of equal ones."""
+    """Return the index of the largest estimate; of equal estimates, that of the first."""
     return int(np.argmax(np.round(estimates, DECIMALS)))
 
 
@@ -61,12 +61,12 @@ def rank_sets(
     Args:
         estimates: Estimate of each model, of shape ``(models,)``; larger is better.
         errors: Draws of the estimates' errors, of shape ``(draws, models)``, such as bootstrap
-            estimates minus their mean, or from :func:`error_draws`. A model with a NaN is counted
-            as not significantly different from any model.
+            estimates minus their mean, or the result of :func:`error_draws`. A model with a NaN is
+            counted as not significantly different from any model.
         level: Confidence level.
         alone: Whether the range of each model has to hold only by itself, and not jointly with the
-            others, of shape ``(models,)``. Comparisons with such models do not widen the ranges of
-            the other models. By default it is false for all models.
+            other ranges, of shape ``(models,)``. Comparisons with such models do not widen the
+            ranges of the other models. By default it is false for all models.
 
     Example:
         >>> import numpy as np
@@ -128,7 +128,7 @@ def winner_interval(
 
 
 def _reach(errors: Floats, alone: Bools, level: float) -> Floats:
-    """Return the smallest significant difference of each two models.
+    """Return the smallest significant difference between every two models.
 
     The result has the shape ``(models, models)``.
     """

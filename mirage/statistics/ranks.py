@@ -119,10 +119,14 @@ def _exact_confidence(differences: Floats | float) -> Floats:
 
 
 def kendall_tau(values: ArrayLike, others: ArrayLike) -> Floats:
-    """Return Kendall's tau-b of each row of ``values (..., models)`` with ``others (models,)``.
+    """Return Kendall's tau-b between each row of ``values`` and ``others``.
 
     Tau is NaN if all values of the row, or all ``others``, are equal. Source: Kendall (1945), The
     Treatment of Ties in Ranking Problems, Biometrika 33, 239-251.
+
+    Args:
+        values: Values of shape ``(..., models)``; larger is better.
+        others: Values of shape ``(models,)``; larger is better.
 
     Example:
         >>> float(kendall_tau([1, 2, 3, 4], [1, 2, 4, 3]).round(3))

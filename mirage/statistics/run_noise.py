@@ -28,7 +28,7 @@ class RunNoise(NamedTuple):
     Attributes:
         runs: Number of runs.
         between: Sample variance of the means of the runs, one per feature.
-        within: Part of ``between`` that the variation of single answers explains.
+        within: Part of ``between`` that is due to the variation of single answers.
     """
 
     runs: int
@@ -98,8 +98,8 @@ def run_noise(repeats: Floats, codes: Ints, runs: int) -> RunNoise:
     """Estimate the noise between runs by two-way analysis of variance of queries and runs.
 
     Args:
-        repeats: Values of all repeats of all runs, ``(runs * repeats per run, queries, features)``.
-            The repeats of the first run come first. NaN if there is no value.
+        repeats: Values of all repeats of all runs, of shape ``(runs * repeats per run, queries,
+            features)``. The repeats of the first run come first. NaN if there is no value.
         codes: Cluster of each query.
         runs: Number of runs, at least 2.
 
@@ -115,7 +115,7 @@ def run_noise(repeats: Floats, codes: Ints, runs: int) -> RunNoise:
     with np.errstate(invalid="ignore", divide="ignore"):
         values = np.where(present, each, 0.0).sum(axis=1) / counts
     complete = ~np.isnan(values).any(axis=0)
-    # A query without a value in one of the runs counts as one without noise.
+    # A query without a value in one of the runs counts as a query without noise.
     centred = np.where(complete, values - values.mean(axis=0), 0.0)
     queries = np.maximum(complete.sum(axis=0), 1)
     means = centred.sum(axis=1) / queries

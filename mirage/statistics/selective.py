@@ -1,4 +1,4 @@
-"""Selective classification: let a score decide the items on which its error rate is low enough.
+"""Selective classification: let a score decide only items on which its error rate is low.
 
 Decision rules, such as "positive from 0.8 on, negative up to 0.2, undecided between", are checked
 on labelled items. The risk is the error rate that the user accepts among the decided items. There
@@ -35,16 +35,20 @@ class Errors(NamedTuple):
 
 
 def errors_of(wrong: Bools, codes: Ints) -> Errors:
-    """Return the effective numbers of errors and of decided items, which may be in clusters.
+    """Return the effective numbers of errors and of decided items, if items may form clusters.
 
     The numbers of items are divided by the design effect if it is above 1. The design effect is the
     variance of the error rate with clusters, divided by its variance if all items were independent.
-    The numbers are also corrected by the squared ratio of two quantiles of Student's t, with the
-    number of items and with the number of clusters (Korn & Graubard 1998, Confidence Intervals for
-    Proportions with Small Expected Number of Positive Counts Estimated from Survey Data, Survey
+    The numbers are also corrected by the squared ratio of two quantiles of Student's t, one for the
+    number of items and one for the number of clusters (Korn & Graubard 1998, Confidence Intervals
+    for Proportions with Small Expected Number of Positive Counts Estimated from Survey Data, Survey
     Methodology 24, 193-201). If fewer than :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS`
     clusters have an error, the design effect is at least as large as if the items within each
     cluster were identical. There is no correction if each item is its own cluster.
+
+    Args:
+        wrong: Whether each decided item is decided wrongly.
+        codes: Cluster of each decided item, counted from 0.
     """
     from scipy.special import stdtrit
 
@@ -86,7 +90,7 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
         risk: Error rate to rule out, above 0 and below 1.
 
     Returns:
-        The p-value; 1 if there is a kind of which no item is decided correctly.
+        The p-value; 1 if no item of some kind is decided correctly.
     """
     from scipy.special import betainc, betaincinv
 
@@ -101,7 +105,7 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
 
 
 def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
-    """Return a rule's error rate after one more cluster in which every item is decided wrongly.
+    """Return a rule's error rate with one cluster added in which all items are decided wrongly.
 
     Among the rules for which this rate is at or below the risk, use the one that decides most
     items. Its expected error on a new cluster is then within the risk. The reason is that the
@@ -110,8 +114,8 @@ def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
     loss of a decided item is its error minus the risk).
 
     Args:
-        kinds: Numbers of errors and of decided items: one for all items, or two for the two labels,
-            whose error rates are averaged.
+        kinds: Errors of each kind of decided items: one element for all items together, or two
+            elements for the two labels, whose error rates are averaged.
         sizes: Number of items of the largest cluster, for each kind.
 
     Example:
@@ -127,11 +131,15 @@ def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
 def fallback(p_values: Floats, levels: Floats) -> Bools:
     """Return which hypotheses of a sequence are rejected by the fallback procedure.
 
-    A hypothesis is tested at its level in ``levels``. If the hypothesis before it was rejected, the
-    level at which that one was tested is added (Wiens 2003, A Fixed Sequence Bonferroni Procedure
-    for Testing Multiple Endpoints, Pharmaceutical Statistics 2, 211-215). The probability of a
-    false rejection is at most the sum of the levels. If only the first level is above 0, this is
+    A hypothesis is tested at its level in ``levels``. If the previous hypothesis was rejected, the
+    level at which it was tested is added (Wiens 2003, A Fixed Sequence Bonferroni Procedure for
+    Testing Multiple Endpoints, Pharmaceutical Statistics 2, 211-215). The probability of a false
+    rejection is at most the sum of the levels. If only the first level is above 0, this is
     fixed-sequence testing.
+
+    Args:
+        p_values: P-value of each hypothesis, in the order of the tests.
+        levels: Significance level of each hypothesis.
     """
     rejected, carried = np.zeros(len(p_values), dtype=bool), 0.0
     for index, (p_value, level) in enumerate(zip(p_values, levels, strict=True)):

@@ -1,4 +1,4 @@
-"""Differences between the means of two periods whose values depend on each other over time.
+"""Differences between the means of two periods in which successive values are correlated.
 
 Answers of one day share the day's load, news and users, and successive answers resemble each other.
 Tests that treat queries as independent therefore find changes although nothing changed.
@@ -21,7 +21,7 @@ FEWEST_DAYS = 4
 A single day cannot show how much days vary.
 """
 
-_FEWEST_A_DAY = 8  # values a day from which their correlation is estimated within days
+_FEWEST_A_DAY = 8  # with fewer values per day on average, weeks are used instead of days
 _LARGEST = 0.98  # the largest correlation of successive values
 
 
@@ -63,6 +63,10 @@ def serial_differences(
         after: Values of the later period, in the same form.
         after_days: The day of each query of the later period.
         level: Confidence level of the intervals.
+
+    Returns:
+        The p-value of each column, and the distance from its difference to the ends of its
+        interval.
 
     Raises:
         SettingError: If ``level`` is not between 0 and 1.
@@ -114,10 +118,10 @@ def _test_column(
 def day_inflation(values: Floats, days: Ints) -> Floats:
     """Return the factor by which the correlation of days increases the variance of each mean.
 
-    The correlation of days follows from the correlation of successive values, if values are a
-    first-order autoregression. The correlation of successive values is estimated within days, or
-    within weeks if days have few values. Changes between days or weeks therefore count as changes
-    and not as correlation.
+    The correlation of days is computed from the correlation of successive values, under the
+    assumption that values are a first-order autoregression. The correlation of successive values is
+    estimated within days, or within weeks if days have few values. A change from one day or week to
+    the next therefore does not count as correlation.
 
     Args:
         values: Values in the order of time, of shape ``(queries, columns)``; NaN if a query has no
@@ -166,7 +170,10 @@ def _inflation(correlation: float, sizes: Ints) -> float:
 
 
 def _sum_variance(sizes: Ints, correlation: float) -> Floats:
-    """Return the variance of the sum of successive values of a first-order autoregression."""
+    """Return the variance of sums of successive values of a first-order autoregression.
+
+    ``sizes`` is the number of values in each sum.
+    """
     rest = 1 - correlation
     return np.asarray(
         sizes * (1 + correlation) / rest

@@ -24,8 +24,8 @@ class ShiftEvidence(NamedTuple):
 
     Attributes:
         evidence: The e-value after each run: 1 for the first run. If the judge has not changed, the
-            probability that it ever reaches ``1 / alpha`` is at most ``alpha``, so its inverse is a
-            p-value at any time.
+            probability that it ever reaches ``1 / alpha`` is at most ``alpha``. Its inverse is
+            therefore a p-value that is valid at any time.
         start: Position of the run at which the shift most likely began.
     """
 
@@ -93,7 +93,8 @@ def _p_values(
     """Return the p-values of the two permutation tests.
 
     Returns:
-        The p-values with ties broken at random, and those in which ties count as at least as far.
+        The p-values with ties broken at random, and the p-values in which ties count as at least as
+        extreme.
     """
     pooled, size = earlier + later, later.sum(axis=1)
     expected = size[:, None] * (pooled / np.maximum(pooled.sum(axis=1, keepdims=True), 1))

@@ -36,13 +36,13 @@ Draws = tuple[Floats, ArrayLike]
 
 
 class Method(NamedTuple):
-    """A method that a study can check.
+    """A statistical method that a study can check.
 
     Attributes:
-        draw: Function that draws random values, a :class:`~mirage.statistics.worlds.StudySample`,
-            and returns them with the true values that the method estimates.
-        estimate: Function that returns intervals, of shape ``(truths, 2)``, or whether there is an
-            alarm.
+        draw: Function that takes a design and a random generator, draws random values, and returns
+            them with the true values that the method estimates.
+        estimate: Function that takes a :class:`~mirage.statistics.worlds.StudySample` and returns
+            intervals, of shape ``(truths, 2)``, or whether there is an alarm.
         kind: The kind of the estimates. ``joint intervals`` are right only if each of them contains
             its true value.
         is_false: Function that returns whether an alarm would be false in a design. By default it
@@ -137,7 +137,7 @@ def validate(
       effect. The study compares it with the rate of the verdict ``worse``.
 
     Args:
-        method: Name of a method. Or a function that gets a sample
+        method: Name of a method, or a function that takes a sample
             (:class:`~mirage.statistics.worlds.StudySample`) and returns the lower and the upper end
             of an interval.
         design: Sizes and kind of the data.
@@ -147,6 +147,9 @@ def validate(
             ``mean`` and ``paired difference``, the data are one score or difference for each query.
         seed: Random seed.
         n_jobs: Number of processes, as in joblib. The result does not depend on it.
+
+    Returns:
+        The observed and the promised rate, which print as a table.
 
     Raises:
         SettingError: ``simulations`` is below 2, or a setting of the design does not suit the
@@ -266,7 +269,9 @@ def _gate(sample: StudySample) -> SimulatedVerdicts:
     """
     design, codes = sample.design, sample.codes
     if design.score == "skewed":
-        raise SettingError("the gate needs a score with a range, not score='skewed'")
+        raise SettingError(
+            "the regression test needs a score with a finite range, not score='skewed'"
+        )
     earlier = sample.values[:-1]
     losses = earlier.mean(axis=(0, 1)) - sample.values[-1].mean(axis=0)
     noise = None
@@ -374,7 +379,7 @@ METHODS: Mapping[str, Method] = {
     "agreement": Method(_draw_judges, _agreement),
 }
 
-# Packages that this one may not import have methods, too.
+# Methods of packages that this package may not import.
 _rankings = imported_when_called("mirage.arena.studies", "methods")
 _drifts = imported_when_called("mirage.monitoring._studies", "methods")
 _plans = imported_when_called("mirage.testing._studies", "methods")

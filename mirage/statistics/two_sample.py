@@ -72,6 +72,9 @@ def mean_differences(
         permutations: Number of random permutations.
         seed: Random seed.
 
+    Returns:
+        One result per column; the interval is NaN if one of the means has no interval.
+
     Raises:
         SettingError: If ``level`` is not between 0 and 1, or ``permutations`` is below 1.
 
@@ -130,8 +133,8 @@ def exchanged_p_values(
 
     Under the null hypothesis, each cluster could as well have been in the other set; all columns of
     a cluster are exchanged together. The statistic of a column is the difference of the means
-    divided by its clustered standard error, so that a change of the spread or of the cluster sizes
-    alone does not count as a difference (Janssen 1997, Studentized Permutation Tests for Non-i.i.d.
+    divided by its clustered standard error, so a change of the spread or of the cluster sizes alone
+    does not count as a difference (Janssen 1997, Studentized Permutation Tests for Non-i.i.d.
     Hypotheses and the Generalized Behrens-Fisher Problem, Statistics & Probability Letters 36,
     9-21; Chung & Romano 2013, Annals of Statistics 41, 484-507). The p-value of a column is
     corrected with the smallest p-value over all columns in each draw (single-step minimum of p,
@@ -154,7 +157,7 @@ def exchanged_p_values(
     later[np.unique(after_codes + shift)] = True
     units = _Units.of(values, codes, len(later))
     few = comb(len(later), int(later.sum())) <= permutations
-    # The enumeration of all ways includes the observed one; it is added to random draws.
+    # The enumeration of all ways includes the observed sets; add them to random draws.
     blocks = [_all_ways(later)] if few else [later[None], *_draw_ways(later, permutations, seed)]
     return _corrected_p_values(
         units.measures(later[None])[0], np.concatenate([*map(units.measures, blocks)])
@@ -183,7 +186,13 @@ def _draw_ways(
 
 
 class _Units(NamedTuple):
-    """The sums and counts of the values in each cluster, of shape ``(clusters, columns)``."""
+    """The values of each cluster in summary; each array has shape ``(clusters, columns)``.
+
+    Attributes:
+        values: Sum of the values.
+        counts: Number of values.
+        some: 1 if the cluster has a value, else 0.
+    """
 
     values: Floats
     counts: Floats
@@ -235,7 +244,7 @@ class _Units(NamedTuple):
 
 def _corrected_p_values(observed: Floats, measures: Floats) -> Floats:
     """Return the corrected p-value of each column from its observed statistic and random draws."""
-    # Rounded, because a way and its mirror image differ only by rounding errors.
+    # Rounded, because the statistics of a way and its mirror image differ by rounding errors.
     ranks = [np.sort(column) for column in measures.round(9).T]
 
     def shares(sizes: Floats) -> Floats:

@@ -14,7 +14,7 @@ class VarianceComponents(NamedTuple):
 
     Attributes:
         within: Variance of the repeats of a query around their mean, of shape ``(columns,)``.
-        between: Variance of the query means over queries; at least 0.
+        between: Variance of the true means of the queries, of shape ``(columns,)``; at least 0.
     """
 
     within: Floats
@@ -34,8 +34,8 @@ def variance_components(repeats: Floats) -> VarianceComponents:
         repeats: Values of shape ``(repeats, queries, columns)``; NaN if a query has no value.
 
     Returns:
-        The components. Both are NaN for a column without values; ``within`` is also NaN if no query
-        has two values.
+        The components. Both are NaN for a column in which no query has two values. ``between`` is
+        also NaN for a column in which only one query has values.
 
     Example:
         >>> import numpy as np

@@ -12,8 +12,8 @@ from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError, UnknownNameError
 
 Score = Literal["binary", "ordinal", "continuous", "skewed"]
-"""The kind of score, in this order: 0 or 1; five levels from 0 to 1; any number from 0 to 1; or
-log-normal.
+"""The kind of score: ``binary`` (0 or 1), ``ordinal`` (five levels from 0 to 1), ``continuous``
+(any number from 0 to 1) or ``skewed`` (log-normal).
 """
 
 
@@ -24,7 +24,7 @@ class StudyDesign:
     A method uses the fields that apply to it, and ignores the others.
 
     Attributes:
-        queries: Number of queries or items. For a drift, the number in each period.
+        queries: Number of queries or items; for a drift, the number in each period.
         cluster_sizes: Sizes of clusters of dependent queries. They repeat until each query has a
             cluster, so ``(5,)`` means that all clusters have five queries. By default queries are
             independent.
@@ -46,8 +46,8 @@ class StudyDesign:
         models: Number of models in a ranking.
         spread: Standard deviation of the logit of a model between queries.
         labels: Share of truly positive items among those that a judge labels.
-        runs: Number of runs of the unchanged system that form the baseline of a regression test,
-            made at different times.
+        runs: Number of runs of the unchanged system, made at different times, that form the
+            baseline of a regression test.
         day_noise: Standard deviation of a shift that all answers of a run or a day share. The unit
             is the standard deviation of the answers of one run.
         days: Number of days in each period of a drift.
@@ -115,7 +115,7 @@ class StudyDesign:
 
     @property
     def named_codes(self) -> Ints:
-        """The cluster of each query that the method gets.
+        """The cluster of each query, as passed to the method.
 
         Without ``named_clusters``, each query is its own cluster.
         """
@@ -178,6 +178,12 @@ def correlated_deviates(
     """Return normal deviates that are correlated within clusters.
 
     The result has the shape ``(queries, columns)``.
+
+    Args:
+        codes: Cluster of each query, counted from 0.
+        correlation: Correlation of two queries in the same cluster.
+        columns: Number of independent columns.
+        rng: Random generator.
     """
     shared = rng.normal(size=(codes.max() + 1, columns))[codes]
     single = rng.normal(size=(len(codes), columns))
@@ -208,6 +214,11 @@ def draw_answers(design: StudyDesign, runs: int, rng: np.random.Generator) -> Fl
     """Draw the scores of several runs of one system.
 
     The result has the shape ``(runs, repeats, queries, features)``.
+
+    Args:
+        design: The design.
+        runs: Number of runs.
+        rng: Random generator.
     """
     codes, features = design.codes, design.features
     deviates = np.sqrt(design.stability) * correlated_deviates(
@@ -228,6 +239,11 @@ def lose_answers(answers: Floats, design: StudyDesign, rng: np.random.Generator)
     """Return a copy of the scores in which the first feature of random queries is 0, in all runs.
 
     The share of these queries is :attr:`StudyDesign.lost`.
+
+    Args:
+        answers: Scores, as from :func:`draw_answers`.
+        design: The design, which gives the size of the loss.
+        rng: Random generator.
     """
     lost = rng.random(answers.shape[-2]) < design.lost
     after = answers.copy()

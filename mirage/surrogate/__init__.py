@@ -1,4 +1,4 @@
-"""Surrogates predict a model's logit from its features; they are trained on a simulated arena."""
+"""Surrogates: regressions that predict a model's logit from features, without a judge."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Read the arrays and texts of a bundled joblib file without joblib, whose import takes longer.
+"""A reader of bundled joblib files that does not import joblib, which would take longer.
 
-The files are joblib's (:func:`mirage.surrogate.artifacts.write_joblib`): a pickle, compressed by
-LZMA, in which the bytes of an array follow the object that describes it. Only arrays of numbers,
-texts and mappings can be read; a file cannot run code.
+:func:`mirage.surrogate.artifacts.write_joblib` writes the files. Each is a pickle, compressed by
+LZMA, in which the bytes of an array follow the object that describes it. The reader accepts only
+arrays of numbers, texts and mappings, so a file cannot run code.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ _WRAPPER = ("joblib.numpy_pickle", "NumpyArrayWrapper")
 
 
 def read_bundled(content: bytes) -> dict[str, Any]:
-    """Return the mapping that a file holds.
+    """Return the mapping that is stored in a file.
+
+    Args:
+        content: Content of the file.
 
     Raises:
-        ArtifactError: The file holds anything else than arrays and texts.
-        lzma.LZMAError: The file is damaged.
+        ArtifactError: If the file contains anything other than a mapping of arrays and texts.
+        lzma.LZMAError: If the file is damaged.
     """
     file = io.BytesIO(lzma.decompress(content))
     payload = _Unpickler(file).load()
@@ -38,7 +41,7 @@ def read_bundled(content: bytes) -> dict[str, Any]:
 
 
 class _Array:
-    """An array whose bytes follow in the file."""
+    """An array whose bytes follow its description in the file."""
 
     file: io.BytesIO
     array: NDArray[Any]
@@ -47,7 +50,7 @@ class _Array:
         dtype, shape = state["dtype"], state["shape"]
         if dtype.hasobject:
             raise ArtifactError("an array of objects")
-        # Before the array, there are a byte with the number of padding bytes, and these.
+        # Before the array, there is a byte with the number of padding bytes, and then the padding.
         self.file.read(self.file.read(1)[0])
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         flat = np.frombuffer(self.file.read(size), dtype=dtype).copy()
@@ -55,14 +58,17 @@ class _Array:
 
 
 class _Unpickler(pickle.Unpickler):
-    """An unpickler of arrays and texts; it reads no byte ahead, so that arrays can be read."""
+    """An unpickler of arrays and texts.
+
+    It must not read ahead in the file, because arrays read their bytes from the same file.
+    """
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self._array = type("_FileArray", (_Array,), {"file": file})
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the class with a name, if it is one that a bundled file needs."""
+        """Return a class by name; only the classes that bundled files need are allowed."""
         if (module, name) == _WRAPPER:
             return self._array
         try:

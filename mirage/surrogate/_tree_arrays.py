@@ -1,4 +1,4 @@
-"""Boosted trees as arrays, which predict without the library that fitted them."""
+"""Boosted trees as arrays, which can predict without scikit-learn."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ ARRAYS = {
     "right": np.int32,
     "value": np.float64,
 }
-"""Arrays of :class:`TreeArrays` and their types."""
+"""Type of each array of :class:`TreeArrays`, by name."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreeArrays:
-    """A sum of regression trees.
+    """Regression trees whose predictions are added up.
+
+    ``roots`` has the shape ``(trees,)``, and the other arrays have the shape ``(nodes,)``.
 
     Attributes:
-        start: Constant of the sum.
-        roots: Index of the root of each tree, (trees,).
-        feature: Index of the feature that a node compares, (nodes,); -1 in a leaf.
-        threshold: A node sends rows to its left child if the feature is at most this.
-        missing_left: Whether a node sends rows in which the feature is NaN to its left child.
+        start: Constant that is added to the sum.
+        roots: Index of the root node of each tree.
+        feature: Index of the feature that a node compares with its threshold; -1 in a leaf.
+        threshold: Threshold of a node. Rows whose feature is at most the threshold go to the left
+            child, and other rows to the right child.
+        missing_left: Whether rows in which the feature is NaN go to the left child.
         left: Index of the left child.
         right: Index of the right child.
         value: Value that a leaf adds to the sum; 0 in other nodes.
@@ -92,9 +95,12 @@ class TreeArrays:
         return np.asarray(self.start + self.value[node].reshape(shape).sum(axis=1))
 
     def is_sound(self, features: int) -> bool:
-        """Return whether the arrays are valid trees for rows with this number of features.
+        """Return whether the arrays are valid trees.
 
         Every path must end in a leaf and compare only existing features.
+
+        Args:
+            features: Number of features.
         """
         columns = [getattr(self, name) for name in ARRAYS if name != "roots"]
         size = len(self.feature)
@@ -106,7 +112,7 @@ class TreeArrays:
             self.roots.ndim == 1
             and np.all((self.roots >= 0) & (self.roots < size))
             and np.all((self.feature >= -1) & (self.feature < features))
-            # A child comes after its parent, so that no path is circular.
+            # A child comes after its parent, so no path is circular.
             and np.all((children > inner) & (children < size))
             and np.isfinite([self.start]).all()
             and np.isfinite(self.value).all()

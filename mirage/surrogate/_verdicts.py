@@ -1,13 +1,14 @@
-"""Scores of single responses trained on verdicts, and logits of models from these scores.
+"""Scores of single responses that are trained on verdicts, and logits of models from these scores.
 
 A language has ten to forty models, but thousands of verdicts. A verdict compares the responses of
-two models to one query. From the verdicts, a linear score of single responses is learned. If it is
-known in advance whether higher values of a feature are better, its slope cannot get the other sign.
-The difference of two scores gives the probability of a verdict, as the difference of two logits
-does in the model of Bradley and Terry (1952). The scores give the share of verdicts that a model is
-expected to win. Its logit is the logit with which a model wins this share.
+two models to one query. A linear score of single responses is fitted to the verdicts. If it is
+known in advance whether higher values of a feature are better, its slope cannot have the opposite
+sign. The difference of two scores gives the probability that one response wins, as the difference
+of two logits does in the model of Bradley and Terry (1952). The scores of a model's responses give
+the share of verdicts that the model is expected to win, and the model gets the logit that wins this
+share.
 
-If a language has many models, trees can be trained instead. They predict directly the share of
+If a language has many models, trees can be trained instead. They directly predict the share of
 verdicts that a response wins, and can represent interactions that a linear score cannot.
 """
 
@@ -26,26 +27,31 @@ from mirage.surrogate.estimators import one_thread
 from mirage.surrogate.training import TrainingData
 
 ROWS = 200_000
-"""Largest number of verdicts, over all languages, to fit a score; the number of models limits
-accuracy, so that more verdicts do not improve it.
+"""Largest number of verdicts, over all languages, to which a score is fitted.
+
+More verdicts would not improve its accuracy, which is limited by the number of models.
 """
 
 RIDGE = 0.01
-"""Weight of half the squared slopes relative to the mean loss of a verdict, the same in each
-language. With fewer than 100 verdicts it is 1 divided by their number.
+"""Ridge penalty: this number, times half the sum of the squared slopes, is added to the mean loss.
+
+With fewer than 100 verdicts, the penalty is 1 divided by the number of verdicts.
 """
 
 FARTHEST = 3.0
-"""Limit in standard deviations from the mean at which a response's features are clipped, as in the
-model of means.
+"""Largest distance from the mean, in standard deviations, to which a response's features are
+clipped. The regression on mean features has the same limit.
 """
 
 RESPONSES, RESPONSES_PER_LANGUAGE = 20_000, 4_000
-"""Largest number of responses to train trees on: over all languages, or in each language if that is
-more."""
+"""Limits of the number of responses that trees are trained on.
+
+The first limit is for all languages together, and is divided equally between them. Each language
+may have at least as many responses as the second limit.
+"""
 
 LEAST_SHARE = 0.001
-"""Smallest share of verdicts that a response is predicted to win, and to lose."""
+"""Smallest share of verdicts that a response is predicted to win, and smallest share to lose."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,9 @@ class Scores:
     """A linear score of single responses; only differences of scores on one query are meaningful.
 
     Attributes:
-        slopes: Change of the score per standard deviation (``scale``) of each feature.
+        slopes: Change of the score if a feature rises by one standard deviation, by feature.
         centres: Mean of each feature over the responses, by language.
-        scale: Standard deviation of each feature between responses of a language.
+        scale: Standard deviation of each feature between the responses in a language.
     """
 
     slopes: Floats
@@ -65,8 +71,13 @@ class Scores:
     def of(self, language: str, values: Floats) -> Floats:
         """Return the score of each response.
 
-        Features have the shape ``(..., features)``, and scores ``(...)``. A feature that is NaN is
-        replaced by its mean over the responses of the language.
+        Args:
+            language: Language of the responses.
+            values: Features of the responses, of shape ``(..., features)``. A feature that is NaN
+                is replaced by its mean over the responses in the language.
+
+        Returns:
+            Scores of shape ``(...)``.
         """
         return _standardise(values, self.centres[language], self.scale) @ self.slopes
 
@@ -74,8 +85,9 @@ class Scores:
 def fit_scores(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: int) -> Scores:
     """Fit a linear score to the verdicts of all languages; each language has the same weight.
 
-    The loss of a verdict is the cross-entropy of ``1 / (1 + exp(score of b - score of a))``, plus a
-    ridge penalty. A tie is half a win for either response.
+    The model predicts that response a wins with probability ``1 / (1 + exp(score of b - score of
+    a))``. The loss is the mean cross-entropy of the verdicts, plus a ridge penalty. A tie counts as
+    half a win for either response.
 
     Args:
         data: Training data by language, all with judgments.
@@ -134,15 +146,20 @@ class Shares:
     def wins(self, language: str, values: Floats) -> Floats:
         """Return the predicted share of verdicts that each response wins.
 
-        ``values`` are the features of the responses, of shape ``(..., features)``, and shares have
-        the shape ``(...)``. The trees handle NaN, for which they have a separate branch.
+        Args:
+            language: Language of the responses.
+            values: Features of the responses, of shape ``(..., features)``. A feature may be NaN,
+                which the trees treat as a separate case.
+
+        Returns:
+            Shares of shape ``(...)``.
         """
         rows = (values - self.centres[language]).reshape(-1, values.shape[-1])
         shares = self.trees.predict(rows).reshape(values.shape[:-1])
         return np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
 
     def of(self, language: str, values: Floats) -> Floats:
-        """Return scores of responses: the logits of their predicted shares of wins."""
+        """Return a score for each response: the logit of the share of verdicts that it wins."""
         from scipy.special import logit
 
         return np.asarray(logit(self.wins(language, values)))
@@ -151,8 +168,9 @@ class Shares:
 def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: int) -> Shares:
     """Fit boosted trees that predict the share of verdicts that a response wins.
 
-    They are fitted for all languages together (Friedman 2001, Annals of Statistics 29(5)). The
-    weight of a response is its number of verdicts. Each language has the same weight.
+    The trees are fitted to all languages together (Friedman 2001, Annals of Statistics 29(5)). The
+    weight of a response is proportional to its number of verdicts, and each language has the same
+    total weight.
 
     Args:
         data: Training data by language, all with judgments.
@@ -192,14 +210,14 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
 
 
 def stored_shares(data: Mapping[str, TrainingData], trees: TreeArrays) -> Shares:
-    """Return the model of shares for trees that were fitted to the same data before."""
+    """Return the model of shares that has these trees, which were fitted to the same data."""
     return Shares(trees, {code: _mean(part.values) for code, part in data.items()})
 
 
 def _count_wins(part: TrainingData) -> tuple[Floats, Floats]:
-    """Return how many verdicts each response won, and how many verdicts it has.
+    """Return the number of verdicts that each response won, and the number that it has.
 
-    A tie is half a win.
+    Both arrays have the shape ``(models * queries,)``. A tie counts as half a win.
     """
     judged = part.judgments
     assert judged is not None
@@ -212,16 +230,17 @@ def _count_wins(part: TrainingData) -> tuple[Floats, Floats]:
 
 
 def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
-    """Return the share of verdicts that each response is expected to win.
-
-    The result has the shape ``(..., queries)``.
+    """Return the share of verdicts that each response of a model is expected to win.
 
     Args:
-        scores: Scores of a model's responses, of shape ``(..., queries)``.
-        others: Scores of the other models' responses, of shape ``(models, queries of these
-            models)``.
-        paired: Whether the other responses are to the same queries, in the same order. If not, a
-            response is compared with all responses of another model.
+        scores: Scores of the model's responses, of shape ``(..., queries)``.
+        others: Scores of its opponents' responses, of shape ``(models, other queries)``.
+        paired: Whether the opponents answer the same queries in the same order. If so, responses to
+            the same query are compared. If not, each response is compared with all responses of an
+            opponent.
+
+    Returns:
+        Shares of shape ``(..., queries)``, averaged over opponents.
     """
     from scipy.special import expit
 
@@ -236,14 +255,17 @@ def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
 
 
 def logit_that_wins(share: Floats, logits: Floats) -> Floats:
-    """Return the logits with which models win these shares of verdicts.
+    """Return the logit with which a model wins a given share of verdicts, for several shares.
 
-    The solution is found by bisection, because the share rises with the logit. Newton's method
-    overshoots at extreme shares.
+    The logits are computed by bisection, because the share increases with the logit. Newton's
+    method would overshoot at extreme shares.
 
     Args:
-        share: Share of verdicts that each model wins, of shape ``(n,)``.
-        logits: Logits of the models against which it wins them.
+        share: Shares of verdicts to win, of shape ``(n,)``.
+        logits: Logits of the opponents.
+
+    Returns:
+        Logits of shape ``(n,)``.
     """
     # Against opponents that all have the lowest (or highest) logit, the solution has a closed
     # form; these two solutions enclose the root.
@@ -259,7 +281,7 @@ def logit_that_wins(share: Floats, logits: Floats) -> Floats:
     return np.asarray((low + high) / 2)
 
 
-# Differences in a mean share below which the last digits of the exponential matter.
+# If a mean share is closer to its target than this, the last digits of the exponential matter.
 _CLOSE = 1e-13
 
 
@@ -269,10 +291,10 @@ def _mean_wins(logits: Floats, others: Floats, exp: Callable[[Floats], Floats]) 
 
 
 def _exact_exp(x: Floats) -> Floats:
-    """Return the exponential of the C library, as ``scipy.special.expit`` uses it.
+    """Return the exponential as the C library computes it, which ``scipy.special.expit`` uses too.
 
-    For real numbers, numpy has an exponential of its own, whose last digit depends on the
-    processor. For complex numbers, it calls the C library.
+    For real numbers, numpy does not call the C library, and its last digit depends on the
+    processor. For complex numbers, numpy calls the C library.
     """
     return np.asarray(np.exp(x.astype(np.complex128)).real)
 

@@ -1,13 +1,13 @@
-"""Files of surrogates: they store the training data, never a pickled regressor.
+"""Files of surrogates (artifacts), which store the training data instead of a pickled regressor.
 
-A pickled scikit-learn regressor can be read only by the version that wrote it. Its training data do
-not have this limit, and fitting takes less than a second. An artifact therefore holds the data, and
-loading fits the regressor again. Only trees trained on verdicts take longer; they are stored as
-arrays.
+A pickled scikit-learn regressor can be read only by the version that wrote it. Training data do not
+have this limit, and fitting takes less than a second. An artifact therefore stores the training
+data, and loading it fits the regressor again. Only trees that are trained on verdicts take longer
+to fit; they are stored as arrays.
 
-Users save arrays and JSON (``.npz``), which cannot run code. Bundled surrogates are joblib files,
-which can run code when they are read. They are opened only if their SHA-256 is in the manifest
-inside the package. Any other joblib file is opened only if the caller trusts it.
+:func:`write` saves arrays and JSON (``.npz``), which cannot run code. Bundled surrogates are joblib
+files. Reading such a file can run code, so it is read only if its SHA-256 is in the manifest inside
+the package, or if the caller trusts it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MANIFEST = "manifest.json"
 PRETRAINED = resources.files("mirage.surrogate") / "pretrained"
 
 NAMES = ("models", "features", "query_ids")
-# Arrays of a language's data: their type in a file, and in memory.
+# Arrays of a language's training data: their type in a file, and their type in memory.
 ARRAYS = {
     "values": (np.float32, np.float64),
     "counts": (np.uint16, np.int32),
@@ -61,7 +61,7 @@ RESIDUALS = ("of_shared", "of_all")
 COLUMNS = {"query": np.int32, "a": np.int32, "b": np.int32, "score": np.float32}
 
 MOST_BYTES = 2**30
-"""Largest total size of the unpacked arrays of a file."""
+"""Largest total size of the unpacked arrays of a file, in bytes."""
 
 _ZIP = b"PK\x03\x04"  # first bytes of an .npz file
 
@@ -72,10 +72,10 @@ class Artifact:
 
     Attributes:
         estimator: Name of the estimator.
-        seed: Random seed of its fit.
-        candidate: Selected model configuration (recipe) with its residuals on held-out models.
+        seed: Random seed of the fit.
+        candidate: Selected configuration (recipe), with the residuals on held-out models.
         data: Training data by language.
-        trees: Trees that were trained on verdicts, if any.
+        trees: Trees that were trained on verdicts; ``None`` if there are none.
     """
 
     estimator: str
@@ -85,9 +85,10 @@ class Artifact:
     trees: TreeArrays | None = None
 
     def of(self, code: str) -> Artifact:
-        """Return the part of this artifact in one language, with the trees of all languages.
+        """Return an artifact with the data of one language only; the trees are unchanged.
 
-        Logits are rounded to multiples of 1/256, which halves the file and is below any error.
+        Logits are rounded to multiples of 1/256. This halves the size of the file, and the rounding
+        is smaller than the errors of the logits.
         """
         part = replace(self.data[code], y=np.round(self.data[code].y * 256) / 256)
         candidate = replace(
@@ -98,7 +99,7 @@ class Artifact:
         return replace(self, candidate=candidate, data={code: part})
 
     def without_verdicts(self) -> Artifact:
-        """Return this artifact without its verdicts, which trees do not need to predict."""
+        """Return this artifact without its verdicts, which stored trees do not need to predict."""
         data = {code: replace(part, judgments=None) for code, part in self.data.items()}
         return replace(self, data=data)
 
@@ -117,7 +118,7 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
 
 
 def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:
-    """Write a bundled artifact, compressed; equal artifacts give files with equal bytes."""
+    """Write a bundled artifact to a compressed file; equal artifacts give identical files."""
     import joblib
 
     with replace_file(Path(path)) as file:
@@ -133,8 +134,8 @@ def write_manifest(folder: Path) -> None:
 
 def _pack(artifact: Artifact) -> dict[str, Any]:
     candidate = artifact.candidate
-    # Everything but arrays is one JSON text. Pickling would write equal strings once or twice,
-    # depending on whether they are the same object, so that bytes would differ.
+    # Everything but arrays is one JSON text. A pickle stores equal strings once or twice, depending
+    # on whether they are the same object, so files with equal content could differ.
     about = {
         "estimator": artifact.estimator,
         "seed": artifact.seed,
@@ -155,10 +156,10 @@ def _pack(artifact: Artifact) -> dict[str, Any]:
 
 
 def _with_plain_type(value: object) -> object:
-    """Return an array whose pickle does not depend on whether it was computed or read.
+    """Return an array whose pickle does not depend on whether the array was computed or read.
 
-    The type object of an array that was read from a pickle is a copy of numpy's, and would be
-    pickled differently.
+    An array that was read from a pickle has a copy of numpy's type object, which would be pickled
+    differently. Other values are returned unchanged.
     """
     if not isinstance(value, np.ndarray):
         return value
@@ -186,11 +187,12 @@ def _describe_data(part: TrainingData) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
-    """Read an artifact.
+    """Read an artifact; errors are those of :meth:`mirage.SurrogateRanker.load`.
 
-    Unless ``trust`` is true, only bundled artifacts are read. They are identified by their SHA-256,
-    which is checked before the content is parsed. Errors are those of
-    :meth:`mirage.SurrogateRanker.load`.
+    Args:
+        path: Path of the file.
+        trust: Whether to read files other than bundled artifacts. Bundled artifacts are identified
+            by their SHA-256, which is checked before the content is parsed.
     """
     # Hash the same bytes that are parsed later: the file could change between two reads.
     content = _read_bytes(Path(path))
@@ -209,7 +211,7 @@ def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
 
 
 def read_arrays(path: Path) -> Artifact:
-    """Read an artifact in the format of arrays and JSON; other formats are refused."""
+    """Read an artifact of arrays and JSON (``.npz``); raise an error for any other format."""
     return _open(str(path), _read_bytes(path), _load_arrays)
 
 
@@ -219,7 +221,7 @@ def file_name(code: str, level: str) -> str:
 
 
 def read_pretrained(code: str, level: str = "quick") -> Artifact:
-    """Read the bundled artifact of a language and a level of the bundled boards."""
+    """Read the bundled artifact of a language and a level of :data:`mirage.dataset.LEVELS`."""
     if level not in LEVELS:
         raise UnknownNameError("level of the bundled surrogates", level, LEVELS)
     name = file_name(Language.with_board(code).code, level)
@@ -230,17 +232,23 @@ def read_pretrained(code: str, level: str = "quick") -> Artifact:
 
 
 def ships(path: Path) -> bool:
-    """Return whether a file equals a bundled surrogate byte for byte, without parsing it."""
+    """Return whether a file is identical to a bundled surrogate; the file is not parsed."""
     return _digest(_read_bytes(path)) in _shipped_digests().values()
 
 
 def verify(folder: Path | None = None) -> dict[str, str]:
     """Check the surrogates in a folder, by default in the package.
 
-    The result maps each file name to a description of the problem, or to an empty text if the file
-    is valid. A file is valid if its SHA-256 is that of the bundled surrogate with the same name. No
-    surrogate is parsed. A manifest in the folder is not read, because it could have been changed
-    together with the files.
+    A file is valid if its SHA-256 is that of the bundled surrogate with the same name. Files are
+    not parsed. A manifest in the folder is not read, because it could have been changed together
+    with the files.
+
+    Returns:
+        For each file name, a description of the problem; empty if the file is valid. Names of files
+        in the package are without ``.joblib``.
+
+    Raises:
+        ArtifactError: If the folder contains no surrogate.
     """
     if folder is None:
         return {
@@ -262,12 +270,15 @@ def verify(folder: Path | None = None) -> dict[str, str]:
 
 
 def shipped_digest(code: str) -> str:
-    """Return the SHA-256 of the bundled surrogate of a language."""
+    """Return the SHA-256 of a language's bundled surrogate of the quick level."""
     return _shipped_digests()[f"{Language.with_board(code).code}.joblib"]
 
 
 def _check_shipped(name: str) -> tuple[bytes, str]:
-    """Return the bytes of a bundled artifact, and the problem with it, empty if there is none."""
+    """Return the content of a bundled artifact, and a description of the problem if it is invalid.
+
+    The description is empty if the artifact is valid.
+    """
     source = PRETRAINED / name
     if not source.is_file():
         return b"", f"the surrogate {name} is missing"
@@ -373,7 +384,7 @@ def _unpack_facts(entry: Mapping[str, Any]) -> Facts:
 
 
 def _check(artifact: Artifact) -> None:
-    """Raise an error if the arrays and names in an artifact contradict each other."""
+    """Raise an error if the arrays and names in an artifact are inconsistent."""
     if not artifact.data or len({part.features for part in artifact.data.values()}) != 1:
         raise ValueError("it has no languages, or its languages have different features")
     recipe, trees = artifact.candidate.recipe, artifact.trees

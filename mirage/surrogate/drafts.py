@@ -1,6 +1,6 @@
-"""Drafts of simulated responses: bundled texts for each query, and manners of writing.
+"""Drafts of simulated responses, made of bundled texts in several manners of writing.
 
-A manner is a style of writing, such as casual or terse, that does not change what is said.
+A manner is a style of writing, such as casual or terse, that does not change the content.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from mirage.text.sentences import Sentence
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Handwritten texts for one query, besides its reference.
+    """Handwritten texts for one query, in addition to its reference.
 
     Attributes:
-        true: Two true answers, one longer and one conversational. If no passage answers the query,
-            two abstentions.
+        true: Two true answers: first a longer one, then a conversational one. If no passage answers
+            the query, two abstentions.
         terse: A true answer in few words, or an abstention if no passage answers the query.
         false: A fluent false answer that is worded differently from the reference, or a confident
             invention if no passage answers the query.
-        other_false: A false answer that differs from ``false`` in the fact that it gets wrong, for
-            answerable queries of the hard level; otherwise empty.
+        other_false: A false answer that gets another fact wrong than ``false``. Only answerable
+            queries of the hard level have it; otherwise it is empty.
     """
 
     true: tuple[str, str]
@@ -66,10 +66,11 @@ class Phrases:
     """Templates and phrases of a language that fit any query.
 
     Attributes:
-        faults: Templates of faulty answers by kind of fault, with the slots ``{true}``,
-            ``{false}``, ``{right}``, ``{wrong}`` and ``{others}``.
-        truths: Templates of true answers that also mention wrong answers, with the same slots.
-        manners: Phrases that chat models write around an answer.
+        faults: Templates of faulty answers by kind of fault. They may have the slots ``{true}``,
+            ``{false}``, ``{right}``, ``{wrong}`` and ``{others}``, which :func:`filled` fills.
+        truths: Templates of true answers that also mention wrong answers, by kind. They may have
+            the same slots.
+        manners: Phrases that chat models write before and after an answer, by kind.
     """
 
     faults: Mapping[str, tuple[str, ...]]
@@ -103,7 +104,7 @@ class Frame:
     Attributes:
         before: Text before the answer.
         after: Text after the answer.
-        sources: Introduction of a list of the passages that the answer cites.
+        sources: Heading of the list of cited passages that follows the answer; empty for no list.
     """
 
     before: str
@@ -113,7 +114,9 @@ class Frame:
     def around(self, answer: str, citations: Iterable[str]) -> str:
         """Return the answer with the text of this frame before and after it.
 
-        ``citations`` are the ids of cited passages, for the list of sources.
+        Args:
+            answer: Text of the answer.
+            citations: Ids of the cited passages, for the list of sources.
         """
         listed = "\n".join(f"- [{id_}]" for id_ in citations)
         sources = f"{self.sources}\n{listed}" if self.sources and listed else ""
@@ -122,13 +125,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A response before it is written as text, with its faults.
+    """A simulated response before it is written as text.
 
     Attributes:
         reason: Reasoning before the answer.
         sentences: Sentences of the answer with their citations.
-        faults: Names of the faults that it has, from :data:`mirage.surrogate.utilities.LEFT`.
-        complete: Share of the original sentences that remain.
+        faults: Names of the response's faults, from :data:`mirage.surrogate.utilities.LEFT`.
+        complete: Share of the original sentences that remain in the response.
         headings: Whether the text has the headings ``##Reason:`` and ``##Answer:``.
         frame: Markdown around the answer, if any.
     """
@@ -141,7 +144,7 @@ class Draft:
     frame: Frame | None = None
 
     def having(self, *faults: str) -> Draft:
-        """Return a copy of this draft that records additional faults by name."""
+        """Return a copy of this draft with the names of additional faults."""
         return replace(self, faults=self.faults + faults)
 
     def saying(self, sentences: Iterable[Sentence]) -> Draft:
@@ -149,11 +152,11 @@ class Draft:
         return replace(self, sentences=tuple(sentences))
 
     def citing(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
-        """Return a copy of this draft in which ``cite`` returns the citations of each sentence."""
+        """Return a copy in which each sentence has the citations that ``cite`` returns for it."""
         return self.saying(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
 
     def worded(self, word: Callable[[str], str]) -> Draft:
-        """Return a copy of this draft in which ``word`` replaces the text of each sentence."""
+        """Return a copy in which each sentence has the text that ``word`` returns for its text."""
         return self.saying(Sentence(word(s.text), s.citations) for s in self.sentences)
 
     @property
@@ -162,11 +165,11 @@ class Draft:
         return " ".join(sentence.text for sentence in self.sentences)
 
     def answer(self, language: Language) -> str:
-        """Return the sentences with their citations in brackets."""
+        """Return the answer as text; each sentence has its citations in brackets."""
         return " ".join(_with_brackets(sentence, language) for sentence in self.sentences)
 
     def written(self, language: Language) -> str:
-        """Return the response as text."""
+        """Return the whole response as text, including its reasoning or its frame."""
         answer = self.answer(language)
         if self.frame is not None:
             cited = dict.fromkeys(id_ for s in self.sentences for id_ in s.citations)
@@ -185,10 +188,14 @@ def _with_brackets(sentence: Sentence, language: Language) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Inputs of a simulated response: the query, a manner of writing, and all corpora.
+    """The inputs of a simulated response.
 
-    The corpora, by language code, supply texts for faults such as an answer in another language.
-    They are bundled corpora of the level :attr:`level`.
+    Attributes:
+        query: Query to respond to.
+        corpora: Bundled queries of all languages, by language code. They supply texts for faults
+            such as an answer in another language.
+        manner: Manner of writing, a key of :data:`MANNERS`.
+        level: Level of the bundled queries in ``corpora``.
     """
 
     query: Query
@@ -213,12 +220,12 @@ class Scene:
 
     @property
     def relevant(self) -> tuple[Passage, ...]:
-        """The passages shown with the query that answer it."""
+        """The shown passages of the query that answer it."""
         return tuple(p for p in self.query.passages if p.id in self.query.relevant)
 
     @property
     def misleading(self) -> tuple[Passage, ...]:
-        """The passages shown with the query that do not answer it."""
+        """The shown passages of the query that do not answer it."""
         return tuple(p for p in self.query.passages if p.id not in self.query.relevant)
 
     def sentences_of(self, *passages: Passage) -> tuple[Sentence, ...]:
@@ -230,7 +237,7 @@ class Scene:
         )
 
     def stated(self, text: str) -> list[bool]:
-        """Return for each right answer whether a text states it in one of its spellings."""
+        """Return for each right answer whether a text mentions one of its spellings."""
         return [mentioned(forms, text, self.query.language) for forms in self.query.answers]
 
     def at(self, query: Query) -> Scene:
@@ -241,9 +248,9 @@ class Scene:
         """Return a copy of this scene with the same query in another language.
 
         Args:
-            place: 0 for English (Spanish if the query is English). 1 for the language that follows
-                the query's in :data:`mirage.languages.LANGUAGES`, among those of the corpora
-                without English.
+            place: 0 for English (Spanish if the query is in English). 1 for the language that comes
+                after the query's language in :data:`mirage.languages.LANGUAGES`, skipping English
+                and languages without a corpus.
         """
         code = self.query.language
         codes = [other for other in LANGUAGES if other in self.corpora]
@@ -253,7 +260,13 @@ class Scene:
         return self.at(self.corpora[(main, neighbour)[place]][self.query.id])
 
     def parsed(self, text: str, *, headings: bool = False, reason: str = "") -> Draft:
-        """Parse a text into a draft."""
+        """Parse a text into a draft.
+
+        Args:
+            text: Text of a response.
+            headings: Whether the draft has headings.
+            reason: Reasoning of the draft if the text contains none.
+        """
         response = parse(text, self.query.language, self.query.passage_ids)
         return Draft(response.reason or reason, response.sentences, headings=headings)
 
@@ -282,10 +295,10 @@ def _write_terse(scene: Scene) -> Draft:
 
 
 def _write_quotes(scene: Scene) -> Draft:
-    """Write one sentence of each relevant passage.
+    """Quote one sentence of each relevant passage.
 
-    In each passage, the sentence that states the most right answers is chosen; ties are decided by
-    the number of words shared with the reference. If the chosen sentences do not state all answers,
+    It is the sentence that states the most right answers. If several state equally many, it is the
+    one that shares most words with the reference. If the quoted sentences do not state all answers,
     as for a question about a sum, the reference is written instead.
     """
     draft, language = _write_reference(scene), scene.query.language
@@ -312,7 +325,7 @@ def filled(
         query: Query whose answers fill the slots ``{right}``, ``{wrong}`` and ``{others}``.
         true: Text for the slot ``{true}``.
         false: Text for the slot ``{false}``.
-        wrong: Number that selects one of the query's wrong answers for ``{wrong}``.
+        wrong: Index of the wrong answer for ``{wrong}``, modulo the number of wrong answers.
 
     Returns:
         The text; ``None`` if there is no value for one of the slots.
@@ -330,10 +343,12 @@ def filled(
 
 
 def _make_rejecting_manner(kind: str) -> Callable[[Scene], Draft]:
-    """Return a function that writes an answer which also mentions a wrong answer and rejects it.
+    """Return a function that writes an answer which also mentions and rejects a wrong answer.
 
-    ``kind`` is the kind of template. If the query has no wrong answer to mention, the function
-    writes like the casual manner.
+    If the query has no wrong answer to mention, the function writes in the casual manner.
+
+    Args:
+        kind: Kind of template, a key of :attr:`Phrases.truths`.
     """
 
     def write(scene: Scene) -> Draft:
@@ -357,7 +372,7 @@ def _write_chatty(scene: Scene) -> Draft:
 
 
 def framed(draft: Draft, phrases: Phrases, rng: np.random.Generator) -> Draft:
-    """Return a draft in random Markdown like that of chat models."""
+    """Return a draft with random Markdown before and after the answer, like that of chat models."""
 
     def draw_phrase(name: str, chance: float) -> str:
         if rng.random() >= chance:
@@ -401,14 +416,15 @@ MANNERS: Mapping[str, Callable[[Scene], Draft]] = MappingProxyType(
         "chatty": _write_chatty,
     }
 )
-"""How a faultless system may write.
+"""Functions that write a response without faults, by manner of writing.
 
-It may write like the reference, with and without headings; longer; casually; in few words; in the
-words of the passages; with a wrong answer that it rejects; or with the Markdown and the courtesies
-of a chat model.
+``reference`` and ``plain`` copy the reference, with and without headings. ``long``, ``casual`` and
+``terse`` are longer, conversational and short answers. ``quoting`` copies sentences of the
+passages. ``contrasting`` and ``correcting`` also mention a wrong answer and reject it. ``chatty``
+has the Markdown and the courtesies of a chat model.
 """
 
 
 def faultless(scene: Scene) -> Draft:
-    """Write the response of a system without faults, in the style of writing that a scene has."""
+    """Write a response without faults to a scene's query, in the manner of the scene."""
     return MANNERS[scene.manner](scene)

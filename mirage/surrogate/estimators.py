@@ -1,4 +1,4 @@
-"""Regressors that a surrogate can use, by name."""
+"""Regressors by name, from which a surrogate can be trained."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Regressor(Protocol):
 def fit_regressor(
     name: str, monotone: Sequence[int], X: Sequence[Floats], y: Sequence[Floats], *, seed: int
 ) -> Regressor:
-    """Fit one regressor for all languages, which predicts logits from standardised features.
+    """Fit a regressor that predicts logits from standardised features, for all languages together.
 
-    Each training row is a model in a tournament. A tournament is a bootstrap sample of the queries.
+    A training row is a model in a tournament, which is a bootstrap sample of the queries.
 
     Args:
         name: Name of the regressor, one of :data:`NAMES`.
@@ -55,10 +55,10 @@ def fit_regressor(
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Limit numerical libraries to one thread, in a ``with`` statement.
+    """Return a context manager that limits numerical libraries to one thread.
 
-    With few rows, threads mostly wait for each other. On a busy machine, one thread makes boosting
-    fifty times as fast.
+    With few rows, threads mostly wait for each other. On a busy machine, boosting is fifty times as
+    fast in one thread.
     """
     context: AbstractContextManager[Any] = _controller().limit(limits=1)
     return context
@@ -112,8 +112,9 @@ ESTIMATORS: Mapping[str, Callable[[Sequence[int], int], Any]] = {
     "forest": lambda _, seed: _sklearn(
         "ensemble.RandomForestRegressor", n_estimators=100, random_state=seed
     ),
-    # The paper's other two, which overfit. XGBoost's defaults: 100 trees of depth 6, learning rate
-    # 0.3, L2 penalty 1; here scikit-learn's histogram trees, which are not bit-equal to XGBoost's.
+    # The other two estimators of the paper, which overfit. "boosting" has the default settings of
+    # XGBoost (100 trees of depth 6, learning rate 0.3, L2 penalty 1), but uses the histogram trees
+    # of scikit-learn, whose results differ slightly.
     "least_squares": lambda _, __: _sklearn("linear_model.LinearRegression"),
     "boosting": lambda _, seed: _sklearn(
         "ensemble.HistGradientBoostingRegressor",
@@ -127,23 +128,26 @@ ESTIMATORS: Mapping[str, Callable[[Sequence[int], int], Any]] = {
         random_state=seed,
     ),
 }
-"""Estimators of scikit-learn: factories ``(monotone, seed) -> regressor`` by name."""
+"""Functions ``(monotone, seed) -> regressor`` that create scikit-learn regressors, by name."""
 
 SELECTED_FROM = ("ridge", "svr", "mlp", "monotone_boosting", "monotone_forest")
 """Estimators that ``"auto"`` tries, from the least to the most flexible.
 
-The forest is left out: beyond the monotone one it can only learn that a good feature has costs, and
-it takes as long as most others together.
+``forest`` is left out. All that it can learn beyond ``monotone_forest`` is that a good feature
+lowers the logit, and it takes as long as most other estimators together.
 """
 
 LINEAR = "linear"
-"""Ridge regression with constrained signs, fitted to each language by itself."""
+"""Name of the ridge regression with constrained signs, fitted to each language separately."""
 
 VERDICTS = "verdicts"
-"""No regressor: a score of single responses, stacked with means; it needs judgments."""
+"""Name of the estimator that learns a score of single responses from judgments.
+
+Its predictions may be combined with those of a regression on mean features.
+"""
 
 VERDICT_TREES = "verdict_trees"
-"""Boosted trees with constrained signs that learn which responses win; they need judgments."""
+"""Name of the estimator that fits boosted trees with constrained signs to judgments."""
 
 NAMES = (LINEAR, *ESTIMATORS)
-"""All estimators."""
+"""Names of all estimators that need no judgments."""

@@ -1,9 +1,9 @@
 """Distance of a model from a surrogate's training models, and the expected error at that distance.
 
-A surrogate's errors are small on models similar to its training models and larger on others. The
-errors for a new model are therefore estimated from the errors on held-out models. A held-out model
-has the more weight, the nearer it is to the new model. If no training model is near, the estimated
-errors grow.
+A surrogate's errors are small on models that are similar to its training models, and larger on
+others. The errors for a new model are therefore estimated from the errors on held-out models.
+Held-out models that are more similar to the new model have a larger weight. If no training model is
+near, the estimated errors are larger.
 """
 
 from __future__ import annotations
@@ -18,20 +18,25 @@ from mirage.statistics.quantiles import normal_quantiles, t_quantiles
 from mirage.surrogate.training import TrainingData
 
 RESIDUALS_FROM_ALL = 5
-"""Weight, in numbers of models, of the mean squared residual over all languages when it is averaged
-with the residuals of near models.
+"""Weight of the mean squared residual over all languages, in numbers of models.
+
+It is averaged with the squared residuals of near models in the same language.
 """
 
 MANY = 100
-"""Number of models from which errors have the distribution of the residuals instead of Student's t.
+"""Smallest number of models with which errors have the distribution of the residuals.
+
+With fewer models, they have Student's t-distribution.
 """
 
 RESIDUALS_FROM_ALL_OF_MANY = 20
-"""Weight, in numbers of models, of the residuals over all languages in that distribution.
-"""
+"""Weight of the residuals over all languages in that distribution, in numbers of models."""
 
 FAR = 0.9
-"""Share of training models that have another one within the distance beyond which errors grow."""
+"""Quantile of the distances between training models and their nearest neighbours.
+
+Errors grow if the distance of a new model is larger than this quantile.
+"""
 
 MOST_WORDS = 3  # features that a message names
 
@@ -42,14 +47,15 @@ class Familiarity:
 
     Attributes:
         features: Names of the features, in the order of the columns.
-        profiles: Mean features in standard deviations of the training models, ``(models,
-            features)``. The distance of two profiles is the root mean squared difference.
-        scale: Standard deviations of the training models, of shape ``(features,)``.
+        profiles: Mean features of the training models, divided by ``scale``, of shape ``(models,
+            features)``. The distance of two profiles is their root mean squared difference.
+        scale: Standard deviation of each feature between the training models, of shape
+            ``(features,)``.
         residuals: Absolute residuals on the models when they were held out, of shape ``(models,)``.
-        everywhere: Absolute residuals on the models of all languages.
-        nearest: Distance of each model to the nearest model of another group, sorted. Models of one
-            group, such as a kind of fault, are held out together.
-        models: Number of models, plus five if there are other languages.
+        everywhere: Absolute residuals on the held-out models of all languages.
+        nearest: Distance of each model to the nearest model of another group, in ascending order.
+            Models of one group, such as those with the same kind of fault, are held out together.
+        models: Number of models, plus :data:`RESIDUALS_FROM_ALL` if there are other languages.
     """
 
     features: tuple[str, ...]
@@ -62,7 +68,12 @@ class Familiarity:
 
     @classmethod
     def of(cls, part: TrainingData, residuals: Mapping[str, Floats]) -> Familiarity:
-        """Compute the familiarity of a language from residuals of held-out models."""
+        """Compute the profiles of a language's models, and collect the residuals on them.
+
+        Args:
+            part: Training data of the language.
+            residuals: Residuals of held-out models by language.
+        """
         spread = part.mean_X.std(axis=0)
         scale = np.where(spread > 1e-6, spread, 1.0)
         profiles = part.mean_X / scale
@@ -81,21 +92,28 @@ class Familiarity:
         )
 
     def errors(self, profile: Floats, draws: int, seed: Sequence[int]) -> Floats:
-        """Draw prediction errors for a model with these mean features, in random order.
+        """Draw prediction errors for a model, in random order.
 
-        The residual of a held-out model at the distance d has the weight ``exp(-(d / h)^2 / 2)``. h
-        is the median distance of a training model to the nearest model of another group. Residuals
-        of all models in all languages are added with the weight of a few models.
+        The residual of a held-out model at the distance d from the model has the weight ``exp(-(d /
+        h)^2 / 2)``, where h is the median of :attr:`nearest`. The residuals of all models in all
+        languages are added with the weight of a few models.
 
-        With few models, the distribution is Student's t, scaled by the weighted squares of the
-        residuals. Degrees of freedom are one less than the effective number of residuals (Kish
-        1965), or than :attr:`models` if that is smaller. With at least :data:`MANY` models, the
-        distribution is that of the residuals with either sign, widened by the ratio of Student's t
-        to the normal distribution. A scaled Student's t would not fit here: most residuals are
-        small and a few are large, so its 80 % intervals would contain 92 % of errors.
+        With fewer than :data:`MANY` models, the errors have Student's t-distribution. Its scale is
+        the root of the weighted mean of the squared residuals. Its degrees of freedom are one less
+        than the smaller of two numbers: the effective number of near models (Kish 1965) plus
+        :data:`RESIDUALS_FROM_ALL`, and :attr:`models`. With more models, the errors have the
+        distribution of the residuals with either sign, widened by the ratio of the quantiles of
+        Student's t to those of the normal distribution. A scaled Student's t would not fit here:
+        most residuals are small and a few are large, so its 80 % intervals would contain 92 % of
+        errors.
 
-        Errors grow in proportion to the distance if it is above the 90 % quantile of the distances
-        of training models to their nearest neighbours.
+        If the distance to the nearest training model is above the :data:`FAR` quantile of
+        :attr:`nearest`, errors grow in proportion to it.
+
+        Args:
+            profile: Mean features of the model, of shape ``(features,)``.
+            draws: Number of errors to draw.
+            seed: Random seed.
         """
         distances = _distances(self.profiles, profile / self.scale)
         weights = np.exp(-((distances / max(float(np.median(self.nearest)), 1e-9)) ** 2) / 2)
@@ -123,18 +141,21 @@ class Familiarity:
         mass = np.concatenate([weights, np.full(len(self.everywhere), share)])
         order = np.argsort(sizes, kind="stable")
         middles = np.cumsum(mass[order]) - mass[order] / 2
-        # The share of residuals that are smaller than the one at a quantile, whatever their sign.
+        # The share of absolute residuals that are smaller than the one at a quantile.
         inside = np.abs(2 * quantiles - 1)
         size = np.interp(inside, [0, *(middles / mass.sum())], [0, *sizes[order]])
         return np.asarray(np.sign(quantiles - 0.5) * size)
 
     def unlike(self, profile: Floats) -> str:
-        """Return the features in which a model differs from all training models, as text.
+        """Return the features in which a model differs most from its nearest training model.
 
-        The text is empty if the model does not differ. A model differs if its distance to the
-        nearest training model is larger than the largest such distance among training models, where
-        only models of other groups count. If a new model comes from the same population as the n
-        training models, this happens with probability 1 / (n + 1).
+        The result is a text such as ``high answer_length, low support_lexical``. It is empty if the
+        model is similar to a training model, that is, if its distance to the nearest one is at most
+        the largest value of :attr:`nearest`. If a new model comes from the same population as the n
+        training models, its distance is larger with probability 1 / (n + 1).
+
+        Args:
+            profile: Mean features of the model, of shape ``(features,)``.
         """
         scaled = profile / self.scale
         distances = _distances(self.profiles, scaled)

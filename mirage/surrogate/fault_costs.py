@@ -1,4 +1,4 @@
-"""Cost of each kind of fault in the logits of a fitted surrogate."""
+"""Cost of each kind of fault: how much it lowers the logit that a surrogate predicts."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class FaultCost(NamedTuple):
 
     Attributes:
         kind: Name of the fault.
-        utility: Utility that the simulated judge subtracts for it, in natural-log odds.
-        queries: Number of queries that the fault changes, over all systems that have only this
-            fault.
-        logit: Decrease of the surrogate's logit if every query has the fault.
+        utility: Utility that the simulated judge subtracts for the fault, in natural-log odds.
+        queries: Number of queries on which the fault changes a feature, added up over all systems
+            that have only this fault.
+        logit: Decrease of the surrogate's logit if all queries have the fault.
     """
 
     kind: str
@@ -47,8 +47,12 @@ def fault_costs(
 
     A system with one kind of fault is compared with the faultless system that has the same manner
     of writing. The cost is the difference of their logits, divided by the share of queries on which
-    any feature differs. Faults that only some queries can have are therefore comparable with the
-    others.
+    any feature differs. Costs are therefore comparable even if only some queries can have a fault.
+
+    Args:
+        ranker: Surrogate that was trained on the simulated systems.
+        language: Language code.
+        utilities: Utilities of the simulated judge.
 
     Example:
         >>> ranker = SurrogateRanker.pretrained("sw")

@@ -1,4 +1,4 @@
-"""Kinds of fault that a simulated system may have, and how each changes a response."""
+"""Kinds of fault that a simulated system may have, with functions that change a response."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def _name_wrong_entity(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _pattern_of(forms: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of any of the forms, the longest first; "3" does not match in "30"."""
+    """Return a pattern that matches any of the forms; "3" does not match in "30".
+
+    Longer forms have precedence over shorter ones.
+    """
     longest_first = sorted(map(re.escape, forms), key=len, reverse=True)
     parts = (
         rf"(?<![^\W_]){form}" + (r"(?!\d)" if form[-1:].isdigit() else "") for form in longest_first
@@ -54,9 +57,9 @@ def _pattern_of(forms: Iterable[str]) -> re.Pattern[str]:
 
 
 def _change_numbers(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Replace all digits; return ``None`` if there are none.
+    """Replace all digits by other digits; return ``None`` if there are none.
 
-    If the draft then no longer states the right answer, it counts as false.
+    If the draft then no longer states all right answers, it gets an additional fault.
     """
     spoilt = draft.worded(lambda text: _replace_digits(text, rng))
     if spoilt == draft:
@@ -86,7 +89,7 @@ def _answer_off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
 def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
     """Return an abstention: a general one, or one that was written for another query.
 
-    Abstentions of the hard level name facts of their own dossier, so they fit no other query.
+    On the hard level, only general ones are used, because the others name facts of their dossiers.
     """
     if scene.level == "hard" or rng.random() < 0.5:
         templates = scene.phrases.faults["abstain_then_lie"]
@@ -106,10 +109,10 @@ def abstention_of(template: str, scene: Scene) -> str:
 
 
 def _make_template_fault(kind: str) -> Change:
-    """Return a function that changes a draft to a filled template of a kind, such as ``denial``.
+    """Return a function that replaces a draft by a filled template of a kind, such as ``denial``.
 
-    The function returns ``None`` if the draft lacks the right answer, or if no template can be
-    filled for the query.
+    The function returns ``None`` if the draft lacks a right answer, or if the query has no values
+    for the slots of any template.
     """
 
     def change(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
@@ -134,9 +137,9 @@ def _make_template_fault(kind: str) -> Change:
 
 
 def _cut_after_answer(draft: Draft, scene: Scene) -> Draft | None:
-    """Return the first sentences of a draft, up to the one with which all right answers are stated.
+    """Return the shortest beginning of a draft, in sentences, that states all right answers.
 
-    The result is ``None`` if the draft does not state all right answers.
+    The result is ``None`` if the whole draft does not state them.
     """
     for end in range(1, len(draft.sentences) + 1):
         part = draft.saying(draft.sentences[:end])
@@ -159,10 +162,11 @@ def _copy_citations(draft: Draft, new: Draft) -> Draft:
 
 
 def _add_falsehood(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Add a false statement about another matter: a sentence of a passage with changed numbers.
+    """Add a false statement about another fact: a sentence of a passage with changed numbers.
 
     If no suitable sentence has a number, add a sentence of the handwritten false answer instead.
-    The added sentence never names a right or a wrong answer to the query.
+    The added sentence never mentions a right or a wrong answer to the query. Return ``None`` if
+    there is no such sentence.
     """
     candidates = (*scene.query.answers, *scene.query.wrong_answers)
 
@@ -304,15 +308,16 @@ def _choose(choices: Sequence[T], rng: Random) -> T:
 
 
 class Fault(NamedTuple):
-    """A kind of fault; :data:`mirage.surrogate.utilities.LEFT` describes what it costs.
+    """A kind of fault; :data:`mirage.surrogate.utilities.LEFT` defines its cost.
 
     Attributes:
-        change: Function that returns a draft with the fault, or ``None`` if this is impossible.
-        answerable: Whether only queries with an answer (``True``) or without one (``False``) can
-            have the fault; ``None`` for all queries.
+        change: Function that returns a draft with the fault, or ``None`` if the draft cannot have
+            it.
+        answerable: ``True`` if only queries with an answer can have the fault, ``False`` if only
+            queries without an answer can have it, and ``None`` if all queries can.
         reason: Whether the reasoning of the draft is kept.
-        kinds: Kinds of question, the ``kind`` in their metadata, that can have the fault; empty for
-            all kinds.
+        kinds: Kinds of question that can have the fault, as in ``metadata["kind"]`` of a query;
+            empty if all kinds can.
     """
 
     change: Change
@@ -332,8 +337,8 @@ class Fault(NamedTuple):
         return replace(changed, reason=changed.reason if self.reason else "")
 
 
-# Faults are applied in this order if a system has several: first those that write another text,
-# then those that change it, then those that change its citations.
+# If a system has several faults, they are applied in this order: first faults that write another
+# text, then faults that change the text, then faults that change its citations.
 _REWRITING: Mapping[str, Fault] = {
     "wrong-language": Fault(_write_wrong_language),
     "off-topic": Fault(_answer_off_topic, True, reason=False),
@@ -373,6 +378,6 @@ FAULTS: Mapping[str, Fault] = MappingProxyType({**_REWRITING, **_CHANGING})
 """Kinds of fault that any response can have, by name, in the order in which they are applied."""
 
 ARENA_FAULTS: Mapping[str, Fault] = MappingProxyType({**_REWRITING, **_ASSERTING, **_CHANGING})
-"""All kinds of fault of the simulated arena: :data:`FAULTS`, and those that need the phrases of the
-bundled corpora.
+"""All kinds of fault of the simulated arena: those in :data:`FAULTS`, and faults that are written
+with phrases of the bundled corpora.
 """

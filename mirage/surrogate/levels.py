@@ -14,7 +14,7 @@ from mirage.surrogate.reading_faults import HARD_FAULTS, READING_FAULTS
 from mirage.surrogate.simulation import ANCHORS, SYSTEMS, System, system_name
 
 HARD_MANNERS = tuple(manner for manner in MANNERS if manner != "quoting")
-"""Manners of the hard level. No sentence of a passage answers its questions, so none is quoted."""
+"""Manners of the hard level: all but quoting, because no single sentence answers its questions."""
 
 _SHARES = {"reference": 1.0, "casual": 0.25}
 _SHARES_BY_KIND: Mapping[str, Mapping[str, float]] = {
@@ -27,26 +27,27 @@ _SHARES_BY_KIND: Mapping[str, Mapping[str, float]] = {
     "wrongly-cited": dict.fromkeys(("chatty", "contrasting"), 0.25) | _SHARES,
     "wrong-entity": dict.fromkeys(("terse", "long", "chatty", "correcting"), 0.5) | _SHARES,
     "miscalculating": dict.fromkeys(("long", "terse", "chatty"), 1.0) | _SHARES,
-    # A long answer names intermediate results, which are no rivals of the answer.
+    # Only these manners mention a wrong answer. A long answer also mentions intermediate results,
+    # but these are not wrong answers.
     "swapped": dict.fromkeys(("contrasting", "correcting"), 1.0),
-    # The whole text is replaced, so that only frames differ.
+    # These faults replace the whole text, so manners differ only in the frame.
     **dict.fromkeys(("answered-anyway", "lying", "hasty", "refusal"), {"chatty": 0.5} | _SHARES),
 }
-# Who gives wrong answers, mostly also answers questions that have no answer.
+# A system that gives wrong answers usually also answers questions that have no answer.
 _INVENTING = (
     *("lying", "wrong-entity", "hasty", "first-passage", "one-hop", "miscalculating"),
     *("denying", "mention-lie", "guessing", "other-question"),
 )
-# Rare faults, and long texts whose features take time.
+# Rare faults, and faults with long texts, whose features take long to compute.
 _UNMIXED = ("garbled", "dumping", "padded", "verbose")
-# Anchors of the quick board that say little here, or have long texts.
+# Anchors of the quick board that are not informative on the hard board, or have long texts.
 _LEFT_OUT = ("truncated", "dumping", "padded", "verbose", "garbled")
 # Real systems mostly have these faults, so they are drawn more often in mixtures.
 _FREQUENT = (*READING_FAULTS, "lying", "wrong-entity", "refusal", "answered-anyway", "uncited")
 
 
 def _faulty_systems() -> Iterator[System]:
-    """Yield systems with one kind of fault, and systems that also invent answers."""
+    """Yield systems with one kind of fault, and systems that also answer unanswerable questions."""
     for kind in HARD_FAULTS:
         for manner, share in _SHARES_BY_KIND.get(kind, _SHARES).items():
             yield System(system_name(kind, manner), {kind: share}, manner)
@@ -67,8 +68,8 @@ def _mixtures(name: str, number: int, shares: Sequence[float], seed: int) -> Ite
 RICH = ("en", "ko", "sw", "te", "zh")
 """Languages in which all systems of the hard level are simulated.
 
-The trees learn from all languages together. The other languages therefore need only the systems of
-the board, those that invent answers, and some that have few faults.
+The trees learn from all languages together. The other languages therefore need only the anchors and
+the systems in :data:`EVERYWHERE`.
 """
 
 EVERYWHERE = (
@@ -76,17 +77,20 @@ EVERYWHERE = (
     *(system_name("swapped", manner) for manner in _SHARES_BY_KIND["swapped"]),
     *(f"light-{i:02d}" for i in range(1, 13)),
 )
-"""Systems besides those of the board that are simulated in every language."""
+"""Names of the systems that are simulated in every language, in addition to the anchors.
+
+They answer unanswerable questions, exchange answers, or have few faults.
+"""
 
 
 class Level(NamedTuple):
     """The simulated systems of a level.
 
     Attributes:
-        systems: Systems that its surrogates are trained on.
+        systems: Systems on which the surrogates of the level are trained.
         anchors: Names of the systems that a leaderboard shows.
-        rich: Languages in which all systems are simulated; in others, only those of the board and
-            :data:`EVERYWHERE`.
+        rich: Languages in which all systems are simulated. In other languages, only the anchors and
+            the systems in :data:`EVERYWHERE` are simulated.
     """
 
     systems: tuple[System, ...]
@@ -102,7 +106,10 @@ class Level(NamedTuple):
 
     @property
     def groups(self) -> dict[str, str]:
-        """Kinds of fault of each system; systems with the same kinds are held out together."""
+        """The kinds of fault of each system by name, as a text such as ``lying+padded``.
+
+        Systems with the same kinds are held out together.
+        """
         return {system.name: "+".join(system.faults) or "faultless" for system in self.systems}
 
 

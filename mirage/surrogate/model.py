@@ -1,16 +1,17 @@
-"""The model inside a surrogate: one regressor for all languages, plus a part for each language.
+"""The regression inside a surrogate: one regressor for all languages, plus a part per language.
 
 A language has only 10 to 40 models to train on. Features are centred within their language and
 scaled in the same way in all languages. A *shared* regressor is trained on the models of all
-languages together. A ridge regression per language (the *language part*) is then trained on the
-residuals. If there is no shared regressor, the ridge regression is monotone: more of a good
-feature, such as citation recall, cannot lower the rank. The weight of each part is selected on
-held-out models. These are held out in all languages at once, because the quality of a model is
+languages together. A ridge regression per language (the *language part*) is then trained on its
+residuals. If there is no shared regressor, the ridge regression is monotone: a higher value of a
+good feature, such as citation recall, cannot lower the logit. The parts and their strength are
+selected on held-out models. A model is held out in all languages at once, because its quality is
 correlated between languages.
 
-If single verdicts are available, the model is trained on them as well (``_verdicts``). Verdicts
-determine which response is better but not the distances between models. Their logits are therefore
-rescaled and stacked with those of the mean features, with weights fitted on held-out models.
+If single verdicts are available, they can be used for training as well (``_verdicts``). Verdicts
+determine which response is better, but not the distances between models. The logits that are
+predicted from verdicts are therefore rescaled and combined with the logits that are predicted from
+mean features (stacking). The weights of both are fitted on held-out models.
 """
 
 from __future__ import annotations
@@ -43,41 +44,44 @@ ALPHAS = (10.0, 3.0)
 """Ridge strengths of the language part."""
 
 FARTHEST = 3.0
-"""Limit in standard deviations from the mean at which features are clipped.
+"""Largest distance from the mean, in standard deviations, to which features are clipped.
 
-A feature that hardly differs between the training models may be extreme in a new one.
+A feature that hardly differs between the training models may be extreme in a new model.
 """
 
 ROWS = 1000
 """Target number of rows to train the shared regressor on; a row is a model in a tournament."""
 
 ROWS_PER_MODEL = 10
-"""Largest number of these rows from one model in a language; they are nearly equal."""
+"""Largest number of these rows per model and language; rows of one model are nearly equal."""
 
 ENOUGH = 15
-"""Fewest models in every language for training trees on verdicts. Trees take time, and with fewer
-models it is uncertain whether they predict better than linear scores.
+"""Smallest number of models per language with which trees are trained on verdicts.
+
+Training trees takes time. With fewer models, it is uncertain whether they predict better than
+linear scores.
 """
 
 PRIOR = 1.0
-"""Weight of the prior that the verdicts' logits need no scaling, in models per language."""
+"""Weight of the prior that logits from verdicts need no scaling, in numbers of models per language.
+"""
 
 FOLDS, FOLDS_OF_GROUPS = 6, 12
-"""Number of folds of held-out models, without groups and with groups of models.
+"""Number of folds of held-out models if models have no groups, and if they have groups.
 
-With groups there are more folds, so that few whole groups are held out at a time.
+Groups are held out as a whole. With more folds, fewer groups are held out at a time.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Configuration of the model inside a surrogate.
+    """Configuration of the regression inside a surrogate.
 
     Attributes:
-        shared: Estimator that is trained on all languages together; ``None`` to train each language
-            by itself.
-        alpha: Ridge strength of the language part; ``None`` to leave that part out. The unit is
-            models: an ``alpha`` of 10 has the weight of 10 models.
+        shared: Name of the estimator that is trained on all languages together; ``None`` to train
+            each language separately.
+        alpha: Ridge strength of the language part, in numbers of models: an ``alpha`` of 10 has the
+            weight of 10 models. ``None`` to leave the language part out.
         verdicts: Whether single verdicts are used. If ``shared`` and ``alpha`` are ``None``, only
             verdicts are used.
         trees: Whether verdicts train boosted trees instead of linear scores.
@@ -90,7 +94,7 @@ class Recipe:
 
     @property
     def means(self) -> bool:
-        """Whether this recipe includes a regression on each model's mean features."""
+        """Whether this recipe includes a regression on the mean features of models."""
         return self.shared is not None or self.alpha is not None
 
     def __str__(self) -> str:
@@ -106,14 +110,12 @@ class Recipe:
 class PooledModel:
     """A fitted regression that predicts a model's logit from the means of its features.
 
-    Mean features have the shape ``(..., features)``, and logits ``(...)``.
-
     Attributes:
-        shared: Shared regressor, if any.
+        shared: Shared regressor; ``None`` if there is none.
         scale: Standard deviation of each feature.
-        centres: Mean of each feature by language.
-        offsets: Mean logit by language.
-        slopes: Coefficients of the language part by language.
+        centres: Mean of each feature, by language.
+        offsets: Mean logit, by language.
+        slopes: Coefficients of the language part, by language.
     """
 
     shared: Regressor | None
@@ -123,7 +125,15 @@ class PooledModel:
     slopes: Mapping[str, Floats]
 
     def predict(self, language: str, X: Floats) -> Floats:
-        """Return logits of models of a training language."""
+        """Return the logits of models in a language.
+
+        Args:
+            language: One of the training languages.
+            X: Mean features, of shape ``(..., features)``.
+
+        Returns:
+            Logits of shape ``(...)``.
+        """
         rows = _standardise(X, self.centres[language], self.scale).reshape(-1, X.shape[-1])
         logits = rows @ self.slopes[language] + self.offsets[language]
         if self.shared is not None:
@@ -134,15 +144,15 @@ class PooledModel:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A fitted recipe, which maps the features of a model's responses to its logit.
+    """A fitted recipe, which predicts a model's logit from the features of its responses.
 
     Attributes:
-        means: Regression on mean features, if there is one.
-        scores: Model of the scores of single responses, or of the shares of verdicts that they win;
-            ``None`` if verdicts were not used.
+        means: Regression on mean features; ``None`` if there is none.
+        scores: Scores of single responses, or shares of verdicts that they win, as a function of
+            features; ``None`` if verdicts were not used.
         data: Training data by language.
-        weights: Weight of the logit predicted from verdicts, and weight of the logit predicted from
-            mean features. Both logits are centred on the mean logit of the training models.
+        weights: Weights of the two predicted logits: of the one from verdicts, and of the one from
+            mean features. Both are relative to the mean logit of the training models.
     """
 
     means: PooledModel | None
@@ -158,21 +168,19 @@ class FittedModel:
         *,
         queries: NDArray[np.intp] | None = None,
     ) -> Floats:
-        """Predict the logits of models; their language must be one of the training languages.
-
-        Without ``counts``, predict the logits of several models. With ``counts``, predict the logit
-        of one model in several draws (bootstrap samples) of the queries.
+        """Predict the logits of several models, or of one model in several samples of the queries.
 
         Args:
-            language: Language of the models.
-            values: Features of responses, of shape ``(models, queries, features)``; with
-                ``counts``, the features of one model, ``(queries, features)``.
-            counts: How often each draw contains each query, of shape ``(draws, queries)``.
+            language: Language of the models, one of the training languages.
+            values: Features of responses, of shape ``(models, queries, features)``. If ``counts``
+                is passed, the features of one model, of shape ``(queries, features)``.
+            counts: Number of times that each draw (bootstrap sample) contains each query, of shape
+                ``(draws, queries)``. By default, each query counts once.
             queries: Indices of the queries in the training data; ``None`` if any query is not in
                 the training data.
 
         Returns:
-            The logits, of shape ``(models,)``; with ``counts``, of shape ``(draws,)``.
+            Logits of shape ``(models,)``; with ``counts``, of shape ``(draws,)``.
         """
         profile = np.nanmean(values, axis=-2) if counts is None else mean_features(values, counts)
         if self.scores is None:
@@ -197,10 +205,17 @@ class FittedModel:
         return logits
 
     def response_logits(self, language: str, values: Floats) -> Floats:
-        """Return a logit for each response of a model, of shape ``(queries,)``.
+        """Return a logit for each response of a model.
 
         For two responses to the same query, the difference of their logits is the log-odds that the
         first response wins.
+
+        Args:
+            language: Language of the responses.
+            values: Features of the responses, of shape ``(queries, features)``.
+
+        Returns:
+            Logits of shape ``(queries,)``.
         """
         if self.scores is not None:
             return self.scores.of(language, values)
@@ -210,14 +225,15 @@ class FittedModel:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A recipe with its residuals ``actual - predicted`` on held-out models.
+    """A recipe with its residuals on held-out models, which are ``actual - predicted`` logits.
 
     Attributes:
-        recipe: Configuration of the model.
+        recipe: Configuration of the regression.
         of_shared: Residuals of the shared regressor without the language part, by language, in the
             order of the language's models.
-        of_all: Residuals of the whole model, by language, in the order of the language's models.
-        weights: Weights of the logits from verdicts and of those from mean features.
+        of_all: Residuals of the whole regression, by language, in the order of the language's
+            models.
+        weights: Weights of the logits from verdicts and of the logits from mean features.
     """
 
     recipe: Recipe
@@ -236,9 +252,9 @@ def select(
     """Select the least flexible recipe that predicts held-out models about as well as the best.
 
     Recipes are tried from the least to the most flexible. With ``verdicts``, two recipes come
-    first: one uses verdicts alone, and one uses verdicts and the best regression on mean features.
-    If every language has at least :data:`ENOUGH` models, and trees predict better than both, one
-    recipe with trees replaces them.
+    first: one uses verdicts alone, and the other one verdicts and the selected regression on mean
+    features. If every language has at least :data:`ENOUGH` models, and trees predict better than
+    both, a recipe with trees replaces them.
 
     The loss of a model is the squared residual divided by the variance of the language's logits,
     averaged over its languages. The selected recipe is the first whose mean loss is not
@@ -246,6 +262,13 @@ def select(
     level. The recipe with the smallest loss is not always selected, because with few models the
     smallest loss is often due to chance. (The rule is similar to the one-standard-error rule of
     Breiman et al. 1984, Classification and Regression Trees.)
+
+    Args:
+        data: Training data by language.
+        estimators: Names of the shared estimators to try, from the least to the most flexible;
+            ``None`` to train each language separately.
+        verdicts: Whether to try recipes that use single verdicts.
+        seed: Random seed.
     """
     folds = _folds(data, seed)
     candidates = list(_candidates(data, estimators, folds, seed))
@@ -314,7 +337,7 @@ def _mean_loss(data: Data, candidate: Candidate) -> float:
 
 
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
-    """Fit the model that a recipe configures, and return its residuals on held-out models."""
+    """Return a recipe with its residuals on held-out models."""
     folds = _folds(data, seed)
     means = None
     if recipe.means:
@@ -331,11 +354,18 @@ def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
 def fit_model(
     data: Data, candidate: Candidate, *, seed: int, trees: TreeArrays | None = None
 ) -> FittedModel:
-    """Fit the model that a candidate's recipe configures to all training data.
+    """Fit the recipe of a candidate to all training data.
 
     The ridge regression of each language is trained on the residuals of the shared regressor on
     held-out models. Residuals on training models would be too small; for a forest they are almost
-    0. If ``trees`` are passed, they are used instead of training on verdicts.
+    0.
+
+    Args:
+        data: Training data by language.
+        candidate: Recipe and residuals.
+        seed: Random seed.
+        trees: Trees that were trained on verdicts before. By default, the scores of responses are
+            fitted to the verdicts of ``data`` if the recipe uses verdicts.
     """
     recipe = candidate.recipe
     means = _fit_means(data, candidate, seed) if recipe.means else None
@@ -379,10 +409,10 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
 
 
 def _signs(data: Data) -> list[int]:
-    """Return the known direction of each feature's effect on the logit, as a number.
+    """Return the sign of each feature's effect on the logit.
 
-    It is 1 if the feature must not lower the logit as it rises, -1 if it must not raise it, and 0
-    if this is unknown or differs between languages.
+    It is 1 if a higher value of the feature must not lower the logit, -1 if it must not raise the
+    logit, and 0 if the sign is unknown or differs between languages.
     """
     by_language = np.array([part.monotone for part in data.values()])
     agree = (by_language == by_language[0]).all(axis=0)
@@ -414,9 +444,9 @@ def _held_out_residuals(
 def _verdict_logits(
     data: Data, folds: Sequence[set[str]], seed: int, *, trees: bool = False
 ) -> Residuals:
-    """Return the logits of held-out models that are predicted from verdicts, by language.
+    """Predict the logits of held-out models from verdicts, and return them by language.
 
-    Each logit is centred on the mean logit of the models that were used for training.
+    The mean logit of the models that were used for training is subtracted from each logit.
     """
     logits = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
@@ -439,11 +469,11 @@ def _stack(
     *,
     trees: bool = False,
 ) -> Candidate:
-    """Combine two predictions of the logits by weights that are fitted on held-out models.
+    """Combine predictions from verdicts and from mean features, with weights from held-out models.
 
-    One prediction comes from verdicts, and the other one from mean features. This is stacking with
-    weights of at least 0 (Breiman 1996, Stacked Regressions, Machine Learning 24). The residuals of
-    a fold are computed with weights from the other folds.
+    This is stacking with weights of at least 0 (Breiman 1996, Stacked Regressions, Machine Learning
+    24). The residuals of a fold are computed with weights that were fitted to the other folds. If
+    ``means`` is ``None``, the predictions from verdicts are only rescaled.
     """
     actual = _centred_logits(data, folds)
     columns = {code: verdict_logits[code][:, None] for code in data}
@@ -486,13 +516,14 @@ def _stacking_weights(
     """Fit non-negative weights of the predictions from verdicts and from mean features.
 
     The weights are shrunk towards 1 for verdicts and 0 for mean features. This prior has the weight
-    of :data:`PRIOR` models in each language, so that it matters only if there are few models.
+    of :data:`PRIOR` models in each language, so it matters only if there are few models.
 
     Args:
         data: Training data by language.
-        columns: Predictions by language, one column per kind of prediction.
+        columns: Predicted logits by language. The first column is from verdicts, and the second
+            one, if any, from mean features.
         actual: Actual logits by language.
-        without: Names of the models that are not used.
+        without: Names of the models to leave out.
     """
     from scipy.optimize import nnls
 
@@ -508,7 +539,7 @@ def _stacking_weights(
 
 
 def _folds(data: Data, seed: int) -> list[set[str]]:
-    """Split the models of all languages into folds of similar size that keep groups together."""
+    """Split the models of all languages into folds, each with a similar number of whole groups."""
     members: dict[str, set[str]] = {}
     for part in data.values():
         for row, model in enumerate(part.models):
@@ -527,9 +558,9 @@ def _model_names(data: Data) -> list[str]:
 def _ridge_residuals(
     part: TrainingData, of_shared: Floats, recipe: Recipe, folds: Sequence[set[str]], scale: Floats
 ) -> Floats:
-    """Return the residuals of held-out models of one language after its ridge regression.
+    """Return the residuals that remain on one language's held-out models after ridge regression.
 
-    ``of_shared`` are the residuals of the shared regressor, which the ridge regression predicts.
+    The ridge regression predicts ``of_shared``, the residuals of the shared regressor.
     """
     if recipe.alpha is None:
         return of_shared
@@ -556,9 +587,9 @@ def _standardise(X: Floats, centre: Floats, scale: Floats) -> Floats:
 
 
 def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
-    """Return the coefficients of the ridge regression of one language.
+    """Fit the ridge regression of one language, and return its coefficients.
 
-    Their signs are constrained if there is no shared regressor.
+    Their signs are constrained by ``monotone`` if there is no shared regressor.
     """
     from scipy.optimize import lsq_linear
 

@@ -1,4 +1,4 @@
-"""Training of the bundled surrogates, from the bundled corpora alone."""
+"""Training of the bundled surrogates, which needs only the bundled corpora."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ TOURNAMENTS, HARD_TOURNAMENTS = 200, 200
 
 
 class Arena(NamedTuple):
-    """Training data of a surrogate.
+    """The features, logits and verdicts of simulated systems in one language.
 
     Attributes:
-        tables: Features of each system.
-        tournaments: Logits of the systems in tournaments.
-        judgments: Verdicts behind the tournaments, one for every pair of systems on every query.
+        tables: Features of the responses, one table per system.
+        tournaments: Logits of the systems in tournaments, which are bootstrap samples of the
+            queries.
+        judgments: Verdicts to which the logits are fitted, one for every pair of systems on every
+            query.
     """
 
     tables: list[FeatureTable]
@@ -53,12 +55,20 @@ def simulated_arena(
 ) -> Arena:
     """Compute features and verdicts of simulated systems on the bundled corpus of a language.
 
-    The logits of the systems are fitted in tournaments, that is, bootstrap samples of the queries.
-    Each sample has as many queries as the corpus; larger samples would overstate the evidence.
-    Samples of the hard level draw whole dossiers, because the questions on a dossier share passages
+    The logits of the systems are fitted in tournaments, which are bootstrap samples of the queries.
+    Each sample has as many queries as the corpus; larger samples would overstate the evidence. On
+    the hard level, samples draw whole dossiers, because the questions on a dossier share passages,
     and a system that misreads one of them may fail on several questions.
 
-    By default the systems are those of the level in this language.
+    Args:
+        code: ISO 639-1 code.
+        suite: Features to compute. By default those of :meth:`mirage.FeatureSuite.default`.
+        systems: Systems to simulate. By default those of the level in this language.
+        scored_on: Queries on which features are computed. By default the bundled corpus.
+        utilities: Utilities of the simulated judge.
+        level: Level of the bundled corpus.
+        number: Number of tournaments.
+        seed: Random seed.
     """
     corpora = _corpora(level)
     corpus = corpora[code]
@@ -84,7 +94,7 @@ def simulated_arena(
 
 
 def simulated_judgments(code: str, *, level: str = "quick", seed: int = 0) -> Judgments:
-    """Return the verdicts of :func:`simulated_arena` on every pair of systems and every query."""
+    """Return the verdicts of :func:`simulated_arena` without computing features."""
     corpora, systems = _corpora(level), SIMULATED[level].systems_in(code)
     runs, system_utilities = simulate(corpora, code, systems, level=level, seed=seed)
     return judge(system_utilities, [run.model for run in runs], corpora[code].query_ids, seed=seed)
@@ -93,9 +103,15 @@ def simulated_judgments(code: str, *, level: str = "quick", seed: int = 0) -> Ju
 def simulated_runs(
     code: str, names: Collection[str], *, level: str = "quick", seed: int = 0
 ) -> dict[str, Run]:
-    """Return the responses of some simulated systems by name.
+    """Return the responses of some simulated systems, by system name.
 
-    They are the same responses as in the training of the bundled surrogates.
+    The bundled surrogates were trained on the same responses.
+
+    Args:
+        code: ISO 639-1 code.
+        names: Names of the systems.
+        level: Level of the bundled corpus.
+        seed: Random seed.
     """
     systems = [system for system in SIMULATED[level].systems if system.name in names]
     runs, _ = simulate(_corpora(level), code, systems, level=level, seed=seed)
@@ -134,7 +150,16 @@ def train_on_arena(
     tournaments: int = TOURNAMENTS,
     seed: int = 0,
 ) -> SurrogateRanker:
-    """Train a surrogate on the simulated arena of a language; this takes some minutes."""
+    """Train a surrogate on the simulated arena of a language, which takes some minutes.
+
+    Args:
+        code: ISO 639-1 code.
+        utilities: Utilities of the simulated judge.
+        level: Level of the bundled corpus.
+        estimator: Estimator of :class:`~mirage.SurrogateRanker`.
+        tournaments: Number of tournaments.
+        seed: Random seed.
+    """
     arena = simulated_arena(code, utilities=utilities, level=level, number=tournaments, seed=seed)
     learns_from_verdicts = estimator in (VERDICTS, VERDICT_TREES)
     judgments = arena.judgments if learns_from_verdicts else None
@@ -169,12 +194,19 @@ def write_pretrained(
     levels: Collection[str] = tuple(LEVELS),
     n_jobs: int = 1,
 ) -> list[str]:
-    """Train the surrogates of languages and write them, with a manifest, into a folder.
+    """Train surrogates, and write them with a manifest into a folder.
 
     With the same versions of the libraries on the same platform, the files are identical byte for
-    byte. They do not include the verdicts, which would make them three times as large. A surrogate
-    of the quick level learns from its own language. Those of the hard level share trees that learn
-    from all of these languages, since their questions are parallel.
+    byte. They do not include the verdicts, which would make them three times as large. On the quick
+    level, the surrogate of a language is trained on this language only. On the hard level, the
+    surrogates share trees that are trained on all of the languages, because their questions are
+    parallel.
+
+    Args:
+        folder: Folder for the files.
+        languages: ISO 639-1 codes.
+        levels: Levels of the bundled corpora.
+        n_jobs: Number of processes.
 
     Returns:
         Messages about faults whose costs are in the wrong order; see

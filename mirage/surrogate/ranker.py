@@ -1,4 +1,4 @@
-"""The surrogate, which predicts a model's logit from features of its responses, without a judge."""
+"""A surrogate that predicts a model's logit from features of its responses, without a judge."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ from mirage.surrogate.model import Candidate, FittedModel, Recipe, evaluate, fit
 from mirage.surrogate.training import TrainingData, data_and_left_out, require_values
 
 STACKED_WITH = (None, "ridge")
-"""Estimators that are stacked with verdicts: simple models of the means, which train fast."""
+"""Estimators on mean features whose predictions are combined with those from verdicts.
+
+They are simple, so they train fast. ``None`` is the regression per language.
+"""
 
 _LOG = logging.getLogger("mirage.surrogate")
 
@@ -60,13 +63,14 @@ class Prediction:
         model: Name of the model.
         language: Language code.
         logit: Predicted logit.
-        draws: Random draws of the logit, one for each tournament (bootstrap sample of the queries)
-            of the training data, of shape ``(tournaments,)``. Draw t uses the queries of tournament
-            t, and includes a random prediction error of the size of those on held-out models. It is
-            comparable with the training models' logits in tournament t.
-        unfamiliar: Features in which the model differs from all training models, as text; empty if
-            it does not differ.
-        assumed: Features that could not be computed on any query; their mean over the training
+        draws: Random draws of the logit, of shape ``(tournaments,)``. There is one draw for each
+            tournament (bootstrap sample of the queries) of the training data. If the model answered
+            all queries, draw t uses the queries of tournament t, and can be compared with the
+            training models' logits in it. Each draw includes a random prediction error, as large as
+            the errors on held-out models.
+        unfamiliar: Features in which the model differs most from the training models, as text;
+            empty if it is similar to one of them.
+        assumed: Features that could not be computed on any query. Their mean over the training
             models was used instead.
     """
 
@@ -78,10 +82,11 @@ class Prediction:
     assumed: tuple[str, ...] = ()
 
     def interval(self, *, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval of the logit: the lower and upper percentile of the draws.
+        """Return the lower and the upper end of the logit's interval.
 
-        Percentiles use Hazen's plotting positions, which give each draw the same probability. A
-        small number of draws therefore does not make the interval narrower.
+        They are percentiles of the draws. The percentiles use Hazen's plotting positions, which
+        give each draw the same probability, so the interval does not become narrower if there are
+        only few draws.
 
         Args:
             level: Confidence level of the interval.
@@ -97,17 +102,20 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Predictions of held-out models; arrays are ``(splits, held out)``.
+    """Predicted logits of held-out models, and the actual ones.
+
+    Arrays have the shape ``(splits, held-out models)``.
 
     Attributes:
         held_out: Names of the models that were held out in each split.
         predicted: Predicted logits by language.
-        actual: Bradley-Terry logits by language; means over the tournaments (bootstrap samples of
-            the queries).
-        covered: Whether the 95 % interval includes the actual logit, by language.
-        spread: Squared differences of the actual logits from the mean of the split's training
+        actual: Bradley-Terry logits by language, averaged over the tournaments (bootstrap samples
+            of the queries).
+        covered: Whether the 95 % interval of the prediction contains the actual logit, by language.
+        spread: Squared differences between the actual logits and the mean logit of the split's
+            training models, by language.
+        spread_in_paper: Squared differences between the actual logits and the mean logit of all
             models, by language.
-        spread_in_paper: Squared differences from the mean of all models of the language.
     """
 
     held_out: tuple[tuple[str, ...], ...]
@@ -119,9 +127,9 @@ class Validation:
 
     @property
     def tau(self) -> dict[str, float]:
-        """Kendall's tau-b between predicted and actual order, mean over splits, by language.
+        """Kendall's tau-b between predicted and actual logits, averaged over splits, by language.
 
-        A split with equal predictions counts as 0.
+        A split in which all predictions are equal counts as 0.
         """
         return {
             code: float(np.mean(np.nan_to_num(list(map(kendall_tau, logits, self.actual[code])))))
@@ -129,9 +137,9 @@ class Validation:
         }
 
     def tau_interval(self, level: float = 0.95) -> dict[str, Interval]:
-        """Return a confidence interval for :attr:`tau` by language, with models as sampling units.
+        """Return a confidence interval of :attr:`tau` by language, with models as sampling units.
 
-        It is NaN with fewer than eight models, or with one model per split; see
+        It is NaN if there are fewer than eight models, or if each split holds out one model; see
         :func:`mirage.statistics.held_out.held_out_tau_interval`.
 
         Args:
@@ -148,9 +156,9 @@ class Validation:
     def r2(self) -> dict[str, float]:
         """Share of the variance of held-out logits that is predicted, over all splits, by language.
 
-        It is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``, where the mean is the mean
-        logit of the split's training models. This mean is the best prediction without features. A
-        value of 0 means that the surrogate predicts no better than this mean, and values can be far
+        It is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``. The mean is that of the
+        logits of the split's training models, which is the best prediction without features. A
+        value of 0 means that the surrogate predicts no better than this mean; values can be far
         below 0. The measure is the predictive Q2 (Wold 1982; Schüürmann et al. 2008, Journal of
         Chemical Information and Modeling 48(11), equation 9).
         """
@@ -160,9 +168,9 @@ class Validation:
     def r2_in_paper(self) -> dict[str, float]:
         """The value of :attr:`r2` if the mean is that of all models, including held-out ones.
 
-        MIRAGE-Bench's tables use this definition. That mean is not known when a model is predicted.
-        Predicting the mean of the training models gives a value below 0 (-0.25 if 2 of 10 models
-        are held out).
+        The tables of MIRAGE-Bench use this definition. In practice, this mean is not known when a
+        logit is predicted. A surrogate that always predicts the mean of the training models has a
+        value below 0 (-0.25 if 2 of 10 models are held out).
         """
         return self._share(self.spread_in_paper)
 
@@ -174,20 +182,20 @@ class Validation:
 
     @property
     def coverage(self) -> dict[str, float]:
-        """Share of held-out logits inside their 95 % interval, by language."""
+        """Share of the held-out models' logits that lie inside their 95 % interval, by language."""
         return {code: float(inside.mean()) for code, inside in self.covered.items()}
 
 
 class _Estimate(NamedTuple):
     """An estimate of a model's logit from one version of its feature values.
 
-    There are two versions for a model with unanswered queries: without them, and with the worst
-    values for them.
+    If the model left queries unanswered, there are two versions: one without these queries, and one
+    in which they have the worst values.
 
     Attributes:
         profile: Mean of each feature.
         logit: Predicted logit.
-        spread: Deviations of the logit in random draws of queries.
+        spread: Logit in each random draw of queries, minus ``logit``.
         errors: Random prediction errors of the surrogate, one per draw.
     """
 
@@ -198,22 +206,24 @@ class _Estimate(NamedTuple):
 
 
 class SurrogateRanker(NearNames):
-    """A surrogate that ranks new models without a judge, from feature tables and tournaments.
+    """A surrogate that predicts the logits of new models from features, without a judge.
 
-    A tournament is a bootstrap sample of the queries, to whose judgments logits are fitted. Each
-    tournament gives one training row per model: its mean features over the tournament's queries,
-    and its logit in the tournament (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716). If judgments
-    are passed, single verdicts are used as well. Train on one language or, better, on several at
-    once: see :mod:`mirage.surrogate.model`.
+    It is trained on feature tables of judged models and on tournaments. A tournament is a bootstrap
+    sample of the queries; the logits of the models are fitted to the judgments on these queries. A
+    tournament gives one training row per model, which consists of its mean features over the
+    tournament's queries and its logit in the tournament (Algorithm 1 of MIRAGE-Bench, arXiv
+    2410.13716). If judgments are passed, single verdicts are used as well. Train on one language
+    or, better, on several at once: see :mod:`mirage.surrogate.model`.
 
     Args:
-        estimator: A name of :data:`~mirage.surrogate.estimators.NAMES`, or ``"verdicts"``,
+        estimator: A name in :data:`~mirage.surrogate.estimators.NAMES`, or ``"verdicts"``,
             ``"verdict_trees"`` or ``"auto"``. ``"linear"`` is a ridge regression per language with
-            constrained signs. ``"forest"`` is the random forest of the paper. ``"verdicts"`` uses
-            judgments and mean features. ``"verdict_trees"`` trains boosted trees on judgments, for
-            at least fifteen models. ``"auto"`` selects one of
+            constrained signs. ``"forest"`` is the random forest of the paper. ``"verdicts"``
+            selects, on held-out models, whether to learn from judgments, from mean features or from
+            both. ``"verdict_trees"`` trains boosted trees on judgments; use it with at least
+            fifteen models. ``"auto"`` selects one of ``"linear"`` and
             :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models; with judgments it
-            is ``"verdicts"``.
+            is the same as ``"verdicts"``.
         seed: Random seed of fitting and of the draws of predictions.
 
     Raises:
@@ -248,27 +258,28 @@ class SurrogateRanker(NearNames):
         judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
         groups: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
-        """Train on feature tables of models, in one language or several, and their tournaments.
+        """Train on feature tables of models and on tournaments, in one language or several.
 
-        A language is left out if its tables lack a feature that most languages have, or if a model
-        has no value of such a feature on any query. :attr:`left_out` gives the reason.
+        A language is left out if its tables do not have the same features as those of most
+        languages, or if a model has no value of a feature on any query. :attr:`left_out` gives the
+        reason.
 
         Args:
             tables: One table for every model of the tournaments, all with the same features.
-            tournaments: Tournaments of the tables' language; a mapping by language if there are
-                several.
-            judgments: Verdicts behind the tournaments; a mapping by language if there are several.
-                Only ``"auto"``, ``"verdicts"`` and ``"verdict_trees"`` use them.
+            tournaments: Tournaments, or a mapping from language to tournaments if there are several
+                languages.
+            judgments: Verdicts to which the tournaments were fitted, or a mapping from language to
+                verdicts. Only ``"auto"``, ``"verdicts"`` and ``"verdict_trees"`` use them.
             groups: Group of each model, such as its kind of fault. Models of one group are held out
-                together when errors are measured, so that intervals are also valid for new kinds.
+                together when errors are measured, so intervals are also valid for new groups.
 
         Returns:
             The fitted surrogate itself.
 
         Raises:
-            FeatureError: If tables and tournaments do not fit together, every language is left out,
-                a language has fewer than three models, or an estimator that needs judgments has
-                none.
+            FeatureError: If tables and tournaments do not match, if every language is left out, if
+                a language has fewer than three models, or if the estimator needs judgments and none
+                are passed.
             UnknownNameError: If a model or query of the tournaments has no features, or if a
                 judgment is on a model or query that the tournaments do not have.
             MissingPackageError: If the estimator needs an extra that is not installed.
@@ -281,7 +292,15 @@ class SurrogateRanker(NearNames):
         return self
 
     def fit_data(self, data: Mapping[str, TrainingData]) -> Self:
-        """Train on data by language, as :func:`mirage.surrogate.training.training_data` returns."""
+        """Train on training data by language, and return the fitted surrogate.
+
+        Args:
+            data: Result of :func:`mirage.surrogate.training.training_data`.
+
+        Raises:
+            FeatureError: If a language has fewer than three models, or if the estimator needs
+                judgments and ``data`` has none.
+        """
         judged = all(part.judgments is not None for part in data.values())
         if self.estimator in (VERDICTS, VERDICT_TREES) and not judged:
             raise FeatureError(
@@ -315,7 +334,7 @@ class SurrogateRanker(NearNames):
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The reason why a language was left out of the training, by its code."""
+        """The reason for each language that was left out of training, by language code."""
         return self._left_out
 
     @property
@@ -325,17 +344,20 @@ class SurrogateRanker(NearNames):
 
     @property
     def recipe(self) -> Recipe:
-        """The selected configuration: estimators, and whether languages share them."""
+        """The selected configuration: the estimators, and whether languages share them."""
         return self._require_fitted()[0].recipe
 
     def predict(self, table: FeatureTable) -> Prediction:
-        """Predict the logit of a model, with draws for its uncertainty.
+        """Predict the logit of a model, with random draws that represent its uncertainty.
 
         If the model answered all queries of the training tournaments, the i-th draw uses the
         queries of the i-th tournament. Otherwise clusters of the answered queries are drawn with
-        replacement, and the draws are widened as Student's t is wider than the normal distribution.
-        A query without any feature value counts as failed: each feature gets the worst value that a
-        training model has on this query. A model therefore cannot gain by not answering.
+        replacement. Draws are widened, as Student's t-distribution is wider than the normal
+        distribution.
+
+        A query without any feature value counts as failed. The logit is predicted twice: without
+        the failed queries, and with the worst value that a training model has on each of them. The
+        lower logit is used, so a model cannot gain by not answering.
 
         A random prediction error is added to each draw. Its size is that of the errors on held-out
         models with similar features (:mod:`mirage.surrogate.familiarity`). The jackknife+ (Barber
@@ -343,10 +365,9 @@ class SurrogateRanker(NearNames):
         95 % interval is infinite with fewer than 19 models.
         ``validation/coverage/held_out_intervals.py`` compares the two methods.
 
-        A feature may have no value on any query although every query was answered. This is an error
-        if the feature needs data that a query may lack. Otherwise the mean over the training models
-        is used. One example is the language of answers that are too short to identify it. Another
-        one is inventions, if the model answered no query that has no answer.
+        A feature may have no value on any query although every query was answered. An example is
+        the language of answers that are too short to identify it. If the feature needs data that a
+        query may lack, this is an error. Otherwise its mean over the training models is used.
 
         Args:
             table: Features of the model. It may have more features than needed, in any order.
@@ -355,9 +376,10 @@ class SurrogateRanker(NearNames):
             The logit with its draws.
 
         Raises:
-            FeatureError: If fewer than :data:`FEWEST_ANSWERED` queries were answered, or a feature
-                is missing from the table or from all queries.
+            FeatureError: If fewer than :data:`FEWEST_ANSWERED` queries were answered, if the table
+                lacks a feature, or if a feature that needs data of the queries has no value.
             UnknownNameError: If the surrogate was not trained on the table's language.
+            NotFittedError: If the surrogate is not fitted.
         """
         self._require_fitted()
         if table.language in self._left_out:
@@ -390,11 +412,11 @@ class SurrogateRanker(NearNames):
         estimates = [
             self._estimate(table, values, order[: len(values)], part) for values in versions
         ]
-        # Use the least favourable estimate, so that a model cannot gain by not answering.
+        # Use the lower logit, because a model must not gain by not answering.
         least = min(estimates, key=lambda estimate: estimate.logit)
         spread = max((estimate.spread for estimate in estimates), key=np.std)
         errors = max((estimate.errors for estimate in estimates), key=np.std)
-        # Use the widest spread and errors too, so that missing answers never narrow the interval.
+        # Use the widest spread and errors: missing answers must not narrow the interval.
         draws = least.logit + spread + errors
         unlike = self._familiarity(part.language).unlike(least.profile)
         return Prediction(table.model, table.language, least.logit, draws, unlike, assumed)
@@ -416,15 +438,17 @@ class SurrogateRanker(NearNames):
         return _Estimate(profile, logit, widened(drawn_logits, counts, clusters) - logit, errors)
 
     def fitted_logits(self, language: str) -> Floats:
-        """Return the logits that the surrogate predicts for its training models.
+        """Return the logits that the surrogate predicts for its own training models.
 
-        The result has the shape ``(models,)``.
-
-        They are natural-log odds, in the order of the models in :attr:`data`. These logits are
-        computed from features alone, whereas the logits in :attr:`data` come from verdicts.
+        They are computed from features alone, whereas the logits in :attr:`data` come from
+        verdicts.
 
         Args:
             language: Language code.
+
+        Returns:
+            Logits in natural-log odds, of shape ``(models,)``, in the order of the models in
+            :attr:`data`.
         """
         _, model = self._require_fitted()
         part = self._data[language]
@@ -434,12 +458,19 @@ class SurrogateRanker(NearNames):
         """Return a score for each response of a model.
 
         For two responses to a query, the difference of their scores is the log-odds that the first
-        response wins. If no verdicts were used in training, a score is the logit of a model whose
-        responses would all have the features of this response. A missing feature is replaced by its
-        mean over the training models. Errors are those of :meth:`predict`.
+        response wins. If no verdicts were used in training, a score is the logit that a model would
+        have if all its responses had the features of this response. A missing value is replaced by
+        the mean of the feature over the training models.
 
         Args:
             table: Features of the model.
+
+        Returns:
+            Scores of shape ``(queries,)``.
+
+        Raises:
+            UnknownNameError: If the surrogate was not trained on the table's language.
+            NotFittedError: If the surrogate is not fitted.
         """
         _, model = self._require_fitted()
         if table.language not in self._data:
@@ -463,13 +494,13 @@ class SurrogateRanker(NearNames):
         n_jobs: int = 1,
         executor: Executor | None = None,
     ) -> Validation:
-        """Predict the logits of held-out models.
+        """Train without some models in each of several splits, and predict the held-out models.
 
-        Held-out models are not used at all in training, not even to select the configuration.
+        Held-out models are not used in training at all, not even to select the configuration.
 
         Args:
-            holdout: Number of models held out at a time, in all languages at once. With several
-                languages only models that all of them have are held out.
+            holdout: Number of models that are held out in each split, in all languages at once. If
+                there are several languages, only models that all of them have are held out.
             repeats: Number of random splits, in which each model is held out about equally often.
                 If at most this many distinct splits exist, each of them is used once instead.
             n_jobs: Number of processes.
@@ -479,8 +510,8 @@ class SurrogateRanker(NearNames):
             Predicted and actual logits of the held-out models.
 
         Raises:
-            FeatureError: If there are too few models to hold that many out, or if the surrogate was
-                stored without its verdicts, as the bundled surrogates are.
+            FeatureError: If fewer than three models would remain in training, or if the surrogate
+                was stored without its verdicts, as the bundled surrogates are.
             SettingError: If ``repeats`` is below 1.
             NotFittedError: If the surrogate is not fitted.
         """
@@ -507,15 +538,18 @@ class SurrogateRanker(NearNames):
     def importances(self, holdout: int = 2, repeats: int = 20) -> dict[str, float]:
         """Return the permutation importance of each feature on held-out models, largest first.
 
-        The feature's value for a held-out model is replaced by the value of each other model in
-        turn. The importance is the increase of the mean squared error, divided by the variance of
-        the logits (Breiman 2001, Random Forests, section 10), averaged over languages. The selected
-        configuration is fitted again without the held-out models. Errors are those of
+        The selected configuration is fitted again without the held-out models. The feature's values
+        for a held-out model are then replaced by those of each model in turn. The importance is the
+        increase of the mean squared error, divided by the variance of the logits (Breiman 2001,
+        Random Forests, section 10), averaged over languages. Errors are those of
         :meth:`cross_validate`.
 
         Args:
-            holdout: Number of models held out at a time.
+            holdout: Number of models that are held out in each split.
             repeats: Number of splits.
+
+        Returns:
+            Importances by name of the feature.
         """
         self._require_verdicts()
         candidate, _ = self._require_fitted()
@@ -551,10 +585,9 @@ class SurrogateRanker(NearNames):
 
         Args:
             path: Path of the file.
-            trust: Whether to read a file that is not a bundled surrogate, which is identified by
-                its SHA-256. Trust only your own files or those of authors you trust: a surrogate
-                decides how models are ranked, and joblib files, as earlier versions wrote them, can
-                run code.
+            trust: Whether to read files other than bundled surrogates. Trust only your own files or
+                those of authors you trust. A surrogate decides how models are ranked, and joblib
+                files, which earlier versions wrote, can run code.
 
         Raises:
             ArtifactError: If there is no such file, or it is not a surrogate or not trusted.
@@ -569,6 +602,10 @@ class SurrogateRanker(NearNames):
         Args:
             language: Language code.
             level: Level of the bundled queries, see :meth:`mirage.MirageDataset.bundled`.
+
+        Raises:
+            UnknownNameError: If there is no such language or level.
+            ArtifactError: If the file of the surrogate is missing or damaged.
         """
         return cls.restored(artifacts.read_pretrained(language, level))
 
@@ -629,12 +666,12 @@ def _fill_missing_features(
 ) -> tuple[FeatureTable, tuple[str, ...]]:
     """Replace features without any value by their mean over the training models.
 
-    If all queries were answered, only features that need no data of the query are replaced; another
-    feature without any value raises an error. If the model failed on some queries
+    If all queries were answered, only features that need no data of the query are replaced; any
+    other feature without values is an error. If the model failed on some queries
     (``partly_answered``), all features without values are replaced.
 
     Returns:
-        The table and the names of the replaced features.
+        The table, and the names of the replaced features.
     """
     missing = [
         j
@@ -670,11 +707,11 @@ def _answered_queries(table: FeatureTable) -> tuple[str, ...]:
 def _fill_with_worst(
     table: FeatureTable, answered_table: FeatureTable, part: TrainingData
 ) -> Floats:
-    """Append a row of worst values for each unanswered query.
+    """Return the values of the answered queries, followed by worst values for the unanswered ones.
 
-    The worst value of a feature is the worst that a training model has on this query; if no
-    training model has one, it is the worst on any query. It is never better than the mean over the
-    answered queries. A feature without a direction has no worst value and becomes NaN.
+    For each feature, this is the worst value that a training model has on the query or, if no
+    training model has a value on it, on any query. It is never better than the model's mean over
+    the answered queries. For features of which neither high nor low values are better, it is NaN.
     """
     signs = np.array(part.monotone)
     direction = np.where(signs < 0, -1, 1)
@@ -702,10 +739,14 @@ def shared_models(data: Mapping[str, TrainingData]) -> list[str]:
 def deal_splits(
     models: Sequence[str], holdout: int, repeats: int, seed: int
 ) -> Iterator[tuple[str, ...]]:
-    """Return the sets of ``holdout`` models to hold out, one set per split.
+    """Return an iterator over the models to hold out in each split, ``holdout`` at a time.
 
-    If at most ``repeats`` distinct sets exist, all of them are returned. Otherwise ``repeats``
-    random sets are returned.
+    If at most ``repeats`` distinct sets of models exist, each of them is held out once. Otherwise
+    there are ``repeats`` random sets.
+
+    Raises:
+        SettingError: If ``repeats`` is below 1.
+        FeatureError: If ``holdout`` is below 1, or fewer than three models would remain.
     """
     if repeats < 1:
         raise SettingError(f"repeats must be at least 1, got {repeats}")
@@ -732,11 +773,11 @@ def _shuffled_splits(
 def _predict_held_out(
     estimator: str, seed: int, data: Mapping[str, TrainingData], models: tuple[str, ...]
 ) -> dict[str, tuple[Floats, Floats, NDArray[np.bool_]]]:
-    """Train without some models, and predict them.
+    """Train without some models, and predict their logits.
 
     Returns:
-        By language, the predicted logits, the actual logits, and whether the 95 % interval includes
-        the actual logit, each in the order of ``models``.
+        For each language, three arrays in the order of ``models``: the predicted logits, the actual
+        logits, and whether the 95 % interval contains the actual logit.
     """
     ranker = SurrogateRanker(estimator, seed=seed)
     ranker.fit_data({code: part.without(models) for code, part in data.items()})
@@ -759,10 +800,10 @@ def _indices_of(query_ids: Sequence[str], among: Sequence[str]) -> NDArray[np.in
 
 
 def _error_increase(model: FittedModel, part: TrainingData, models: Sequence[str]) -> Floats:
-    """Return for each feature how much the mean squared error increases if it is replaced.
+    """Return the increase of the mean squared error if a feature is permuted, for each feature.
 
-    The feature's values of a model are replaced by those of each other model in turn. The increase
-    is divided by the variance of the logits.
+    The feature's values of a held-out model are replaced by those of each model in turn. The
+    increase is divided by the variance of the logits.
     """
     rows = [part.models.index(name) for name in models]
     all_queries = np.arange(len(part.query_ids))

@@ -1,7 +1,7 @@
-"""Faults of careless readers, which only the questions of the hard level can have.
+"""Faults of careless readers, which are possible only on questions of the hard level.
 
-Their passages must be combined, and a later passage may change what an earlier one states. A hasty
-reader therefore finds an answer that is wrong in a typical way.
+To answer these questions, several passages must be combined, and a later passage may correct an
+earlier one. Careless readers therefore give answers that are wrong in typical ways.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHAINED = frozenset(
 """Kinds of question that one of the relevant passages alone does not answer."""
 
 _CLOSEST = 2
-"""Number of sentences that a reader takes from a passage."""
+"""Number of sentences of a passage that a careless reader answers with."""
 
 
 def _tell_other_lie(draft: Draft, scene: Scene, _: Random) -> Draft:
@@ -39,22 +39,28 @@ def _tell_lie(draft: Draft, scene: Scene, _: Random) -> Draft:
 
 
 def _quote_first_match(draft: Draft, scene: Scene, _: Random) -> Draft | None:
-    """Answer with the sentences that match the question best, from the best passage."""
+    """Answer with the sentences that match the question best, from the passage that matches best.
+
+    Return ``None`` if they state all right answers.
+    """
     best = _closest_passages(scene)[0]
     return _unless_right(draft.saying(_closest_sentences(scene, best)), scene)
 
 
 def _stop_after_one(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Answer from one of the relevant passages, as if it were enough."""
+    """Answer from one relevant passage only, although several are needed.
+
+    Return ``None`` if the result states all right answers.
+    """
     passage = scene.relevant[int(rng.integers(len(scene.relevant)))]
     return _unless_right(draft.saying(_closest_sentences(scene, passage)), scene)
 
 
 def _miscalculate(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Replace the number of the right answer in the draft by a near one that is not the answer.
+    """Replace the right number in the draft by a number with another last digit.
 
-    Return ``None`` if the draft writes the number in words, or if the new number happens to be
-    another accepted answer.
+    Return ``None`` if the draft writes the number in words, or if the draft still states all right
+    answers.
     """
     forms = {form for forms in scene.query.answers for form in forms if re.search(r"\d", form)}
     if not forms:
@@ -70,7 +76,10 @@ def _miscalculate(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
 
 
 def _slip(form: str, step: int) -> str:
-    """Return a form of an answer whose first number has another last digit."""
+    """Return a spelling of an answer in which the last digit of the first number is changed.
+
+    ``step`` is added to the digit, modulo 10.
+    """
     number = re.search(r"\d+", form)
     assert number is not None
     last = number.end() - 1
@@ -79,14 +88,17 @@ def _slip(form: str, step: int) -> str:
 
 
 def _unless_right(draft: Draft, scene: Scene) -> Draft | None:
-    """Return a draft, or ``None`` if it states all right answers."""
+    """Return the draft unchanged, or ``None`` if it states all right answers."""
     if scene.query.answers and all(scene.stated(draft.text)):
         return None
     return draft
 
 
 def _closest_passages(scene: Scene) -> list[Passage]:
-    """Return the passages in the order of their words shared with the question, rare ones first."""
+    """Return the passages, sorted by the words that they share with the question, best first.
+
+    Words that occur in fewer passages have a larger weight.
+    """
     words = [
         set(tokenize(f"{passage.title} {passage.text}", scene.query.language))
         for passage in scene.query.passages
@@ -99,7 +111,7 @@ def _closest_passages(scene: Scene) -> list[Passage]:
 
 
 def _closest_sentences(scene: Scene, passage: Passage) -> tuple[Sentence, ...]:
-    """Return the sentences of a passage that match the question best, in their order."""
+    """Return the sentences of a passage that match the question best, in the passage's order."""
     code, sentences = scene.query.language, scene.sentences_of(passage)
     words = [set(tokenize(sentence.text, code)) for sentence in sentences]
     weights, question = _rarity(words), set(tokenize(scene.query.text, code))
@@ -109,7 +121,7 @@ def _closest_sentences(scene: Scene, passage: Passage) -> tuple[Sentence, ...]:
 
 
 def _rarity(texts: Iterable[set[str]]) -> dict[str, float]:
-    """Return the weight of each word, which is larger for words in fewer texts."""
+    """Return the weight of each word, which is larger if the word occurs in fewer texts."""
     texts = list(texts)
     frequency = Counter(word for words in texts for word in words)
     return {word: log(1 + len(texts) / number) for word, number in frequency.items()}

@@ -3,7 +3,7 @@
 The arena needs no LLM and no human labels. A system answers in one of several manners of writing,
 with handwritten texts for the bundled corpus. Known kinds of fault are then applied to a share of
 its responses. The same faults are applied in several manners, and the judge scores only the faults,
-never the manner. A surrogate therefore learns how features react to faults, whatever the wording.
+never the manner. A surrogate therefore learns how faults change features, regardless of wording.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class System:
 
     Attributes:
         name: Name of the system.
-        faults: Share of queries, 0 to 1, that each kind of fault affects.
+        faults: Share of queries that each kind of fault affects, from 0 to 1, by kind.
         manner: Manner of writing, a key of :data:`~mirage.surrogate.drafts.MANNERS`.
     """
 
@@ -40,7 +40,7 @@ class System:
 
 
 FULLY = ("reference", "casual", "terse")
-"""Manners in which most faults affect all queries; others have them on at most half."""
+"""Manners in which most faults affect all queries. In other manners, they affect fewer queries."""
 
 CLAIMS = (
     *("denying", "mention-lie", "listing", "undecided", "guessing"),
@@ -60,16 +60,17 @@ _SHARES_BY_KIND: Mapping[str, Mapping[str, float]] = {
     **dict.fromkeys(("off-topic", "answered-anyway", "refusal", "lying", "dumping"), _REWRITTEN),
     **dict.fromkeys(CLAIMS, _PARTLY),
     **dict.fromkeys(("listing", "undecided", "guessing", "abstain-then-lie"), _SAME_TEXT),
-    # Only a text that mentions a right and a wrong answer can have them exchanged.
+    # A right and a wrong answer can be exchanged only in a text that mentions both.
     "swapped": dict.fromkeys(("long", "contrasting", "correcting"), 1.0),
 }
-# Faults that are also applied in the manners that mention wrong answers, and in the chatty one.
+# Faults that are also applied in the manners that mention wrong answers, and faults that are also
+# applied in the chatty manner.
 _MENTIONING_KINDS = ("uncited", "wrongly-cited", "mixed-language")
 _CHATTY_KINDS = ("uncited", "wrongly-cited", "refusal", "lying", "wrong-entity", "answered-anyway")
 
 
 def _single_fault_systems() -> Iterator[System]:
-    """Yield the systems with a single kind of fault, for every kind and several manners."""
+    """Yield systems with a single kind of fault, for every kind and several manners."""
     for kind in ARENA_FAULTS:
         shares = dict(_SHARES_BY_KIND.get(kind, _EVERYWHERE))
         if kind in _MENTIONING_KINDS:
@@ -103,9 +104,9 @@ SYSTEMS: tuple[System, ...] = (
     *_mixtures("mixture", 30, 4, (0.2, 0.4, 0.6, 0.8), seed=0),
     *_mixtures("light", 60, 3, (0.05, 0.1, 0.15, 0.2, 0.3), seed=1),
 )
-"""Systems that the pretrained surrogates are trained on.
+"""Systems on which the pretrained surrogates of the quick level are trained.
 
-Many have few faults on few queries, because most real systems do.
+Many have few faults on few queries, as most real systems do.
 """
 
 GROUPS: Mapping[str, str] = {
@@ -124,8 +125,10 @@ ANCHORS = (
         for manner in _MANNERS_WITH_FAULTS
     ),
 )
-"""Systems that a leaderboard shows: truthful and lying ones in several manners, and every kind of
-fault that any response can have.
+"""Names of the systems that the bundled leaderboards of the quick level show.
+
+They are systems without faults in several manners, and a system with each fault in :data:`FAULTS`.
+For two of these faults, there are systems in other manners as well.
 """
 
 
@@ -140,16 +143,22 @@ def simulate(
 ) -> tuple[list[Run], NDArray[np.float64]]:
     """Write the responses of each system to the corpus of a language, and compute their utilities.
 
-    ``level`` is the level of the bundled corpora.
+    Args:
+        corpora: Bundled corpora by language code.
+        code: Language of the responses.
+        systems: Systems to simulate.
+        utilities: Utilities of the simulated judge.
+        level: Level of the bundled corpora.
+        seed: Random seed.
 
     Returns:
-        One run per system, and the utility of each response to the simulated judge, ``(systems,
-        queries)``.
+        One run per system, and the utility of each response for the simulated judge, as an array of
+        shape ``(systems, queries)``.
     """
     corpus, language = corpora[code], Language.with_board(code)
     runs, response_utilities = [], np.empty((len(systems), len(corpus)))
     for i, system in enumerate(systems):
-        # One random generator per system and language, so that new systems do not change others.
+        # One random generator per system and language, so a new system does not change the others.
         rng = np.random.default_rng([seed, *code.encode(), *system.name.encode()])
         affected = {
             kind: _affected_queries(kind, share, len(corpus), [seed, *code.encode()])
@@ -190,6 +199,13 @@ def judge(
     is a tie. Without ties, the verdicts therefore follow the Bradley-Terry model with utilities as
     logits.
 
+    Args:
+        utilities: Utility of each response, of shape ``(models, queries)``.
+        models: Names of the models.
+        query_ids: Ids of the queries.
+        seed: Random seed of the noise.
+        tie_below: Difference of utilities, including noise, below which the verdict is a tie.
+
     Example:
         >>> import numpy as np
         >>> judgments = judge(np.array([[9.0], [0.0]]), ["good", "bad"], ["q1"], seed=0)
@@ -212,7 +228,7 @@ def judge(
 def _affected_queries(kind: str, share: float, queries: int, seed: Sequence[int]) -> set[int]:
     """Return the indices of the queries that a fault affects.
 
-    A larger share affects the queries of every smaller share, and others.
+    The queries that a smaller share affects are a subset of those that a larger share affects.
     """
     order = np.random.default_rng([*seed, *kind.encode()]).permutation(queries)
     return set(order[: round(share * queries)].tolist())

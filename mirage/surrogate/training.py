@@ -1,6 +1,7 @@
-"""Training data of a surrogate: features and logits of one language's models, per tournament.
+"""Training data of a surrogate: features and logits of models in tournaments.
 
-A tournament is a bootstrap sample of the queries, to whose judgments logits are fitted.
+A tournament is a bootstrap sample of the queries. The logits of a tournament are fitted to the
+judgments on its queries.
 """
 
 from __future__ import annotations
@@ -25,28 +26,28 @@ from mirage.statistics.bootstrap import widened
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """One language's models with their features and logits in each tournament.
+    """The features of models in one language, and their logits in each tournament.
 
     Attributes:
         language: ISO 639-1 code.
-        models: Names, in the order of all arrays here.
-        features: Names, in the order of the last axis of ``values`` and ``X``.
-        query_ids: Queries that tournaments draw from.
+        models: Names of the models, in the order of all arrays.
+        features: Names of the features, in the order of the last axis of ``values`` and ``X``.
+        query_ids: Ids of the queries from which tournaments are drawn.
         values: Each feature of each response, of shape ``(models, queries, features)``; NaN if
             missing.
         counts: Number of times that each tournament drew each query, of shape ``(tournaments,
             queries)``.
-        y: Logits, of shape ``(tournaments, models)``.
+        y: Logit of each model in each tournament, of shape ``(tournaments, models)``.
         facts: Range, direction and requirements of user-defined features by name; see
             :class:`FeatureTable`.
         groups: Group of each model, such as a kind of fault; models of one group are held out
             together. Empty if every model is its own group.
         clusters: Cluster of each query if tournaments draw whole clusters, as in
             :class:`mirage.arena.Tournaments`; empty if every query is its own cluster.
-        judgments: Verdicts behind the tournaments, with the same models and queries in the same
-            order; ``None`` if they are not available.
-        unbound: Models whose logits the tournaments do not determine
-            (:attr:`mirage.arena.Tournaments.unbound`).
+        judgments: Verdicts to which the logits were fitted, with the same models and queries in the
+            same order; ``None`` if they are not available.
+        unbound: Names of models whose logits the tournaments do not determine; see
+            :attr:`mirage.arena.Tournaments.unbound`.
     """
 
     language: str
@@ -64,30 +65,31 @@ class TrainingData:
 
     @cached_property
     def monotone(self) -> list[int]:
-        """The direction of each feature as a number.
+        """The sign of each feature's effect on the logit.
 
-        1 if the feature must not lower the logit as it rises, -1 if it must not raise it, and 0 for
-        any other.
+        It is 1 if a higher value of the feature must not lower the logit, -1 if it must not raise
+        the logit, and 0 if the sign is unknown.
         """
         signs = {True: 1, False: -1, None: 0}
         feature_facts = (facts(name, self.facts) for name in self.features)
         return [signs[entry.higher_is_better(self.language)] for entry in feature_facts]
 
     def group(self, row: int) -> str:
-        """Return the group of a model, by default its own name.
+        """Return the group of a model, which is its name if models have no groups.
 
         Models of one group are held out together.
+
+        Args:
+            row: Index of the model.
         """
         return self.groups[row] if self.groups else self.models[row]
 
     @cached_property
     def X(self) -> Floats:
-        """Mean features over the queries of each tournament.
+        """Mean features of each model over the queries of each tournament.
 
-        The array has the shape ``(tournaments, models, features)``.
-
-        With :attr:`y` these are the training rows of Algorithm 1 of the paper (MIRAGE-Bench, arXiv
-        2410.13716).
+        The array has the shape ``(tournaments, models, features)``. Together with :attr:`y`, it has
+        the training rows of Algorithm 1 of MIRAGE-Bench (arXiv 2410.13716).
         """
         return np.stack([mean_features(values, self.counts) for values in self.values], axis=1)
 
@@ -103,17 +105,16 @@ class TrainingData:
 
     @cached_property
     def draws(self) -> Floats:
-        """Random draws of the logits, whose percentiles are the ends of intervals.
-
-        The array has the shape ``(tournaments, models)``.
+        """Random draws of the logits, of shape ``(tournaments, models)``.
 
         They are the logits in the tournaments, widened by a correction for small samples
-        (:func:`mirage.statistics.bootstrap.widened`).
+        (:func:`mirage.statistics.bootstrap.widened`). Their percentiles are the ends of confidence
+        intervals.
         """
         return widened(self.y, self.counts, self.clusters)
 
     def table(self, row: int) -> FeatureTable:
-        """Return the features of one model as a table."""
+        """Return the features of the model with the index ``row`` as a table."""
         names, values = (self.query_ids, self.features), self.values[row]
         return FeatureTable(self.models[row], self.language, *names, values, facts=self.facts)
 
@@ -145,7 +146,7 @@ def training_data(
     groups: Mapping[str, str] = MappingProxyType({}),
     judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
 ) -> dict[str, TrainingData]:
-    """Combine tables, tournaments and judgments language by language.
+    """Combine feature tables, tournaments and judgments into training data by language.
 
     Arguments and errors are those of :meth:`mirage.SurrogateRanker.fit`, with one difference: a
     language that :meth:`~mirage.SurrogateRanker.fit` would leave out is an error here.
@@ -162,10 +163,11 @@ def data_and_left_out(
     groups: Mapping[str, str] = MappingProxyType({}),
     judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
 ) -> tuple[dict[str, TrainingData], dict[str, str]]:
-    """Return the data of every language, and the reasons why languages are left out, by code.
+    """Return the training data by language, and the reasons why other languages are left out.
 
-    A language is left out if its tables do not have the features that most languages have, or if
-    such a feature of a model has no value on any query.
+    A language is left out if its tables do not have the same features as those of most languages,
+    or if a model has no value of a feature on any query. Arguments are those of
+    :meth:`mirage.SurrogateRanker.fit`.
     """
     by_language: dict[str, list[FeatureTable]] = {}
     for table in tables:
@@ -212,7 +214,7 @@ def _judgments_by_language(
 def _require_by_language(
     value: Any, kind: type, noun: str, by_language: Mapping[str, object]
 ) -> Mapping[str, Any]:
-    """Return a value by language, after checking that every language of the tables has one.
+    """Return a mapping from language to value, and raise an error if a language has no value.
 
     A single value is accepted if all tables are in one language.
 
@@ -244,7 +246,11 @@ def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> 
 
 
 def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
-    """Return the judgments, with models and queries numbered as in the training data."""
+    """Return the judgments with the indices of models and queries that the training data uses.
+
+    Raises:
+        UnknownNameError: If the training data lacks a model or query of the judgments.
+    """
     models = _indices_of(
         judgments.models, part.models, f"model of the {part.language!r} tournaments"
     )
@@ -270,7 +276,7 @@ def _indices_of(names: Sequence[str], among: Sequence[str], noun: str) -> NDArra
 
 
 def _restrict_judgments(judgments: Judgments, rows: Sequence[int]) -> Judgments:
-    """Return the judgments between some of the models, renumbered."""
+    """Return the judgments between the models at some indices, with new indices."""
     new_index = np.full(len(judgments.models), -1, dtype=np.int32)
     new_index[rows] = np.arange(len(rows))
     a, b = new_index[judgments.a], new_index[judgments.b]
@@ -324,7 +330,17 @@ def _language_data(
 
 
 def require_models(judged: Sequence[str], available: Sequence[str], noun: str) -> None:
-    """Raise an error if a judged model has no entry in ``available``."""
+    """Raise an error if a judged model is missing.
+
+    Args:
+        judged: Names of the judged models.
+        available: Names of the models that are available.
+        noun: Kind of thing that must be available for each model, for the message.
+
+    Raises:
+        JudgmentError: If none of the judged models is available.
+        UnknownNameError: If some of the judged models are not available.
+    """
     missing = [model for model in judged if model not in available]
     if missing and len(missing) == len(judged):
         raise JudgmentError(
@@ -342,7 +358,7 @@ def _format_names(names: Sequence[str], most: int = 10) -> str:
 
 
 def require_values(table: FeatureTable) -> None:
-    """Raise a FeatureError if a feature of a model has no value on any query, with the reason."""
+    """Raise a FeatureError with the reason if some feature of a model has no value on any query."""
     for feature, mean in zip(table.features, table.mean(), strict=True):
         if np.isnan(mean):
             reason = next(
@@ -362,7 +378,7 @@ def mean_features(values: Floats, counts: NDArray[np.int32]) -> Floats:
 
     Args:
         values: Features of one model's responses, of shape ``(queries, features)``; NaN if missing.
-        counts: How often each draw contains each query, of shape ``(draws, queries)``.
+        counts: Number of times that each draw contains each query, of shape ``(draws, queries)``.
     """
     present = ~np.isnan(values)
     total = counts @ np.where(present, values, 0.0)

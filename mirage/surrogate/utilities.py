@@ -1,16 +1,16 @@
 """Utilities of the simulated judge: the weights of a response's aspects, and the effects of faults.
 
-The utility of a response is a number that tells how good it is for the simulated judge. Which
-faults are worse than others is a design decision, which these numbers define. From best to worst:
+The utility of a response is its quality for the simulated judge, as a number. The utilities define
+which responses are better than others, which is a design decision. From best to worst:
 
 1. correct and supported;
 2. correct, but not cited or wrongly cited;
 3. half right: the answer appears beside a false statement;
 4. no answer: a wrong abstention, then a list of candidates or a response that does not decide;
-5. a falsehood: a wrong answer in any wording, a denial of the right one, an answer to another
-   question, or an invention if no passage answers.
+5. a falsehood: a wrong answer in any wording, a denial of the right answer, an answer to another
+   question, or an invented answer if no passage answers the question.
 
-Users with another order can pass their own numbers: see :func:`read_utilities`.
+Users who prefer another order can pass their own numbers: see :func:`read_utilities`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from mirage.errors import SettingError, UnknownNameError
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """The aspects of a response that the simulated judge scores, each from 0 (worst) to 1.
+    """The aspects of a response that the simulated judge scores, each from 0 (worst) to 1 (best).
 
-    The manner of writing is not one of them.
+    The manner of writing is not scored.
     """
 
     correct: float = 1.0
@@ -45,10 +45,10 @@ class Quality:
 
 
 WEIGHTS = Quality(correct=7.0, grounded=1.0, language=2.8, complete=1.4, form=0.5)
-"""Utility of each aspect, in natural-log odds.
+"""Weight of each aspect in the utility, in natural-log odds.
 
-Grounding has a seventh of the weight of correctness, so that missing citations never cost as much
-as a falsehood or a wrong abstention.
+Grounding has a seventh of the weight of correctness, so missing citations never cost as much as a
+falsehood or a wrong abstention.
 """
 
 _FALSE = Quality(correct=0.0, grounded=0.1, complete=0.5)
@@ -104,16 +104,16 @@ LEFT: Mapping[str, Quality] = MappingProxyType(
         "garbled": Quality(0.0, 0.0, 0.3, 0.2, 0.0),
     }
 )
-"""Factor by which each kind of fault multiplies each aspect; 1 if nothing is lost."""
+"""Factors by which each kind of fault multiplies the aspects; 1 leaves an aspect unchanged."""
 
 
 @dataclass(frozen=True)
 class Utilities:
-    """Utility of a response for a simulated judge, computed from the faults of the response.
+    """The numbers from which the utility of a response is computed, given its faults.
 
     Attributes:
-        weights: Utility of each aspect of the quality, in natural-log odds.
-        left: Factor by which each kind of fault multiplies each aspect of the quality.
+        weights: Weight of each aspect in the utility, in natural-log odds.
+        left: Factors by which each kind of fault multiplies the aspects.
 
     Example:
         >>> UTILITIES.cost("uncited") < UTILITIES.cost("refusal") < UTILITIES.cost("lying")
@@ -144,15 +144,19 @@ class Utilities:
         return float(sum(map(mul, astuple(quality), astuple(self.weights))))
 
     def cost(self, *faults: str) -> float:
-        """Return how much utility a faultless response loses if it gets these faults."""
+        """Return the utility that a faultless response loses if it has these faults."""
         return self.of(()) - self.of(faults)
 
     def changed(self, plain: Mapping[str, Any]) -> Utilities:
         """Return a copy of these utilities with other numbers for some aspects or faults.
 
         Args:
-            plain: ``{"weights": {aspect: number}, "faults": {fault: {aspect: number}}}``. Names
-                that are left out keep their numbers.
+            plain: New numbers, as ``{"weights": {aspect: number}, "faults": {fault: {aspect:
+                number}}}``. Other numbers are not changed.
+
+        Raises:
+            SettingError: If a number is not valid or a section is not a mapping.
+            UnknownNameError: If there is no such section, aspect or fault.
 
         Example:
             >>> UTILITIES.changed({"weights": {"grounded": 3.0}}).weights.grounded
@@ -178,7 +182,7 @@ UTILITIES = Utilities()
 
 
 def read_utilities(path: Path) -> Utilities:
-    """Read utilities from a YAML or JSON file; names that are left out keep their numbers.
+    """Read utilities from a YAML or JSON file; numbers that are not in the file have their default.
 
     This file gives citations a larger weight, and a list of candidates a higher cost::
 
@@ -186,6 +190,10 @@ def read_utilities(path: Path) -> Utilities:
           grounded: 3.0
         faults:
           listing: {correct: 0.2}
+
+    Raises:
+        SettingError: If the file is not valid.
+        UnknownNameError: If there is no such section, aspect or fault.
     """
     import yaml
 

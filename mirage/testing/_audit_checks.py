@@ -14,19 +14,19 @@ from mirage.statistics.variance import variance_components
 from mirage.testing._audit_sides import Finding, Side, group_fields, texts_of
 
 CEILING = 0.9
-"""Share of items at the best score from which a metric has a ceiling."""
+"""A metric has a ceiling or a floor if at least this share of items has the best or worst score."""
 
 TIES = 0.9
-"""Share of items with equal scores on both sides from which they are a finding."""
+"""Equal scores on both sides are a finding if at least this share of the items has them."""
 
 DISAGREEING = 0.3
-"""Share of the variance of single scores between repeats from which repeats disagree."""
+"""Repeats disagree if at least this share of the variance of a score is between repeats."""
 
 LENGTH = 0.4
-"""Absolute rank correlation with the length of answers from which it is a finding."""
+"""The length of answers is a finding if its absolute rank correlation is at least this."""
 
 WIDER = 1.2
-"""Ratio of the interval's width with clusters to that without from which it is a finding."""
+"""Clusters are a finding if they increase the standard error by more than this factor."""
 
 _FAR = 3.9  # standard errors, for a two-sided p-value of 0.0001
 _FEWEST = 10  # items for shares and correlations
@@ -36,7 +36,7 @@ _PERMUTATIONS = 2999
 
 
 def fewest_items(margin: float, alpha: float) -> int:
-    """Return the fewest items that rule out a loss of the margin if nothing changes.
+    """Return the smallest number of unchanged items that rules out a loss of ``margin``.
 
     Example:
         >>> fewest_items(0.1, 0.05)
@@ -46,7 +46,7 @@ def fewest_items(margin: float, alpha: float) -> int:
 
 
 def failures(side: Side) -> Iterator[Finding]:
-    """Find failed scores, which means of most tools leave out."""
+    """Find failed scores, which most tools leave out of their means."""
     rows = side.scores.values()
     scores = np.array([score for row in rows for score in row], dtype=float)
     failed = int(np.isnan(scores).sum())
@@ -139,7 +139,7 @@ def _spread(values: Floats, codes: Ints) -> float:
 
 
 def _cluster_p_value(values: Floats, codes: Ints) -> float:
-    """Return a permutation p-value of the hypothesis that clusters do not matter."""
+    """Return a permutation p-value of the hypothesis that scores do not depend on clusters."""
     rng = np.random.default_rng(0)
     observed = _spread(values, codes)
     drawn = [_spread(rng.permutation(values), codes) for _ in range(_PERMUTATIONS)]
@@ -184,7 +184,7 @@ def one_label(side: Side) -> Iterator[Finding]:
             side.label,
             side.metric,
             f"all {len(values)} scores are {values[0]:g}",
-            "the metric tells no answer from another; its mean says nothing about the system",
+            "the metric does not distinguish the answers, so its mean does not describe the system",
         )
 
 

@@ -50,7 +50,15 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The scores of one metric of one system."""
+    """The scores of one metric of one system.
+
+    Attributes:
+        label: Name of the system or file.
+        file: The file with the scores.
+        metric: Name of the metric.
+        scores: The scores of each item, one per repeat; NaN for a failed score.
+        facts: Direction and scale of the metric.
+    """
 
     label: str
     file: ScoreFile
@@ -121,7 +129,7 @@ def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def texts_of(file: ScoreFile) -> dict[str, str]:
-    """Return the question of each item, if entries have one."""
+    """Return the question of each item that has one, without case and extra spaces."""
     texts: dict[str, str] = {}
     for entry in file.entries:
         for owner in (entry.raw, entry.raw.get("vars"), entry.raw.get("doc")):

@@ -17,8 +17,8 @@ CURRENT: ContextVar[Any] = ContextVar("mirage_current_test", default=None)
 def record(name: str, facts: Mapping[str, Any]) -> None:
     """Add the result of an assertion, as a JSON object, to the running test's properties.
 
-    pytest writes these properties to its JUnit file, also those from xdist workers. Outside pytest
-    the function does nothing.
+    pytest writes these properties to its JUnit file, including properties from xdist workers.
+    Outside pytest the function does nothing.
     """
     test = CURRENT.get()
     if test is not None:

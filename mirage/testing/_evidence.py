@@ -1,4 +1,4 @@
-"""The correctness measures behind a comparison, and how many queries each of them covers."""
+"""The correctness measures of a comparison, and the number of queries that each covers."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def evidence_of(
     identical: NDArray[np.bool_] | None,
     failed: Collection[str],
 ) -> Evidence:
-    """Return the features of a comparison that measure correctness, and the answers they cover.
+    """Count the answers that the correctness measures of a comparison cover.
 
     A feature is a correctness measure if it needs short answers, a reference, relevant passages or
-    unanswerable queries. A feature that the user defined is one if its range is known. A measure
-    counts only if it can drop by more than the margin: a feature that is at its worst value in
-    both runs cannot show a loss.
+    unanswerable queries. A user-defined feature is one, too. A measure counts only if its range is
+    known and it can drop by more than the margin: a feature that is at its worst value in both runs
+    cannot show a loss.
 
     Args:
         before: Features of the earlier run.

@@ -1,6 +1,6 @@
-"""A test of how many answers turned from right to wrong.
+"""A test of flips: answers that turned from right to wrong, or from wrong to right.
 
-Such a turn, in any of the features that check facts, is called a flip.
+Any feature that checks facts can show a flip.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mirage.statistics.flips import FEWEST_UNITS, SHARED_LEVEL, flips_p_value
 from mirage.testing._lost_facts import FACTS
 
 _FLIPPED = 0.5
-"""Loss, as a share of a feature's range, from which an answer counts as turned to wrong."""
+"""An answer counts as turned to wrong if it loses at least this share of a feature's range."""
 
 
 def with_flips(
@@ -34,11 +34,11 @@ def with_flips(
     second is the test of flips.
 
     A flip is an answer that turned from right to wrong or back. The permutation test is
-    conservative if few answers flip. If three did, all for the worse, its p-value is at least
-    ``0.5 ** 3 / 2``, although few runs flip exactly three answers. So the flips in all features
-    that check facts are tested together. Their p-value is the larger of two: one assumes that flips
-    in both directions are equally likely, the other that features misread reworded answers at
-    their usual rate (:mod:`mirage.statistics.flips`).
+    conservative if few answers flip. If three answers flip, all for the worse, its p-value is at
+    least ``0.5 ** 3 / 2``, although three flips without one for the better are rare. So the flips
+    in all features that check facts are tested together. Their p-value is the larger of two: one
+    assumes that flips in both directions are equally likely, the other that features misread
+    reworded answers at their usual rate (:mod:`mirage.statistics.flips`).
 
     Args:
         p_values: P-values of the permutation test, one per feature.
@@ -50,6 +50,9 @@ def with_flips(
         codes: Cluster of each query.
         names: Names of the features.
         changed: Whether the answer to each query changed.
+
+    Returns:
+        One p-value per feature.
     """
     losses = np.where(np.isfinite(losses), losses, 0.0)
     columns = np.array([name in FACTS for name in names], dtype=bool)

@@ -17,7 +17,7 @@ from mirage.models import Run
 from mirage.testing._current_test import default_language
 
 STAND_IN = "MIRAGE_RESPONSES"
-"""Name of an environment variable for the path of a file of responses.
+"""Name of the environment variable with the path of a file of responses.
 
 If the variable is set, tests read this file instead of asking the system.
 """

@@ -1,6 +1,6 @@
 """The noise of a comparison, and comparisons that are simulated from it.
 
-Noise is how much the feature values of a query differ between two runs although the system got no
+Noise is the difference between the feature values of a query in two runs of a system that got no
 worse.
 """
 
@@ -28,8 +28,8 @@ class Noise:
     is a dummy with the value 0, which pads small clusters to the size of the largest.
 
     Attributes:
-        pairs: How much worse one answer is than another answer to the same query, as a share of
-            a feature's range, ``(pairs of answers, units + 1, features)``.
+        pairs: How much worse one answer is than another answer to the same query, as a share of a
+            feature's range; of shape ``(pairs of answers, units + 1, features)``.
         members: Indices of the units of each cluster, of shape ``(clusters, size of the largest)``.
         sizes: Number of queries in each cluster.
         possible_losses: Mean loss of the queries of each cluster if all of them drop to their
@@ -54,7 +54,7 @@ class Noise:
     facts: tuple[bool, ...]
 
     def clusters(self, queries: int) -> int:
-        """Return how many clusters contain about this number of queries."""
+        """Return the number of clusters that contain about this many queries in all."""
         return max(1, round(queries / float(self.sizes.mean())))
 
     def without_duplicates(self, column: int) -> Noise:
@@ -103,7 +103,7 @@ def assumed_noise(
     values = np.zeros((rows, features + 1))
     half = round(rows / 2 * unstable)
     values[:half], values[half : 2 * half] = 1.0, -1.0
-    # The last column is common to the features that follow it, each in a part of the rows.
+    # Each feature copies the last column in random rows, which correlates the features.
     values = rng.permuted(values, axis=0)
     follows = rng.random((rows, features)) < np.sqrt(correlation)
     pairs = np.where(follows, values[:, -1:], values[:, :-1])
@@ -136,8 +136,8 @@ def measured_noise(
 
     Args:
         table: Features of a run with repeats.
-        possible_losses: How much each query can lose, as a share of a feature's range, ``(queries,
-            features)``.
+        possible_losses: How much each query can lose, as a share of a feature's range; of shape
+            ``(queries, features)``.
         clusters: Cluster of each query, by query id.
         moved: As for :func:`assumed_noise`.
         correlation: Correlation of changes between queries of one cluster. The correlation of
@@ -234,7 +234,7 @@ def simulate_comparisons(
     loss: float = 0.0,
     seed: int = 0,
 ) -> tuple[Floats, Floats]:
-    """Return random comparisons between two runs, with a loss in the first feature.
+    """Simulate comparisons between two runs, with a loss in the first feature.
 
     Args:
         noise: Differences between equally good runs.
@@ -246,7 +246,7 @@ def simulate_comparisons(
         seed: Random seed.
 
     Returns:
-        The sum of the losses over the queries of each cluster, ``(simulations, clusters,
+        The sums of losses over the queries of each cluster, of shape ``(simulations, clusters,
         features)``, and the sizes of the clusters, of shape ``(simulations, clusters)``.
     """
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Scores of two systems on the same items: pairs for one metric, with failures and gaps."""
+"""Pairs of scores of two systems on the same items, for one metric."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Failures = Literal["worst", "skip"]
 """How failures count: as the worst score of the scale, or not at all."""
 
 COLUMN = "the metric"
-"""Name of the only column in the tables; it is no feature's name, so no feature's rule applies."""
+"""Name of the only column in the tables of scores.
+
+No feature has this name, so the rules of the gate for single features do not apply.
+"""
 
 Scores = Mapping[str, Sequence[float]]
 
@@ -31,9 +34,9 @@ class MetricPairs(NamedTuple):
     Attributes:
         before: Table of the earlier scores, with one column.
         after: Table of the later scores, with the same items.
-        clusters: Cluster of each item, by item, if files name clusters.
-        failed: Number of failed scores before and after.
-        incomplete: Number of items that have failed scores before and after.
+        clusters: Cluster of each item that has one, by item.
+        failed: Number of failed scores, before and after.
+        incomplete: Number of items with at least one failed score, before and after.
         unscored: Items without a score on either side, to which the metric does not apply.
         absent: Number of items that the later side lacks; they are in the tables, without a later
             score.
@@ -59,13 +62,17 @@ class MetricPairs(NamedTuple):
 def choose_metrics(
     names: Sequence[str], left_out: Mapping[str, str], chosen: Sequence[str] | None, purpose: str
 ) -> list[str]:
-    """Return the metrics that a user chose, or all; an unknown name is an error.
+    """Return the metrics that a user chose, or all metrics if the user chose none.
 
     Args:
         names: Names of the metrics with scores.
         left_out: Other metrics, each with the reason.
         chosen: Names that the user gave; ``None`` for all.
         purpose: Participle for messages, such as ``compared``.
+
+    Raises:
+        DatasetError: A chosen metric was left out; the message has the reason.
+        UnknownNameError: There is no such metric.
     """
     for name in chosen or ():
         if name in left_out and name not in names:
@@ -105,7 +112,7 @@ def facts_of(
     higher: Collection[str],
     scales: Mapping[str, tuple[float, float]],
 ) -> MetricFacts:
-    """Return direction and scale of a metric, by the settings, the files and the scores.
+    """Return the direction and the scale of a metric, from the settings, the files and the scores.
 
     Args:
         name: Name of the metric.
@@ -173,9 +180,10 @@ def pair_scores(
 ) -> MetricPairs:
     """Return the scores of both sides on the items of the earlier side.
 
-    If failures count as worst, so does a score that only one side lacks for an item that both sides
-    have. An item that the later side lacks has no later score; the comparison counts it as a
-    complete loss when it rules out a loss. If failures are skipped, both are left out.
+    If ``failures`` is ``"worst"``, failed scores count as the worst score. If both sides have an
+    item, but only one has a score of it, the missing score counts as the worst, too. An item that
+    the later side lacks has no later score; the comparison counts it as a complete loss for the
+    verdict ``no worse``. If ``failures`` is ``"skip"``, all these items are left out.
     """
     common = [item for item in before if item in after]
     items = [item for item in common if before[item] or after[item]]
@@ -235,7 +243,7 @@ def _table(scores: Scores, facts: Facts) -> FeatureTable:
 
 
 def repeated(file: ScoreFile) -> tuple[int, int]:
-    """Return the number of items with several entries, and of those with equal repeat names."""
+    """Return the number of items with several entries, and with several entries of one repeat."""
     entries = Counter(entry.item for entry in file.entries)
     names = Counter((entry.item, entry.repeat) for entry in file.entries)
     same = {item for (item, name), number in names.items() if number > 1 and name}

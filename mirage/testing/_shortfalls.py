@@ -51,7 +51,7 @@ def raise_at_caller(function: Callable[P, T]) -> Callable[P, T]:
 
 
 class Finding(NamedTuple):
-    """A query to show in an error message, and the problem of its response in words."""
+    """A query to show in an error message, and what is wrong with its response."""
 
     query_id: str
     why: str

@@ -135,11 +135,11 @@ def save_baseline(
             verdicts.
         path: The file to write; an existing file is replaced.
         on: The queries, as for :func:`assert_feature`.
-        suite: The features to store. By default these are the features that
-            :func:`assert_no_regression` compares by default, and others that it compares on
-            request: those of the leaderboard if ``on`` is one, else those that need no model. A
-            default feature is left out if the dataset lacks the data that it needs. A feature
-            without values for another reason is stored with that reason.
+        suite: The features to store. By default, the features that :func:`assert_no_regression`
+            compares by default are stored. Others, which it compares on request, are stored as
+            well: the features of the leaderboard if ``on`` is one, else all features that need no
+            model. A default feature is left out if the dataset lacks the data that it needs. A
+            feature without values for another reason is stored with that reason.
         model: Name of the model in the file; by default that of the generator or run, or
             ``"my-model"``.
 

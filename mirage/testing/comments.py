@@ -38,7 +38,8 @@ def comment(
         runs: The comparison.
         allow_failed: Number of queries that may be lost, see :func:`assert_no_regression
             <mirage.testing.assert_no_regression>`.
-        more: How many more queries would make an inconclusive comparison conclusive, if known.
+        more: The additional queries that would make an inconclusive comparison conclusive, if
+            known.
     """
     comparison = runs.comparison
     lost = lost_queries(runs)
@@ -79,8 +80,8 @@ def comment(
 def score_comment(result: ScoreComparison) -> str:
     """Return Markdown of a comparison of scores for a pull request.
 
-    It has the verdict, a table of the metrics, and the items that lost most. The first line
-    identifies the two systems, as in :func:`comment`.
+    It contains the verdict, a table of the metrics, and the items with the largest losses. The
+    first line identifies the two systems, as in :func:`comment`.
     """
     about = hashlib.sha256(f"{result.before}\n{result.after}".encode()).hexdigest()[:16]
     parts = [result.to_markdown()]

@@ -204,20 +204,20 @@ def compare(
     correction for the number of features. Its random draws are the same in every call. Differences
     that a mere change of wording can explain do not count; see :data:`mirage.testing.gate.GATED`.
 
-    * The false positive rate is about ``alpha``, mostly less. At least four queries must differ,
-      all for the worse, for a p-value below 0.05.
-    * From 28 queries on, a second test counts the answers that turned from right to wrong, over
-      all features that check facts. If at most 40 answers changed, three such answers are
-      significant, provided that none turned the other way. If 100 changed, six are needed
-      (:mod:`mirage.statistics.flips`).
+    * The false positive rate is about ``alpha``, mostly less. In this test, at least four queries
+      must differ, all for the worse, for a p-value below 0.05.
+    * With at least 28 queries (or clusters), a second test counts the answers that turned from
+      right to wrong in any feature that checks facts. If at most 40 answers changed, three such
+      answers are significant, provided that none turned from wrong to right. If 100 changed, six
+      are needed (:mod:`mirage.statistics.flips`).
     * The queries of a cluster are swapped together, so the test uses sums over clusters. At least
       :data:`FEWEST_CLUSTERS` clusters are needed.
     * With repeats, each response is compared with each response of the other run to the same
       query. The query counts once, with the mean of these differences.
-    * If gains are rare, a sample may contain too few of them, and a permutation test does not
-      allow for that. So :func:`mirage.statistics.upper_bounds` must also show, at the level
-      ``1 - 2 * alpha``, that the mean did not improve. This condition does not apply to features
-      without a range.
+    * If gains are rare but large, a sample may contain none of them, and the permutation test would
+      call the run worse. So the upper bound of the mean gain, at the level ``1 - 2 * alpha``, must
+      be below 0 as well (:func:`mirage.statistics.upper_bounds`). Features without a known range
+      are exempt from this condition.
     * If the earlier run consists of three or more ``runs``, the noise between runs is estimated
       from them (:mod:`mirage.statistics.run_noise`), and both verdicts allow for it. With fewer
       runs, they do not.

@@ -134,8 +134,8 @@ def assert_feature(
     the assertion, whatever the mean.
 
     :func:`mirage.statistics.mean_bounds` computes the interval. If the feature declares its range
-    (:class:`mirage.features.Facts`), any number of queries will do. Otherwise at least ten clusters
-    with different values are needed.
+    (:class:`mirage.features.Facts`), any number of queries is enough. Otherwise at least ten
+    clusters with different values are needed.
 
     Args:
         system: The system, as for :func:`mirage.respond`: a function, a generator, a run, a mapping

@@ -2,8 +2,9 @@
 
 The module inserts known faults (:mod:`mirage.surrogate.faults`) into the responses of a user's
 system. A mutant is a copy of the responses with one kind of fault. If assertions pass on the
-original responses and also on a mutant, they miss its fault. The mutation score is that of DeMillo,
-Lipton and Sayward (1978, Hints on Test Data Selection), applied to answers instead of programs.
+original responses and also on a mutant, they miss its fault. DeMillo, Lipton and Sayward (1978,
+Hints on Test Data Selection) defined the mutation score for programs; here it is applied to
+answers.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Mutants(NamedTuple):
 
     Attributes:
         tried: The mutants, in groups of the same kind.
-        untried: Reasons, by kind of fault.
+        untried: The reason why each other kind of fault was not tried.
     """
 
     tried: tuple[Mutant, ...]
@@ -179,7 +180,7 @@ _NEEDS: Mapping[str, tuple[Callable[[Scene], object], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """The texts that faults are made of.
+    """The datasets whose texts are used to build faulty responses.
 
     Attributes:
         corpora: Datasets by language code. The dataset in the language of the run contains the
@@ -268,7 +269,7 @@ def _replace_by_foreign(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _mix_with_foreign(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Replace every other sentence by one in another language; append one to a single sentence."""
+    """Replace every second sentence by one in another language; append one if there is only one."""
     foreign, sentences = _foreign_sentences(scene, rng), draft.sentences
     if len(sentences) == 1:
         return draft.saying((*sentences, Sentence(foreign[0], ())))
@@ -332,7 +333,7 @@ _USER_CHANGES: Mapping[str, Callable[[Draft, Scene, Random], Draft | None]] = {
 
 
 class _WatchedFeature(NamedTuple):
-    """A feature, how far its mean may fall short (``slack``), and the purpose of its bound."""
+    """A feature, the purpose of its bound, and the change of its mean that the bound tolerates."""
 
     feature: str
     slack: float
@@ -469,7 +470,7 @@ class _Effects:
         return self._suite.score(self._dataset, run, progress=False)
 
     def measure(self, run: Run) -> _WatchedValues:
-        """Return the mean features of a run, with the intervals that ``assert_feature`` uses."""
+        """Return the feature means of a run, with the intervals that ``assert_feature`` uses."""
         if self._latest[0] is not run:  # the bounds and the suggestion measure the same run
             self._latest = run, self._watched_values(self._score(run))
         return self._latest[1]
@@ -576,9 +577,9 @@ class MutationScore:
 
     @property
     def score(self) -> float:
-        """The share of the kinds of fault that are caught, with each fault on the most queries.
+        """The share of the kinds of fault that are caught, at the largest share of faulty queries.
 
-        This is :meth:`at` for the largest of :attr:`shares`. It is NaN if no fault was tried.
+        It is :meth:`at` for the largest of :attr:`shares`, and NaN if no fault was tried.
         """
         return self.at(self.shares[0]) if self.fates else math.nan
 

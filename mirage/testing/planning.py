@@ -86,7 +86,8 @@ class Plan:
         loss: The mean loss to detect, as a share of a feature's range.
         power: Target power.
         alpha: Significance level of each verdict.
-        feature: The feature in which the loss is hardest to detect; empty without a baseline.
+        feature: The feature in which the loss is hardest to detect; empty without a baseline with
+            repeats.
         assumptions: The assumptions of the simulation, in words.
         designs: One design for each number of repeats.
         best: The cheapest design with enough power, or ``None`` if no design has enough. With a
@@ -178,9 +179,9 @@ def plan(
         cluster: Cluster of each query, as for :func:`assert_no_regression`.
         repeats: Numbers of repeats to compare.
         queries: Maximum number of queries, at most :data:`MOST`, which is the default.
-        calls: Budget of answers per run. With a budget, each design uses as much of it as it can,
+        calls: Maximum number of answers per run. Each design then uses as many of them as it can,
             and the best design is the one with the highest power.
-        cost: Budget for the calls of a run and for writing the queries; used like ``calls``.
+        cost: Maximum cost of the calls of a run and of writing the queries; used like ``calls``.
         call_cost: Cost of one answer.
         query_cost: Cost of writing one query.
         unstable: Share of answers that change when a query is repeated, if the baseline has no
@@ -188,10 +189,13 @@ def plan(
         moved: Share of queries that a change of the system makes better or worse.
         cluster_size: Number of queries per cluster, if there is no baseline.
         correlation: Correlation of changes between two queries of one cluster, from 0 to 1. It is
-            also that of changes between features, unless the baseline has repeats.
+            also the correlation of changes between features, unless the baseline has repeats.
         features: Number of features that the gate compares and that can change, if the baseline
             has no repeats. The more features, the stronger the correction for their number.
         seed: Random seed.
+
+    Returns:
+        One design for each number of repeats, and the best of them.
 
     Raises:
         SettingError: A setting is out of range, or no feature can drop by ``loss``.
@@ -303,7 +307,7 @@ def _baseline_noise(
 
 
 def _possible_losses(baseline: Baseline, names: Sequence[str]) -> dict[str, Floats]:
-    """Return how much each query can lose, as a share of the range, for features with a range."""
+    """Return the largest loss of each query, as a share of the range, for features with a range."""
     possible_losses = {}
     for name in names:
         feature_facts = facts(name, baseline.table.facts)
@@ -356,8 +360,9 @@ class _SimulatedGate(NamedTuple):
     def queries_needed(self, repeats: int, power: float) -> int:
         """Return the approximate number of queries that is needed to reach the power.
 
-        The search takes steps according to the power of a normal test until it has one number with
-        too little power and one with enough. Then it interpolates between them.
+        The search starts with the step sizes that a normal approximation of the power suggests.
+        Once it has one number with too little power and one with enough, it interpolates between
+        them.
 
         Returns:
             The number of queries; ``MOST + 1`` if :data:`MOST` queries are too few.

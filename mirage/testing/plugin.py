@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures, a marker, ini options, and results in the JUnit file.
+"""The pytest plugin: a fixture, a marker, ini options, and results in the JUnit file.
 
 The plugin does nothing, and does not import the rest of the library, until a test uses one of these
 or an assertion of :mod:`mirage.testing`.

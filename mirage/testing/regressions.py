@@ -92,8 +92,8 @@ def assert_no_regression(
     Args:
         system: The system, as for :func:`mirage.respond`.
         baseline: A file of :func:`save_baseline`, or its return value.
-        alpha: False positive rate for all features together. It is also the probability of
-            ``no worse`` if the loss is above the margin. Above 0 and below 1.
+        alpha: False positive rate for all features together. It is also the largest probability of
+            the verdict ``no worse`` if the true loss is above the margin. Above 0 and below 1.
         margin: The mean loss that ``no worse`` rules out in every feature, as a share of the
             feature's range. With 0.1, fewer than every tenth answer can have dropped from best to
             worst. Above 0 and below 1.
@@ -157,7 +157,7 @@ def assert_no_regression(
 
 
 class BaselineComparison(NamedTuple):
-    """A comparison of a run with its baseline, and its inputs."""
+    """A comparison of a run with its baseline, and the inputs of the comparison."""
 
     comparison: Comparison
     baseline: Baseline

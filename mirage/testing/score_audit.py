@@ -24,7 +24,7 @@ class Audit:
     """The findings on an evaluation; prints as a list.
 
     Attributes:
-        findings: What is wrong, in the order of files and metrics.
+        findings: The defects, in the order of files and metrics.
         sides: Names of the systems that were checked.
         metrics: Names of the metrics that were checked.
         skipped: Metrics that were not checked, each with the reason.
@@ -47,7 +47,7 @@ class Audit:
         )
 
     def plain(self) -> dict[str, Any]:
-        """Return the findings as data for JSON."""
+        """Return the audit as a dictionary that can be written as JSON."""
         return {
             "findings": [vars(finding) for finding in self.findings],
             "sides": list(self.sides),
@@ -65,14 +65,14 @@ def audit_scores(
     higher_is_better: Collection[str] = (),
     scales: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Audit:
-    """Find defects of an evaluation that make its numbers mean less than they seem to.
+    """Find defects of an evaluation that make its scores misleading.
 
-    The checks of each system and metric are: failed scores, which means of most tools leave out;
-    items that occur twice; a field such as ``document`` whose items have similar scores, so that
-    intervals are too narrow; most items at the best or worst score; equal scores for all items; too
-    few items for any claim; repeats that disagree; and scores that follow the length of answers.
-    Each two systems are checked for items that only one of them has, for equal scores on nearly all
-    items, and for different scales.
+    The checks of each system and metric are: failed scores, which most tools leave out of their
+    means; items that occur twice; a field such as ``document`` whose items have similar scores, so
+    that intervals are too narrow; most items at the best or worst score; equal scores for all
+    items; too few items for any claim; repeats that disagree; and scores that follow the length of
+    answers. Each pair of systems is checked for items that only one of them has, for equal scores
+    on nearly all items, and for different scales.
 
     Args:
         scores: Files or objects with scores, as for :func:`compare_scores`.
@@ -82,6 +82,9 @@ def audit_scores(
         lower_is_better: Metrics for which smaller is better.
         higher_is_better: Metrics for which larger is better.
         scales: Lowest and highest possible score by metric.
+
+    Returns:
+        The findings.
 
     Raises:
         DatasetError: A file cannot be read.
@@ -121,7 +124,7 @@ def audit_scores(
 
 
 def _labels(parts: Sequence[ScoreFile]) -> list[str]:
-    """Return a name for each part: the system's if all differ, else the file's with the system."""
+    """Return a name for each part: its system if all differ, else its file, or both if needed."""
     systems = [part.systems[0] for part in parts]
     if all(systems) and len(set(systems)) == len(systems):
         return systems

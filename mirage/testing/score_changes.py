@@ -31,10 +31,10 @@ class Loss(NamedTuple):
 
 
 class NeededItems(NamedTuple):
-    """The number of items that would decide an inconclusive comparison.
+    """The number of items that would make an inconclusive comparison conclusive.
 
     Attributes:
-        metric: The metric that needs most.
+        metric: The metric that needs the most items.
         items: Number of items in all; ``None`` if :data:`mirage.testing.planning.MOST` are too few.
         repeats: Number of repeats of each item that is enough instead; ``None`` if it is not known.
         power: Probability of the right verdict with these numbers.
@@ -61,8 +61,9 @@ class MetricChange:
 
     Attributes:
         metric: Name of the metric.
-        facts: Direction and scale.
-        before: Mean of the earlier scores; failures count as the comparison says.
+        facts: Direction and scale of the metric.
+        before: Mean of the earlier scores; :attr:`ScoreComparison.failures` decides how failures
+            count.
         after: Mean of the later scores.
         difference: ``after`` minus ``before``.
         interval: 95 % confidence interval of the difference; NaN if there are too few items.
@@ -75,7 +76,7 @@ class MetricChange:
         worse: Number of items whose score got worse.
         better: Number of items whose score got better.
         failed: Number of failed scores before and after.
-        worst: The score that failed ones count as.
+        worst: The score that replaces failed scores if failures count as the worst score.
         unscored: Number of items without a score on either side.
         verdict: ``worse``, ``no worse`` or ``inconclusive``.
         is_better: Whether the gain is statistically significant.
@@ -130,7 +131,7 @@ class ScoreComparison(Printed):
         alpha: Significance level of each verdict.
         margin: The loss that ``no worse`` rules out, as a share of the scale.
         failures: How failures count.
-        remarks: Other facts that a reader must know.
+        remarks: Further notes, such as that the scores of repeated items are averaged.
     """
 
     before: str
@@ -154,9 +155,9 @@ class ScoreComparison(Printed):
 
     @cached_property
     def needed(self) -> NeededItems | None:
-        """How many items would decide; ``None`` if all metrics have a verdict or none has a scale.
+        """The number of items that would give a verdict for the most variable inconclusive metric.
 
-        The number is that of the inconclusive metric whose scores vary most.
+        ``None`` if no metric is inconclusive, or no inconclusive metric has a scale.
         """
         candidates = [
             change
@@ -192,7 +193,7 @@ class ScoreComparison(Printed):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """All facts behind the verdict: failures, gaps, directions, and how many items decide."""
+        """Notes on failures, missing items, directions, and the number of items that are needed."""
         return (
             *self._failure_notes(),
             *self._item_notes(),
@@ -264,7 +265,7 @@ class ScoreComparison(Printed):
         return (Table(title, header, rows, marked, self.notes, name=0).filled(),)
 
     def plain(self) -> dict[str, Any]:
-        """Return the comparison as data for JSON."""
+        """Return the comparison as a dictionary that can be written as JSON."""
         return {
             "verdict": self.verdict,
             "summary": self.summary,

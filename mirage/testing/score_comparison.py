@@ -1,4 +1,4 @@
-"""Compare scores that any tool computed: worse, no worse than a margin, or inconclusive."""
+"""Comparison of scores of any tool; the verdict is worse, no worse or inconclusive."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def compare_scores(
     rules for features of this library: paired by item, with clusters swapped together. Repeats of
     an item are averaged. P-values are corrected for the number of metrics by Holm's method. A
     metric is ``no worse`` if the upper bound of its mean loss is within the margin, at the level
-    ``1 - alpha`` for each metric. The rates of wrong verdicts are in
-    ``validation/coverage/compared_scores.py``.
+    ``1 - alpha`` for each metric. ``validation/coverage/compared_scores.py`` prints the rates of
+    wrong verdicts.
 
     A failed score counts as the worst score of its scale. Otherwise the mean of a system that fails
     more often would rise. An item that only ``before`` has counts as a complete loss for the
@@ -103,7 +103,9 @@ def compare_scores(
     """
     for name, value in {"alpha": alpha, "margin": margin}.items():
         if not 0 < value < (0.5 if name == "alpha" else 1):
-            raise SettingError(f"{name} is out of range, got {value!r}")
+            raise SettingError(
+                f"{name} must be above 0 and below {0.5 if name == 'alpha' else 1}, got {value!r}"
+            )
     if failures not in get_args(Failures):
         raise SettingError(f"failures must be worst or skip, got {failures!r}")
     files = (
@@ -146,7 +148,7 @@ def compare_scores(
 def _common_metrics(
     before: ScoreFile, after: ScoreFile, chosen: Sequence[str] | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the metrics to compare, and the others with the reason."""
+    """Return the metrics to compare, and the reasons why others are not compared."""
     names = [name for name in before.metrics if name in after.metrics]
     reasons = {**before.skipped, **after.skipped}
     for file, other in ((before, after), (after, before)):
@@ -162,7 +164,7 @@ def _common_metrics(
 
 
 def _labels(before: ScoreFile, after: ScoreFile) -> tuple[str, str]:
-    """Return short names of both sides: the system's, else the file's."""
+    """Return a name for each side: its system if these differ, else its file."""
     systems = [file.systems[0] for file in (before, after)]
     if all(systems) and systems[0] != systems[1]:
         return systems[0], systems[1]
@@ -231,7 +233,7 @@ def _compare_both_ways(
 
 
 def _p_value(comparison: Comparison) -> float:
-    """Return the p-value of a loss; 1 if there are too few clusters for a verdict."""
+    """Return the p-value of a loss; 1 if there is no loss, or too few clusters for a verdict."""
     [change] = comparison.changes
     return change.p if change.fell and comparison.clusters >= comparison.fewest else 1.0
 

@@ -22,7 +22,7 @@ def write_comparison(result: ScoreComparison, path: str | Path) -> None:
 
 
 def render_comparison(result: ScoreComparison) -> str:
-    """Return the page of a comparison as a string."""
+    """Return the HTML page that :func:`write_comparison` writes, as a string."""
     changes = [change for change in result.changes if change.losses]
     links = [("metrics", "Metrics"), ("notes", "Notes")]
     links += [(f"losses-{i}", f"Largest losses: {label(c.metric)}") for i, c in enumerate(changes)]

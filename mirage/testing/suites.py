@@ -31,7 +31,7 @@ def score_tests(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
-    """Return the mutation score of a test file: which of the faults in responses make it fail.
+    """Return the mutation score of a test file: the share of inserted faults that make it fail.
 
     pytest runs the file on the original responses and on each mutant, a copy of the responses with
     one kind of fault. Meanwhile the environment variable ``MIRAGE_RESPONSES`` contains the path of

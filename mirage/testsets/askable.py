@@ -1,4 +1,4 @@
-"""Selection of passages that are worth asking about, spread over the documents."""
+"""Select passages that are worth asking about, spread over the documents."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ GIVES_INSTRUCTIONS = "gives instructions to its reader or a model"
 """The reason for skipping a passage that may contain a prompt injection."""
 
 MOST_CONSIDERED = 20_000
-"""The largest number of passages to consider; they are evenly spaced in a larger corpus."""
+"""The largest number of passages to consider; in a larger corpus, they are evenly spaced."""
 
 SHORTEST = {"word": 20, "character": 50}
 """The smallest length of a passage worth asking about, in words or characters."""
 
 CHARACTERS_PER_WORD = 3
-"""Characters that count as one word in scripts without spaces between words."""
+"""The number of characters that count as one word in scripts without spaces between words."""
 
 SURELY_IN_LANGUAGE = 0.5
 """The smallest probability that a passage is in the language."""
@@ -48,7 +48,7 @@ def corpus_of(
     size: int = CHUNK,
     overlap: int = 0,
 ) -> Corpus:
-    """Return a corpus of the passages of documents.
+    """Read documents, split long texts into passages, and return the passages as a corpus.
 
     A corpus is returned unchanged. Texts of more than about twice ``size`` words are split by
     :func:`mirage.corpus.chunk`. Shorter texts, and passages that are already part of a document,
@@ -100,7 +100,7 @@ def _passages(
 
 
 class Askable(NamedTuple):
-    """Passages that are worth asking questions about, and counts of the others.
+    """Passages that are worth asking questions about, and counts of other passages.
 
     Attributes:
         passages: The passages in the order of use: the best passage of each document, then the
@@ -133,6 +133,14 @@ def askable_passages(
     another passage, and free of instructions to a reader or a model
     (:mod:`mirage.testsets.instructions`). Passages with more rare words and more numbers are
     better. Documents are in random order, each with its best passage first.
+
+    Args:
+        corpus: The passages.
+        language: The language that passages must be in.
+        seed: Random seed of the order of documents.
+
+    Raises:
+        DatasetError: If there are no passages.
 
     Example:
         >>> from mirage import Passage
@@ -200,7 +208,10 @@ def _sample_passages(corpus: Iterable[Passage] | Corpus) -> list[Passage]:
 
 
 def words_of(text: str, entry: Language) -> list[str]:
-    """Return the content words of a text, or character pairs in scripts without spaces."""
+    """Return the content words of a text.
+
+    In scripts without spaces between words, pairs of adjacent characters are returned instead.
+    """
     tokens = tokenize(text, entry)
     if entry.tokens == "character":
         return ["".join(pair) for pair in pairwise(tokens)]
@@ -209,9 +220,9 @@ def words_of(text: str, entry: Language) -> list[str]:
 
 
 def _reason_to_skip(passage: Passage, entry: Language, earlier_texts: set[str]) -> str:
-    """Return why a passage is not worth asking about, or an empty text.
+    """Return the reason why a passage is not worth asking about; empty if it is.
 
-    The normalised text is added to ``earlier_texts``, so that later copies are recognized.
+    The normalised text of a passage is added to ``earlier_texts``, to recognize later copies.
     """
     if len(tokenize(passage.text, entry)) < SHORTEST[entry.tokens]:
         return "too short"

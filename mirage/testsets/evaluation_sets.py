@@ -44,7 +44,7 @@ class Recipe:
 
 # The paper has 150 queries for Telugu (Table 1), 72 of them with relevant passages only. That
 # leaves 78 of the 84 queries with both kinds of passages. The qrels do not show which six the paper
-# left out, so 78 are drawn at random.
+# left out, so 78 of the 84 are drawn at random.
 MIRACL_RECIPE: Mapping[str, Recipe] = MappingProxyType(
     {code: Recipe() for code in LANGUAGES}
     | {"ar": Recipe(sample=1501), "te": Recipe(sample=78, relevant_only=72)}
@@ -77,16 +77,16 @@ def build_benchmark(
     Args:
         topics: File with lines ``id<TAB>text``.
         qrels: File with lines ``id Q0 passage-id relevance``; above 0 is relevant.
-        passages: JSON Lines file with every judged passage. With it, queries show all passages
-            judged for them; by default they show none.
+        passages: JSON Lines file with every judged passage. If it is given, a query shows all
+            passages that were judged for it. By default, queries show no passages.
         language: ISO 639-1 code of the queries.
         recipe: The number of queries to draw, such as ``MIRACL_RECIPE["ar"]``; by default all
             queries with both kinds of passages.
         seed: Random seed of the draw.
 
     Raises:
-        DatasetError: If a file is invalid, with its name and line, or if no query is left, with the
-            reasons.
+        DatasetError: If a file is invalid (the message has its name and line), or if no query is
+            left (the message has the reasons).
         UnknownNameError: If the language is unknown.
     """
     dataset = MirageDataset.from_trec(topics, qrels, passages, language=language)
@@ -120,7 +120,7 @@ def _drop_reasons(
 
 
 def _reason_to_drop(grades: Mapping[str, int]) -> DropReason | None:
-    """Return why a query with these judgments is not kept, or ``None`` if it is."""
+    """Return the reason to drop a query with these judgments; ``None`` keeps it."""
     if not grades:
         return "no judgment"
     if max(grades.values()) <= 0:

@@ -28,9 +28,9 @@ from mirage.text.quantities import Quantity, dates, days_in, quantities, values_
 ItemKind = Literal["single", "list", "date", "two_passages", "comparison", "near_miss"]
 """The kind of a test item.
 
-``single`` asks for one fact, ``list`` for several, ``date`` for a date or number, ``two_passages``
-for a fact that takes two passages, and ``comparison`` which of two things is larger, earlier, etc.
-``near_miss`` is a question that the passages seem to answer but do not.
+``single`` asks for one fact, ``list`` for several facts, ``date`` for a date or number, and
+``two_passages`` for a fact that no single passage states. ``comparison`` asks which of two things
+is larger, earlier, etc. ``near_miss`` asks a question that the passages seem to answer but do not.
 """
 
 PAIRS: tuple[ItemKind, ...] = ("two_passages", "comparison")
@@ -65,16 +65,16 @@ FaultKind = Literal[
 """The reason why an item is not in a test set, in the order of the checks."""
 
 MAYBE_IN_LANGUAGE = 0.1
-"""The probability of the expected language below which a text is in the wrong language.
+"""The smallest probability of the expected language that a text must have.
 
-It is low, because a short text may consist of names only.
+The threshold is low, because a short text may consist of names only.
 """
 
 LONGEST_QUESTION = 400
 """The largest length of a question, in characters."""
 
 DUPLICATE_AT, SIMILAR_AT = 0.9, 0.5
-"""Similarities from which questions are duplicates: without answers, and with the same answers."""
+"""Smallest similarities of duplicates: of questions without answers, and with the same answers."""
 
 
 class Draft(Record):
@@ -108,8 +108,14 @@ _NUMERIC_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
 def stands(form: str, text: str, language: str | Language) -> bool:
     """Return whether a text states a name, a number, a date or a short phrase.
 
-    The match is that of :func:`mirage.text.mention`. A phrase with numbers also matches if the text
-    contains all its numbers, in digits or words, the months of its dates, and its other words.
+    The text is searched as in :func:`mirage.text.mention`. A phrase with numbers also matches if
+    the text contains all its numbers, in digits or words, the months of its dates, and its other
+    words.
+
+    Args:
+        form: The name, number, date or phrase.
+        text: The text.
+        language: The language of both.
 
     Example:
         >>> stands("12 members", "The council has twelve members.", "en")
@@ -151,9 +157,9 @@ def _any_stated(forms: Iterable[str], text: str, entry: Language) -> bool:
 def _gives_away(question: str, forms: Iterable[str], entry: Language) -> bool:
     """Return whether a question contains a short answer in one of its spellings.
 
-    The words of the answer must be consecutive in the question, in any inflection. An answer that
-    only shares words with the question is not given away: "Flask-Caching" answers "Which extension
-    provides caching for Flask?".
+    The words of the answer must be consecutive in the question, in any inflection. Shared words
+    alone do not count: "Which extension provides caching for Flask?" does not contain the answer
+    "Flask-Caching".
     """
     words = tokenize(question, entry)
     return any(
@@ -270,7 +276,7 @@ def _grounding_faults(
 
 
 def _contains_sequence(words: Sequence[str], sequence: Sequence[str]) -> bool:
-    """Return whether a list of words contains another one as consecutive words."""
+    """Return whether a list of words contains all words of ``sequence``, consecutively."""
     return f"\0{chr(0).join(sequence)}\0" in f"\0{chr(0).join(words)}\0"
 
 
@@ -344,9 +350,13 @@ def _reference_faults(
 
 
 class _Reference(NamedTuple):
-    """A reference: its text, its answer without citations, and the passages that it cites.
+    """A reference, parsed.
 
-    ``all_resolved`` is whether every citation names a passage of the item.
+    Attributes:
+        text: The whole text, with citations by passage id.
+        answer: The answer without citations.
+        cited: The ids of the passages that the answer cites.
+        all_resolved: Whether every citation names a passage of the item.
     """
 
     text: str
@@ -390,10 +400,18 @@ def query_of(
     *,
     id: str,
 ) -> Query:
-    """Convert a draft to a query, with the passages that it was written from.
+    """Convert a draft to a query that shows the passages that the draft was written from.
 
-    The passages that the reference cites are relevant, or all passages if there is no reference.
-    The cluster of the query is the document of the first passage.
+    The passages that the reference cites are relevant. If it cites none, or there is no reference,
+    all passages are relevant. A near miss has no relevant passages. The cluster of the query is the
+    document of the first passage.
+
+    Args:
+        draft: The draft.
+        kind: The kind of item.
+        passages: The passages that the draft was written from.
+        language: The language of the draft.
+        id: The id of the query.
     """
     entry = Language.of(language)
     answerable = kind != "near_miss"
@@ -455,7 +473,7 @@ def _is_duplicate(query: Query, other: Query) -> bool:
     similar = _similarity(query, other, function_words) >= SIMILAR_AT or bool(
         set(query.relevant) & set(other.relevant)
     )
-    # Answers are compared last, because that takes a hundred times as long.
+    # Answers are compared last, because this comparison takes a hundred times as long.
     return similar and all(
         any(_any_stated(forms, "\n".join(other_forms), entry) for other_forms in other.answers)
         for forms in query.answers
@@ -469,7 +487,7 @@ def _similarity(query: Query, other: Query, common: frozenset[str]) -> float:
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
 
 
-# Every item is compared with all earlier ones, so its words are cached.
+# Every item is compared with all earlier items, so the words of questions are cached.
 _CACHE_SIZE = 4096
 
 

@@ -91,12 +91,15 @@ _ANSWER_FORM = (
     'be told, {"answer": null}.'
 )
 
-# A passage may hold JSON, and a careless LLM copies it.
+# A passage may contain JSON, which a careless LLM copies.
 _BREAKS = ((re.compile(r'\{(?=\s*"(?:question|skip|answer)")'), "( "),)
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in a reply, with or without a code fence, or ``None``."""
+    """Return the JSON object in a reply, or ``None`` if there is none.
+
+    A code fence around the object is ignored.
+    """
     start, end = text.find("{"), text.rfind("}") + 1
     try:
         value = json.loads(text[start:end]) if 0 <= start < end else None
@@ -118,7 +121,10 @@ def _parse_draft(text: str) -> Draft | None:
 
 
 def _parse_answer(text: str) -> str | None:
-    """Return the answer in a reply: empty if the LLM abstained, ``None`` if it is not valid."""
+    """Return the answer in a reply.
+
+    The answer is empty if the LLM abstained, and ``None`` if the reply is not valid.
+    """
     value = _object(text)
     if value is None or "answer" not in value:
         return None
@@ -132,7 +138,13 @@ _ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _parse_answer, "an
 
 
 def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
-    """Return the prompt that asks an LLM to write the test item planned in a slot."""
+    """Return the prompt that asks an LLM to write the test item planned in a slot.
+
+    Args:
+        slot: The planned item.
+        entry: The language of the item.
+        earlier: Questions that the LLM must not repeat.
+    """
     material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
     earlier_material = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
     task = _WRITE_TASK.format(
@@ -165,7 +177,7 @@ class LLMReply(Record):
         asked: The digest of the prompt; see :meth:`Asker.key`.
         draft: The draft of an item, if the prompt asked for one.
         answer: The answer to a question, if the prompt asked for one.
-        unreadable: Why the reply cannot be parsed; empty if it can.
+        unreadable: The reason why the reply cannot be parsed; empty if it can.
     """
 
     asked: str
@@ -185,7 +197,7 @@ class Asker:
         self.replies = {reply.asked: reply for reply in journal.earlier}
 
     def key(self, question: Question[Any]) -> str:
-        """Return the digest of the model's name and the prompt that identifies a reply."""
+        """Return the digest of the model's name and a prompt, which identifies the reply."""
         identity = json.dumps([self.llm.model, question.prompt])
         return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -33,15 +33,15 @@ It is enough if no cluster has a loss. The number is ``log(0.05) / log(0.9)``, r
 """
 
 SKIPPED: FaultKind = "instructions in the passage"
-"""The fault of a passage that was skipped because it contains instructions."""
+"""The kind of fault of a passage that was skipped because it contains instructions."""
 
 
 class RejectedItem(Record):
-    """A rejected item or a skipped passage, with the reason.
+    """A rejected item or a skipped passage, and the reasons.
 
     Attributes:
         id: The id of the draft; no item of the test set has it.
-        kind: The kind of item that was asked for.
+        kind: The kind of item that was requested.
         faults: The faults, at least one.
         passages: The ids of the passages that the item was written from.
         draft: The text of the item; ``None`` if there is none that can be parsed.
@@ -61,10 +61,11 @@ class ItemSet:
     It prints as a table with the number of drafts that each check rejected.
 
     Attributes:
-        queries: The items, in the order of their drafts. The ``metadata`` of an item has its
-            ``kind`` and its ``document``. ``found_at`` is the best rank of a passage that the item
-            was written from, in a BM25 search with the question. ``closed_book`` rates the LLM's
-            answer without passages: ``right``, ``wrong`` or ``none``.
+        queries: The items, in the order of their drafts. The ``metadata`` of an item contain its
+            ``kind`` and its ``document``. ``found_at`` is the best rank, in a BM25 search with the
+            question, of a passage that the item was written from. If an LLM answered the question,
+            ``closed_book`` rates its answer without passages (``right``, ``wrong`` or ``none``),
+            and ``checked_by`` is its name.
         rejected: The rejected items with their faults.
         askable: The passages worth asking about, and the reasons why other passages are not.
         wanted: The number of items that were requested.
@@ -85,10 +86,13 @@ class ItemSet:
             DatasetError: If there is no item.
         """
         if not self.queries:
-            first = next((f": {f.detail}" for item in self.rejected for f in item.faults), "")
+            first = next(
+                (f"; the first fault: {f.detail}" for item in self.rejected for f in item.faults),
+                "",
+            )
             reasons = reason_counts(item.faults[0].kind for item in self.rejected)
             reasons = reasons or "the LLM wrote none"
-            raise DatasetError(f"no item passed the checks ({reasons}; the first{first})")
+            raise DatasetError(f"no item passed the checks ({reasons}{first})")
         return MirageDataset(self.queries, name=f"made-{self.language}")
 
     @property
@@ -98,7 +102,7 @@ class ItemSet:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of drafts, rejections, items, documents and clusters, by a description.
+        """The numbers of drafts, rejections, items, documents and clusters, each by a short label.
 
         Rejections are counted by their first fault, and items also by their kind.
         """
@@ -122,7 +126,7 @@ class ItemSet:
 
     @property
     def unasked(self) -> int:
-        """The number of drafts without a reply of the LLM; building the set again retries them."""
+        """The number of drafts to which the LLM did not reply; another build tries them again."""
         return sum(item.faults[0].kind == "not asked" for item in self.rejected)
 
     def __repr__(self) -> str:
@@ -194,11 +198,11 @@ class _Decisions(Record):
 
 
 def strike(dataset: MirageDataset, decisions: str | Path) -> MirageDataset:
-    """Return a dataset without the items that a reviewer struck on the review page.
+    """Return a dataset without the items that a reviewer removed on the review page.
 
     Args:
         dataset: The items.
-        decisions: The file that the page of :func:`mirage.report.write_review` saved.
+        decisions: The file of decisions that the page of :func:`mirage.report.write_review` saved.
 
     Raises:
         DatasetError: If the file is invalid or about another dataset, or no item is left.
@@ -209,7 +213,8 @@ def strike(dataset: MirageDataset, decisions: str | Path) -> MirageDataset:
     review = validated(_Decisions, json_object(str(path), text)[1], str(path))
     if review.dataset != dataset.name:
         raise DatasetError(
-            f"{path}: the decisions are about {review.dataset!r}, and not about {dataset.name!r}"
+            f"{path}: the decisions are about {review.dataset!r}, but the dataset is "
+            f"{dataset.name!r}"
         )
     for id_ in review.struck:
         dataset[id_]  # raises an error that suggests the nearest id

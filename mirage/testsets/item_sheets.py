@@ -1,4 +1,4 @@
-"""Sheets for people who write test items: passages to ask about, with empty fields for items."""
+"""Sheets for people who write test items: each row has passages and empty fields for an item."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def item_sheet(
         size: Words per passage, if documents are split.
         overlap: Words that a passage repeats from the previous one.
         seed: Random seed of the order of documents.
-        progress: Show a progress bar on stderr if it is a terminal.
+        progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
     Returns:
         The rows of the sheet, and the passages worth asking about.
@@ -113,8 +113,9 @@ def build_from_sheet(
     """Build a test set from a sheet, with the checks of :func:`build_test_set`.
 
     Empty rows are listed among the rejected items and do not count as requested. Wrong answers and
-    a reference are optional; without a reference all passages of the row are relevant. If an LLM is
-    given, it answers each question with the shown passages and without them.
+    a reference are optional. Without a reference, all passages of the row are relevant. If an LLM
+    is given, it answers each question twice: from the passages that the item shows, and without
+    passages.
 
     Args:
         rows: The rows of the sheet.
@@ -126,7 +127,7 @@ def build_from_sheet(
         overlap: Words that a passage repeats from the previous one; must be the value that the
             sheet was created with.
         out: The file of the dataset; see :func:`build_test_set`.
-        progress: Show progress bars on stderr if it is a terminal.
+        progress: Whether to show progress bars on stderr, if stderr is a terminal.
 
     Raises:
         DatasetError: If the documents do not have a passage of a row, two rows have the same id, a
@@ -211,16 +212,18 @@ _FORMS = ("answers", "wrong_answers")
 def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
     """Write a sheet as CSV if the file name ends in ``.csv``, or else as JSON Lines.
 
-    In CSV each line of a cell is one answer, and its alternative spellings are separated by ``|``.
-    A text that a spreadsheet program would read as a formula, such as ``=1+1``, gets an apostrophe
-    in front, also after a semicolon, a tab or a line end; :func:`read_sheet` removes it.
+    In CSV, each line of the cells for answers and wrong answers is one answer; ``|`` separates its
+    alternative spellings. A text that a spreadsheet program would read as a formula, such as
+    ``=1+1``, gets an apostrophe in front, also within a cell after a semicolon, a tab or a line
+    end. :func:`read_sheet` removes the apostrophes.
 
     Args:
         rows: The rows of the sheet.
         path: The file to write.
 
     Raises:
-        DatasetError: If the file cannot be written, or exists already, because it may be filled in.
+        DatasetError: If the file cannot be written, or exists already. An existing sheet may be
+            filled in, so it is not replaced.
     """
     file = Path(path)
     if file.exists():
@@ -244,10 +247,10 @@ def _csv_cells(row: SheetRow) -> list[str]:
 def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
     """Read a sheet that :func:`write_sheet` wrote and somebody filled in.
 
-    CSV rows with only empty cells are skipped, and a warning is logged with their number.
+    CSV rows with only empty cells are skipped; a warning counts them.
 
     Args:
-        path: The file of the sheet, CSV if its name ends in ``.csv`` and else JSON Lines.
+        path: The file of the sheet: CSV if its name ends in ``.csv``, otherwise JSON Lines.
 
     Raises:
         DatasetError: If the file cannot be read; the message names the row and the field.

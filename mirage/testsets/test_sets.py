@@ -1,4 +1,4 @@
-"""Test sets from documents: an LLM writes questions, and checks reject those with faults.
+"""Test sets from documents: an LLM writes questions, and checks reject faulty questions.
 
 :func:`build_test_set` selects passages that are worth asking about and has an LLM write an item
 from each. It keeps items that pass the checks of :mod:`mirage.testsets.item_checks` and that the
@@ -65,13 +65,13 @@ MOST_USES_PER_PASSAGE = 3
 """The largest number of drafts about one passage, if there are few passages."""
 
 PARTNER_DEPTH = 50
-"""The number of most similar passages from which the second passage of an item is chosen."""
+"""The number of similar passages from which the second passage of an item is chosen."""
 
 RANK_DEPTH = 50
-"""The search depth for the rank (``found_at``) of a passage that an item was written from."""
+"""The number of search results among which an item's own passages are ranked (``found_at``)."""
 
 SEARCH_DEPTH = 50
-"""The search depth for passages that state an answer, and for distractors."""
+"""The number of search results that are examined for distractors, or for a stated answer."""
 
 
 # The plan -----------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class SlotQueue:
     def next_slots(self, kinds: Sequence[ItemKind], deferred: Collection[str] = ()) -> list[Slot]:
         """Return one planned item (slot) for each of these kinds, or fewer if passages run out.
 
-        Passages whose ids are in ``deferred`` come last.
+        Passages whose ids are in ``deferred`` are used last.
         """
         # The sort is stable, so the order of passages is otherwise unchanged.
         self.waiting = deque(sorted(self.waiting, key=lambda passage: passage.id in deferred))
@@ -116,11 +116,11 @@ class SlotQueue:
         return slots
 
     def _partner(self, passage: Passage, used_documents: Collection[str]) -> Passage | None:
-        """Return the most similar other passage of the same document, or else of the corpus.
+        """Return the most similar passage of the same document, or else of the corpus.
 
-        From the corpus, documents that are not in ``used_documents`` are preferred. An item about
-        two documents merges all items about either into one cluster, and fewer clusters mean less
-        evidence in comparisons.
+        In the corpus, documents that are not in ``used_documents`` are preferred. An item about two
+        documents merges all items about either document into one cluster, and fewer clusters mean
+        less evidence in comparisons. The result is ``None`` if no similar passage exists.
         """
         candidates = [other for other in self.by_document[passage.document_id] if other != passage]
         if candidates:
@@ -165,10 +165,10 @@ def build_test_set(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> ItemSet:
-    """Build a test set from documents: an LLM writes items, and checks reject those with faults.
+    """Build a test set from documents: an LLM writes items, and checks reject faulty items.
 
     Passages worth asking about are selected from all documents
-    (:func:`~mirage.testsets.askable_passages`). The LLM writes a question about each, with short
+    (:func:`~mirage.testsets.askable_passages`). For each passage, the LLM writes a question, short
     answers, wrong answers and a reference. Items are first checked without an LLM
     (:func:`~mirage.testsets.faults_in`, :func:`~mirage.testsets.duplicate_of`). Then the LLM
     answers the question twice: from the passages that the item shows, and without passages. An item
@@ -177,13 +177,13 @@ def build_test_set(
     corpus states the answer that the LLM gives without passages. Rejected items are replaced, with
     at most three drafts per requested item.
 
-    An item shows the passages that it was written from and, as distractors, passages that BM25
-    retrieves for the question and that do not state an answer. Its cluster is its document. Items
-    that share a document through a pair of passages have the same cluster.
+    An item shows the passages that it was written from. It also shows distractors: passages that
+    BM25 retrieves for the question and that do not state an answer. The cluster of an item is its
+    document. Items that share a document through a pair of passages have the same cluster.
 
-    If ``out`` is given, the items are written there and the rejected ones to
-    ``NAME.rejected.jsonl``. Replies of the LLM are appended to ``NAME.journal.jsonl``, so that the
-    same call resumes after an interruption.
+    If ``out`` is given, the items are written to this file, and the rejected items to
+    ``NAME.rejected.jsonl``. Replies of the LLM are appended to ``NAME.journal.jsonl``. After an
+    interruption, the same call resumes from these replies.
 
     Args:
         documents: The documents; see :func:`~mirage.testsets.corpus_of`.
@@ -196,7 +196,7 @@ def build_test_set(
         overlap: Words that a passage repeats from the previous one.
         seed: Random seed of the order of documents.
         out: The file of the dataset; by default nothing is written.
-        progress: Show progress bars on stderr if it is a terminal.
+        progress: Whether to show progress bars on stderr, if stderr is a terminal.
 
     Raises:
         DatasetError: If the documents cannot be read, no passage is worth asking about, no item
@@ -249,10 +249,10 @@ def estimate_test_set(
 ) -> Estimate:
     """Estimate the cost of :func:`build_test_set` with these arguments if no draft is rejected.
 
-    An item takes three calls, and each rejected draft one to three more. Nothing is sent to the
-    LLM. The questions do not exist yet, so the first words of a passage stand in for each question.
-    The arguments ``llm``, ``items``, ``kinds``, ``shown``, ``size`` and ``overlap`` are those of
-    :func:`build_test_set`, and so are the errors.
+    An item takes three calls, and each rejected draft takes one to three more. Nothing is sent to
+    the LLM. The questions do not exist yet, so the estimate uses the first words of a passage in
+    place of each question. The arguments ``llm``, ``items``, ``kinds``, ``shown``, ``size`` and
+    ``overlap`` and the errors are the same as in :func:`build_test_set`.
     """
     check_plan(items, kinds, shown)
     entry = Language.with_board(language)
@@ -274,7 +274,7 @@ def _skipped_passages(askable: Askable) -> Iterator[RejectedItem]:
 
 
 MOST_ITEMS = 2000
-"""The largest number of items; the time to find duplicates grows with its square."""
+"""The largest number of items; the time of the search for duplicates is quadratic in it."""
 
 
 def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: int) -> None:
@@ -325,11 +325,11 @@ def _missing_kinds(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[
 
 
 class ItemBuilder:
-    """A collection of accepted items and rejected drafts, to which drafts are added in batches.
+    """A collector of accepted items and rejected drafts, which checks drafts in batches.
 
     Args:
         asker: The client of the LLM that answers the questions; ``None`` skips this check.
-        index: Index of the documents, in which distractors are searched.
+        index: Index of the documents, which is searched for distractors.
         entry: The language of the items.
         passages_per_item: Number of passages that an item shows.
         complete: Whether wrong answers and a reference are required, and whether drafts must not
@@ -408,7 +408,7 @@ class ItemBuilder:
         return [] if word is None else [Fault(kind="named by instructions alone", detail=word)]
 
     def _remember(self, slot: Slot, reply: LLMReply | str) -> None:
-        """Store the question about each passage, so that the LLM does not repeat it."""
+        """Store a question under each of its passages, so that the LLM does not repeat it."""
         if isinstance(reply, LLMReply) and reply.draft is not None and reply.draft.question:
             for passage in slot.passages:
                 self.earlier_questions.setdefault(passage.id, []).append(reply.draft.question)
@@ -426,7 +426,7 @@ class ItemBuilder:
     def _check_answers(self, waiting: Sequence[tuple[Slot, Draft, Query]], asker: Asker) -> None:
         """Have the LLM answer the questions, and accept or reject the items by its answers.
 
-        :func:`build_test_set` describes which answers are required.
+        For the required answers, see :func:`build_test_set`.
         """
         queries = [query for *_, query in waiting]
         open_book = [answer_prompt(query.text, query.passages, self.entry) for query in queries]
@@ -572,7 +572,7 @@ def states_some(query: Query, passage: Passage, entry: Language) -> bool:
 
 
 def assign_clusters(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """Return the queries with their clusters.
+    """Return copies of the queries with a cluster assigned to each.
 
     Queries that share a document, directly or through other queries, have the same cluster.
     """

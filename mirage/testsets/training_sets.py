@@ -30,7 +30,7 @@ OmitReason = Literal[
 ]
 """The reason why a query has no training example; see :func:`build_training_set`.
 
-The last two reasons are used by :func:`mirage.training.training_examples`.
+:func:`mirage.training.training_examples` uses the last two reasons.
 """
 
 
@@ -73,10 +73,13 @@ class TrainingSet(NamedTuple):
 
 
 def relevant_only(dataset: MirageDataset) -> MirageDataset:
-    """Return the queries that show a relevant passage, each with only its relevant passages.
+    """Return the queries that show relevant passages, without their other passages.
 
     A teacher model answers these queries instead of the originals, so that irrelevant passages do
     not mislead it.
+
+    Raises:
+        DatasetError: If no query shows a relevant passage.
 
     Example:
         >>> from mirage import MirageDataset
@@ -117,9 +120,9 @@ def build_training_set(
 
     The teacher model answered ``relevant_only(dataset)``, so it cites relevant passages. An example
     shows all passages of the query, including irrelevant ones, with the teacher's response. So the
-    model that is trained learns to find the relevant passages by itself. The passages have other
-    positions in this prompt than in the teacher's, so every citation is rewritten as ``[id]``. The
-    rest of the response is unchanged.
+    trained model learns to find the relevant passages by itself. The positions of passages in this
+    prompt differ from those in the teacher's prompt, so every citation is rewritten as ``[id]``.
+    The rest of the response is unchanged.
 
     A query has no example for one of these reasons:
 
@@ -129,17 +132,17 @@ def build_training_set(
     - ``unknown citation``: the response cites a passage that the teacher was not shown.
     - ``no citation``: the response cites nothing.
     - ``does not fit``: the prompt has no room for the query or a cited passage.
-    - ``ambiguous citation``: if all passages are shown, the response would cite other passages
-      than the teacher meant. This happens, for example, if ``[1969]`` in its text is the id of a
-      passage.
+    - ``ambiguous citation``: when all passages are shown, the response cites other passages than
+      the teacher meant, for example because ``[1969]`` in its text is the id of a passage.
 
     Args:
         dataset: The queries with all their passages.
         teacher: Responses to ``relevant_only(dataset)``. If a response does not list the passages
-            that the teacher was shown, they are assumed to be those of that dataset, in its order.
-        prompt: Object that builds the prompts; use the same one as at inference time. By default
-            ``RagPrompt()``, which shuffles the passages by its ``seed`` unless a retriever ranked
-            them.
+            that the teacher was shown, the query's relevant passages are assumed, in the order of
+            the query.
+        prompt: Function that builds the prompts; use the same function at inference time. The
+            default is ``RagPrompt()``, which shuffles the passages by its ``seed`` unless a
+            retriever ranked them.
 
     Raises:
         DatasetError: If no query shows a relevant passage, the run is in another language, the
@@ -220,7 +223,7 @@ def example_of(
         query: The query with all the passages that the prompt shows.
         response: The response. It cites passages by id, or by position among ``shown``.
         shown: The ids of the passages that the response was generated from, in their order.
-        prompt: Object that builds the prompt.
+        prompt: Function that builds the prompt.
     """
     parsed = parse(response, query.language, shown)
     if not parsed.well_formed:

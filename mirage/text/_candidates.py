@@ -28,7 +28,7 @@ class Occurrence(NamedTuple):
 
     Attributes:
         start: Offset of the first character.
-        end: Offset behind the last character.
+        end: Offset after the last character.
         verbatim: Whether the span contains the candidate letter by letter, apart from case and
             accents.
         candidate: Index of the candidate; set by the caller.
@@ -133,7 +133,7 @@ def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Spa
         start, end = words[span[0]][0], words[span[1]][1]
         return mention(form, sentence[start:end], entry) >= MENTIONED_AT
 
-    # After each match the search continues behind it, as long as the rest mentions the form.
+    # After each match the search continues after it, as long as the rest mentions the form.
     first, final = 0, len(words) - 1
     while first <= final and is_mentioned_in((first, final)):
         ends = [(first, last) for last in range(first, len(words))]

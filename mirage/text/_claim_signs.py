@@ -99,7 +99,7 @@ class Mentioned(NamedTuple):
 
     Attributes:
         start: Offset of the first character.
-        end: Offset behind the last character.
+        end: Offset after the last character.
         group: Number of the group of the candidate answer.
     """
 
@@ -109,13 +109,13 @@ class Mentioned(NamedTuple):
 
 
 class _Sentence(NamedTuple):
-    """A sentence of a text, with what the features of several mentions need.
+    """A sentence of a text, with data that the features of its mentions use.
 
     Attributes:
         start: Offset of the first character.
-        end: Offset behind the last character.
+        end: Offset after the last character.
         words: Number of words.
-        rest: Number of content words that are no cue, candidate or word of the question.
+        rest: Number of content words that are not part of a cue, a candidate or the question.
         kinds: Kinds of the cues in it.
         mentions_candidate: Whether it mentions a candidate.
         opens_with: Whether it opens with a yes, and whether it opens with a no.
@@ -138,14 +138,14 @@ _NO_SENTENCE = _Sentence(0, 0, 0.0, 0, frozenset(), False, (0.0, 0.0))
 
 
 class _Scene(NamedTuple):
-    """A text, prepared for computing the features of its mentions of candidates."""
+    """A text with the data from which the features of its mentions are computed."""
 
     text: str
     folded: str
     entry: Language
     sentences: tuple[_Sentence, ...]  # in the folded text
     mentions: tuple[Mentioned, ...]  # in the folded text
-    cues: tuple[Cue, ...]  # without those inside a mention
+    cues: tuple[Cue, ...]  # without cues inside a mention
     question_words: frozenset[str]
 
 
@@ -534,7 +534,7 @@ def _verdicts(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _rest(scene: _Scene, span: Span) -> frozenset[str]:
-    """Return the content words of a span that are no cue, candidate or word of the question."""
+    """Return the content words of a span outside of cues, candidates and words of the question."""
     spans = [(cue.start, cue.end) for cue in scene.cues]
     spans += [(mention.start, mention.end) for mention in scene.mentions]
     taken = sorted((start, end) for start, end in spans if span[0] <= start < span[1])

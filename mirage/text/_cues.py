@@ -144,8 +144,9 @@ def _pattern(
 def _alternation(phrases: Sequence[Tokens]) -> str:
     """Return one regular expression that matches any of the phrases.
 
-    Common prefixes of the phrases are written once, which makes matching much faster. So is the
-    end of a word, because compiling its many characters takes most of the time.
+    Common prefixes of the phrases are written once, which makes matching much faster. The pattern
+    for the end of a word is also written once, because compiling its many characters takes most of
+    the time.
     """
     if not phrases:
         return "(?!)"
@@ -153,7 +154,8 @@ def _alternation(phrases: Sequence[Tokens]) -> str:
     if len(phrases) > 1 and ends == {_WORD_END}:
         return _ordered_alternation([phrase[:-1] for phrase in phrases]) + _WORD_END
     if ends == {_WORD_END, _REST_OF_WORD}:
-        # Empty groups mark the phrases that may end inside a word: others must end with it.
+        # Empty groups mark the phrases that may end inside a word. All other phrases must end where
+        # a word ends.
         body = _ordered_alternation(
             [
                 (*phrase[:-1], "()") if phrase[-1] == _REST_OF_WORD else phrase[:-1]

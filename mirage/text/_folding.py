@@ -14,7 +14,7 @@ __all__ = ["FoldedText", "fold"]
 
 
 class FoldedText(NamedTuple):
-    """A folded text: in lower case, without accents, with ASCII digits; and its original offsets.
+    """A text in lower case, without accents and with ASCII digits, and its original offsets.
 
     Attributes:
         text: The folded text. Punctuation and spaces are kept.
@@ -31,7 +31,7 @@ class FoldedText(NamedTuple):
 
 @lru_cache(maxsize=512)
 def fold(text: str) -> FoldedText:
-    """Fold a text in the Unicode form NFC: remove differences of case, accents and digits.
+    """Fold a text in the Unicode form NFC: remove differences of case, accents and digit scripts.
 
     Letters become lower case and lose accents and vowel points, and digits become ASCII digits.
     Full-width forms become ordinary letters. Letters that are interchangeable in Arabic scripts

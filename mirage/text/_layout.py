@@ -360,7 +360,7 @@ def _mask_bullets(page: _Page) -> None:
 
 
 def _mask_headings(page: _Page) -> None:
-    """Mask headings and bold lines that have no content of their own, such as "Key points".
+    """Mask headings and bold lines that state nothing about the topic, such as "Key points".
 
     In all other headings, mask only the ``#`` marks.
     """
@@ -690,7 +690,7 @@ def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: boo
 
 
 def _asserts_something(words: str, context: Context) -> bool:
-    """Return whether a clause makes a claim: it contains two words of the question."""
+    """Return whether a clause makes a claim, that is, contains two words of the question."""
     question = context.question.casefold()
     rest = re.sub(rf"(?:{any_of(attributions(context.language.code)[1])})\w*", " ", words)
     question_words = [w for w in WORD.findall(rest) if len(w) > 3 and w.casefold() in question]

@@ -2,10 +2,11 @@
 
 "Great question!", "I hope this helps" and "— Ticket #48213" claim nothing about the world. No list
 of phrases covers all such sentences. Therefore the words of a sentence are put into three classes:
-talk words, function words, and all others. Talk words are greetings, thanks, and words about
-questions, answers and documents. They come from ``data/small_talk.json`` and the phrases that ship
-with mirage. A sentence is small talk if it consists mostly of talk words, contains no number and no
-name, and shares no words with the question or the passages except talk and function words.
+small-talk words, function words, and all others. Small-talk words are greetings, thanks, and words
+about questions, answers and documents. They come from ``data/small_talk.json`` and the phrases that
+ship with mirage. A sentence is small talk if it consists mostly of small-talk words, contains no
+number and no name, and shares no other words with the question or the passages, except function
+words.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ __all__ = [
 ]
 
 DOUBTS = 3
-"""Minimum number of talk words in small talk that calls something wrong or possible."""
+"""Minimum number of small-talk words in small talk that contains a word such as "wrong"."""
 
 TALK_FOR_REST = 3
-"""Minimum number of talk words for each other word; "the answer is Nile" has too few."""
+"""Minimum number of small-talk words per other word; "the answer is Nile" has too few."""
 
 MORE_TALK = 4
-"""Minimum number of talk words for each other word that a passage also contains."""
+"""Minimum number of small-talk words per other word that a passage also contains."""
 
 SHORTEST_STEM = 4  # fewest letters that are left when an ending is removed
 ENDING = 3  # most letters of an ending
 RUN = {"Thai": 5}
-"""Number of neighbouring characters that are compared as a unit; 2 in other scripts."""
+"""Number of neighbouring characters that are compared together, by script; 2 in other scripts."""
 
 
 class Context(NamedTuple):
@@ -72,7 +73,7 @@ class Context(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The talk words of one language, folded like the words of a text."""
+    """The small-talk words of one language, folded like the words of a text."""
 
     entry: Language
     words: frozenset[str]
@@ -90,7 +91,7 @@ class Vocabulary(NamedTuple):
 
 
 class _WordClasses(NamedTuple):
-    """The talk words and the other words of a text, without function words."""
+    """The small-talk words and the other words of a text, without function words."""
 
     talk: tuple[str, ...]
     rest: tuple[str, ...]
@@ -138,7 +139,9 @@ _BESIDE = re.compile(r"([^\W\d_]+)[ \[]{0,2}\{n\}|\{n\}\]? ?([^\W\d_]+)")
 
 @cache
 def vocabulary(code: str) -> Vocabulary:
-    """Return the vocabulary of a language; without a board, it has only labels of sources.
+    """Return the small-talk vocabulary of a language.
+
+    In a language without a bundled board, it has only labels such as "Sources:".
 
     Raises:
         UnknownNameError: If there is no such language.
@@ -248,12 +251,12 @@ def _classify_characters(text: str, words: Vocabulary) -> _WordClasses:
     return _WordClasses(talk, tuple(piece for piece in rest if len(piece) > 1))
 
 
-# What the question and the passages hold ----------------------------------------------------------
+# Words of the question and the passages -----------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)
 def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
-    """Return the units of a text that are compared: words and their stems.
+    """Return the words of a text and their possible stems, for a comparison with other words.
 
     In languages without spaces, return the sequences of a few characters instead.
     """
@@ -293,16 +296,17 @@ def has_number(text: str) -> bool:
 def is_heading(
     text: str, language: Language, context: Context | None, *, loosely: bool = False
 ) -> bool:
-    """Return whether a heading or label has no content of its own, such as "Key points".
+    """Return whether a heading or label states nothing about the topic, such as "Key points".
 
     Args:
         text: Words of the heading or label.
         language: Language of the text.
         context: Question and passages, or None if they are unknown.
-        loosely: Whether the text may contain other words besides talk words.
+        loosely: Whether the text may contain other words besides small-talk words.
 
     Returns:
-        False if the language has no board, because then there is no list of talk words.
+        Whether this is the case; always ``False`` for a language without a bundled board, because
+        it has no list of small-talk words.
     """
     if has_number(text) or not text:
         return not text
@@ -443,9 +447,9 @@ def _opens_with_yes_or_no(text: str, words: Vocabulary) -> bool:
 
 
 def _has_name(text: str, rest: Sequence[str], entry: Language) -> bool:
-    """Return whether a word outside the talk words is written like a name.
+    """Return whether a word that is not a small-talk word is written like a name.
 
-    Such a word has a capital and is not the first word of the sentence.
+    Such a word begins with a capital and is not the first word of the sentence.
     """
     if entry.capitals != "names":
         return False
@@ -513,7 +517,7 @@ CASE_DIGITS = 5
 
 
 def is_ticket(text: str, context: Context) -> bool:
-    """Return whether a line is only a case number with talk words, such as "Case no. 7719-B"."""
+    """Return whether a line is only a case number with small-talk words: "Case no. 7719-B"."""
     cases = [match[0].strip("-/") for match in _CASE.finditer(text)]
     if len(cases) != 1 or (cases[0].isdecimal() and len(cases[0]) < CASE_DIGITS):
         return False
@@ -530,11 +534,14 @@ def is_ticket(text: str, context: Context) -> bool:
 
 _LABEL_END = re.compile(r"[:：]|\Z")
 LABEL_WORDS = 5
-"""Maximum number of words of a label of sources; a word counts as three characters if unspaced."""
+"""Maximum number of words of a label such as "Sources:".
+
+In scripts without spaces, three characters count as a word.
+"""
 
 
 def opens_sources(text: str, language: Language) -> int:
-    """Return the offset behind a label such as "Sources:" at the start of a line; 0 if none."""
+    """Return the offset after a label such as "Sources:" at the start of a line; 0 if none."""
     end = _LABEL_END.search(text)
     label = _fold_phrase(text[: end.start()] if end else text)
     if not label or end is None or len(WORD.findall(label)) > LABEL_WORDS:

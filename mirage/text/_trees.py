@@ -27,7 +27,7 @@ __all__ = ["Forest", "forest", "packaged_json"]
 class Forest(NamedTuple):
     """A sum of boosted trees, which predicts the log odds of one class.
 
-    The nodes of all trees stand in one list. A leaf is its own child, so that all trees can be
+    The nodes of all trees are in one list. A leaf is its own child. Therefore all trees can be
     followed for the same number of steps.
 
     Attributes:
@@ -58,7 +58,7 @@ class Forest(NamedTuple):
         for _ in range(self.steps):
             goes_left = values[self.signs[nodes]] <= self.thresholds[nodes]
             nodes = np.where(goes_left, self.left_children[nodes], self.right_children[nodes])
-        # ``sum`` rounds in another way from Python 3.12 on.
+        # ``sum`` rounds differently from Python 3.12 on.
         return reduce(add, self.thresholds[nodes].tolist(), self.start)
 
 

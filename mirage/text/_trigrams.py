@@ -73,8 +73,9 @@ def trigram_logs(text: str, script: str, languages: Sequence[str]) -> Mapping[st
         languages: ISO 639-1 codes of the possible languages.
 
     Returns:
-        The natural logarithm for each language. It is ``-inf`` if the letters of the text rule the
-        language out. The result is empty if no language knows any trigram of the text.
+        The natural logarithm of each language's probability. It is ``-inf`` if the letters of the
+        text rule the language out. The result is empty if no trigram of the text occurs in the data
+        of any language.
 
     Example:
         >>> logs = trigram_logs("the language of an answer", "Latin", ("de", "en", "fr"))
@@ -111,7 +112,7 @@ def languages_by_script() -> Mapping[str, tuple[str, ...]]:
 
 
 def _possible_languages(words: Sequence[str], languages: Sequence[str]) -> Sequence[str]:
-    """Return the languages that special letters leave over."""
+    """Return the languages that remain possible, given the special letters of the words."""
     special = [word for word in words if not _SPECIAL_LETTERS.isdisjoint(word)]
     if not special:
         return languages
@@ -128,7 +129,7 @@ def _possible_languages(words: Sequence[str], languages: Sequence[str]) -> Seque
 def _language_by_unique_letters(
     special: Sequence[str], size: int, languages: Sequence[str]
 ) -> str | None:
-    """Return the language to which most of the unique letters belong.
+    """Return the language whose unique letters occur in most words; ``None`` if there is none.
 
     Args:
         special: The words with special letters.
@@ -163,10 +164,11 @@ class _Table(NamedTuple):
     """The log probabilities of the n-grams of a script.
 
     Attributes:
-        rows: The row of each n-gram of one to three letters. No n-gram has row 0, which is 0.
+        rows: The row of each n-gram of one to three letters. Row 0 belongs to no n-gram; its values
+            are 0.
         columns: The column of each language.
-        logs: The log probability of the last letter of each n-gram, given the letters before it. An
-            n-gram that a language does not know has that of its beginning.
+        logs: The log probability of the last letter of each n-gram, given the letters before it. If
+            a language has no data on an n-gram, the value is that of the n-gram's beginning.
     """
 
     rows: Mapping[str, int]
@@ -177,7 +179,7 @@ class _Table(NamedTuple):
 def _sum_logs(words: Sequence[str], script: str, languages: Sequence[str]) -> Mapping[str, float]:
     """Return the sum of the log probabilities of all different trigrams, for each language.
 
-    Languages that know none of the letters are left out.
+    Languages without data on any of the letters are left out.
     """
     trigrams = dict.fromkeys(
         word[start : start + 3] for word in words for start in range(len(word) - 2)
@@ -210,7 +212,7 @@ def _table(script: str) -> _Table:
             axis=1,
         )
     start = 1 + sizes[0]
-    for size in sizes[1:]:  # pairs before trigrams, as these may need a pair that is filled in
+    for size in sizes[1:]:  # pairs before trigrams, which may need the filled-in value of a pair
         block = slice(start, start + size)
         logs[block] = np.where(np.isnan(logs[block]), logs[parents[block]], logs[block])
         start += size
@@ -225,7 +227,7 @@ _COLUMN = ("steps", "values", "numerators", "denominators")
 
 
 def _column(arrays: Sequence[Floats], size: int) -> Floats:
-    """Return the log probability of each n-gram in one language; NaN if it does not know it."""
+    """Return the log probability of each n-gram in one language; NaN without data on the n-gram."""
     steps, values, numerators, denominators = arrays
     column = np.full(size, np.nan)
     column[np.cumsum(steps, dtype=np.intp)] = np.log(numerators / denominators)[values]

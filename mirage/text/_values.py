@@ -84,7 +84,7 @@ _MARKED = re.compile(r"\d[.,٫]\d")
 def plain_values(text: str, entry: Language) -> frozenset[Decimal]:
     """Return the values of the numbers that a text states in digits, without dates.
 
-    A number is multiplied by a word behind it: ``5.5 thousand`` is 5500, like ``5,500.00`` and
+    A number is multiplied by a word after it: ``5.5 thousand`` is 5500, like ``5,500.00`` and
     ``5500``. Digits that are part of a name or code (``K2``) are left out.
     """
     return frozenset(value for _, _, value, _ in _plain_amounts(text, entry))

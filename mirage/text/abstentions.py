@@ -31,28 +31,30 @@ from mirage.text.tokens import tokenize
 __all__ = ["ABSTAINS_AT", "SIGNS", "abstains", "signs"]
 
 ABSTAINS_AT = 0.5
-"""Probability from which a text counts as an abstention."""
+"""Minimum probability at which a text counts as an abstention."""
 
 SIGNS = (
-    # In the first sentence: a set phrase; a negation; a negation beside a word for telling, and
-    # beside one for a source; a word for lacking; that beside telling; a negation beside the
-    # speaker; telling and a source; those two negated; numbers of new and of repeated words.
+    # In the first sentence: a fixed phrase; a negation; a negation with a word for telling; a
+    # negation with a word for a source; a word for lacking; this word with a word for telling; a
+    # negation with the speaker; words for telling and for a source; both of them negated; the
+    # numbers of new and of repeated words.
     *("phrase", "negation", "not_told", "not_in_sources", "lacking", "telling_lacks"),
     *("speaker_cannot", "telling_sources", "not_told_in_sources", "first_new", "first_asked"),
     *("first_near", "opens_with_phrase", "verdict"),
     # In any sentence, or in the last one.
     *("any_phrase", "any_negation", "any_not_told", "any_not_in_sources"),
     *("any_lacking", "any_speaker_cannot", "last_not_told", "last_lacking", "limits", "contrast"),
-    # Of cues, the pieces that may state the abstention: words before, in and beside them.
+    # Words before, in and outside of cues, which are the parts that may state the abstention.
     *("new_before", "figures_before", "new_in", "asked_in", "new_beside", "asked_beside"),
     *("contrast_after", "nearest", "opens_with_cue", "told_before", "turns"),
-    # Of plain pieces, which state facts, and of denied ones, which deny without telling.
+    # Words in plain parts, which state facts, and in denied parts, which contain a negation but no
+    # word for telling.
     *("plain_before", "plain_after", "plain_figures", "plain_asked", "plain_turns"),
     *("denied_new", "denied_asked", "denied_first", "denied_turns", "denied_after_told"),
     *("lacks_untold", "nobody", "nobody_told", "nobody_denied", "limited", "limited_first"),
-    # Of the whole text: the kind of its first piece, and the share of cues.
+    # Facts about the whole text: the kind of its first part, and the share of cues.
     *("first_plain", "first_told", "told_new", "cues", "pieces", "cue_share", "asked_share"),
-    # Of sentences about the world, without words for telling, sources or the speaker.
+    # Words in sentences about the world, which have no words for telling, sources or the speaker.
     *("world_new", "world_figures", "world_first", "world_last", "world_denial"),
 )
 """Names of the features (signs) of an answer, in the order of :func:`signs`."""
@@ -321,9 +323,9 @@ class _Piece(NamedTuple):
     """A part of a sentence between two punctuation marks or words of contrast."""
 
     classes: int
-    new: float  # words of no class that the question lacks
-    repeated: float  # words of the question
-    figures: int  # numbers that the question lacks
+    new: float  # number of words without a class that are not in the question
+    repeated: float  # number of words of the question
+    figures: int  # number of numbers that are not in the question
     near: float  # 1 if a negation is next to a word for telling, less if it is farther away
 
 

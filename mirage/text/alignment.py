@@ -1,4 +1,4 @@
-"""Replacements: words of a reference that an answer replaces with others in the same context."""
+"""Find replacements: words of a reference for which an answer has others in the same context."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from mirage.text.numbers import plain_numbers
 __all__ = ["Replacement", "replacements"]
 
 SHARED_CONTEXT = {"word": 3, "character": 8}
-"""Fewest tokens around a replacement that both texts share, both sides together."""
+"""Minimum number of shared tokens around a replacement, on both sides together."""
 
 LONGEST_REPLACEMENT = {"word": 5, "character": 10}
-"""Longest side of a replacement, in tokens; longer stretches belong to unrelated sentences."""
+"""Maximum number of tokens that are replaced, and maximum number of tokens that replace them.
+
+Longer differences are differences between unrelated sentences.
+"""
 
 MOST_ALIGNED = 1000
-"""Tokens of an answer that are aligned, at most; alignment takes quadratic time."""
+"""Maximum number of tokens of an answer to align; alignment takes quadratic time."""
 
 
 class Replacement(NamedTuple):

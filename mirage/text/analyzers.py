@@ -18,7 +18,7 @@ from mirage.text.tokens import UNSPACED, token_runs, tokenize
 __all__ = ["Analysis", "Analyzer", "analysis"]
 
 Analyzer = Literal["words", "stop", "stems", "trigrams", "bigrams", "best"]
-"""How texts become terms.
+"""How texts are split into terms.
 
 ``words``: the tokens of :func:`mirage.text.tokenize`. ``stop``: words without function words.
 ``stems``: these words, reduced to stems by Snowball. ``trigrams``: the sequences of three
@@ -71,7 +71,10 @@ class Analysis(NamedTuple):
 
     @property
     def identity(self) -> list[str]:
-        """What the terms depend on besides the language; empty for ``words``."""
+        """Texts that identify the analyzer besides its language; empty for ``words``.
+
+        If they are equal, the analyzers return equal terms.
+        """
         if self.analyzer == "words":
             return []
         parts: list[str] = [self.analyzer]
@@ -87,7 +90,7 @@ def analysis(analyzer: str, language: str | None) -> Analysis:
 
     Raises:
         SettingError: The name is unknown, or there is no such analyzer for the language.
-        MissingPackageError: Stems need the package PyStemmer of the extra ``retrieval``.
+        MissingPackageError: ``stems`` needs the package PyStemmer (extra ``retrieval``).
 
     Example:
         >>> analysis("best", "zh")

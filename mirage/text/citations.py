@@ -21,8 +21,8 @@ __all__ = ["cite_by_id"]
 def cite_by_id(text: str, language: str | Language, shown: Sequence[str]) -> tuple[str, bool]:
     """Rewrite each citation of a response as ``[id]``.
 
-    :func:`parse` describes which texts are citations. A citation of a passage that was not shown is
-    removed, and so is the definition of a footnote that the text refers to.
+    :func:`mirage.text.parse` describes which texts are citations. A citation of a passage that was
+    not shown is removed, and so is the definition of a footnote that the text refers to.
 
     Args:
         text: Response, as written by a model.
@@ -71,8 +71,8 @@ class Passages(NamedTuple):
     """The passages of a prompt, indexed by position, id, title and footnote."""
 
     ids: Sequence[str]
-    by_id: Mapping[str, str]  # by the id as written, and folded by :func:`_key`
-    numbers: Sequence[int]  # that are the position or the id of a passage, in ascending order
+    by_id: Mapping[str, str]  # by the id as written, and folded by :func:`_fold_key`
+    numbers: Sequence[int]  # positions of passages and ids that are numbers, in ascending order
     memory: dict[str, tuple[str, ...] | None]  # cache: ids cited by the content of a bracket
     by_title: Mapping[str, str]  # by folded titles that belong to one passage only
     footnotes: Mapping[str, tuple[str, ...]]  # by folded labels, such as ``^1``
@@ -113,10 +113,11 @@ class Passages(NamedTuple):
         )
 
     def by_title_or_label(self, token: str) -> tuple[str, ...] | None:
-        """Return the passage with a title, or the passages that a footnote with a label refers to.
+        """Return the passage with this title, or the passages of the footnote with this label.
 
         Args:
-            token: Title or label of a footnote, folded. If it is neither, the result is ``None``.
+            token: Folded title of a passage or folded label of a footnote. If it is neither, the
+                result is ``None``.
         """
         if token in self.by_title and token not in self.by_id:
             return (self.by_title[token],)
@@ -173,7 +174,7 @@ _REFERENCE = re.compile(r"\[(\^[\w-]{1,20}|\d{1,3})\\?\](?!:)")
 
 
 def _fold_key(text: str) -> str:
-    """Normalise an id, title or citation, so that digits, width, case and spaces do not matter."""
+    """Normalise the digits, character width, case and spaces of an id, title or citation."""
     if not text.isascii():
         text = _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
         text = unicodedata.normalize("NFKC", text)
@@ -245,7 +246,7 @@ def _defined_ids(
 ) -> tuple[str, ...] | None:
     """Return the passages that a footnote line such as ``[^1]: Passage 3`` cites.
 
-    ``None`` if the line does not define a footnote.
+    The result is ``None`` or empty if the line does not define a footnote.
     """
     label, content = match[1], match[2].strip().strip("*_. ")
     forms = _citation_forms(entry)
@@ -370,7 +371,7 @@ def _ids_of_superscript(
 ) -> tuple[str, ...] | None:
     """Return the passages that ``¹`` or ``¹,³`` cites.
 
-    ``None`` if it is a power, or if no passage matches.
+    The result is ``None`` if it is not a citation, such as a power, or if no passage matches.
     """
     text, start, end = match.string, match.start(), match.end()
     if not BREAK.split(text[max(start - 20, 0) : start])[-1].strip():

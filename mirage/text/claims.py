@@ -38,13 +38,13 @@ __all__ = [
 ]
 
 COMMITS_AT = 0.5
-"""Probability from which a text commits to a candidate."""
+"""Minimum probability at which a text commits to a candidate."""
 
 CLEARLY = 0.2
 """Minimum lead in probability that a candidate needs over every rival."""
 
 LONGEST = 4000
-"""Number of characters of a text that are read."""
+"""Maximum number of characters of a text that are read."""
 
 COMMIT_SIGNS = (
     *("most_asserted", "first_asserted", "last_asserted", "doubted", "mentions"),
@@ -76,7 +76,7 @@ class Mention(NamedTuple):
     Attributes:
         candidate: Index of the candidate.
         start: Offset of the first character in the text.
-        end: Offset behind the last character.
+        end: Offset after the last character.
         stance: Most probable stance.
         probabilities: Probability of each stance, in the order of :class:`Stance`.
     """
@@ -120,14 +120,17 @@ def read_claims(
 
     Args:
         text: Answer without its citations. Its first 4,000 characters are read.
-        candidates: Candidate answers, each as a tuple of its surface forms.
+        candidates: Candidate answers, each as a tuple of its spellings.
         language: Language of the text and the candidates. English words count in every language.
         question: Question. It helps to recognise sentences that repeat its words.
         groups: Group number of each candidate. Candidates of one group can be true together. By
             default each candidate is its own group.
 
+    Returns:
+        The mentions of the candidates, and the candidates that the text gives as the answer.
+
     Raises:
-        UnknownNameError: If there is no such language, or it has no board.
+        UnknownNameError: If there is no such language, or it has no bundled board.
 
     Example:
         >>> claims = read_claims("Not the Congo but the Nile.", [("Nile",), ("Congo",)], "en")
@@ -238,7 +241,7 @@ def _select_committed(certainty: Sequence[float], groups: Sequence[int]) -> froz
     by_group: dict[int, float] = {}
     for group, value in zip(groups, certainty, strict=True):
         by_group[group] = max(value, by_group.get(group, 0.0))
-    # The zeros stand in for missing groups, so that there are always a first and a second.
+    # Zeros are added, so that there are always a first and a second group.
     first, second, *_ = *sorted(by_group.values(), reverse=True), 0.0, 0.0
     if first < COMMITS_AT or first - second < CLEARLY:
         return frozenset()

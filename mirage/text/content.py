@@ -1,4 +1,4 @@
-"""Content words of texts, and how well a passage matches a word in any inflected form."""
+"""Content words of texts, and their matches in passages in any inflected form."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 NO_MATCH_SHARE, FULL_MATCH_SHARE = 0.3, 0.7
-"""Shares of shared n-grams up to which two words do not match, and from which they match fully."""
+"""Share of n-grams up to which two words do not match, and share from which they match fully."""
 
 
 @lru_cache(maxsize=4096)
@@ -55,19 +55,22 @@ def function_words(code: str) -> frozenset[str]:
 
 @lru_cache(maxsize=16384)
 def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float, ...]:
-    """Return for each word how well a passage matches it: the maxima of :func:`match_table`."""
+    """Return how well a passage contains each word: the maximum over its sentences, from 0 to 1.
+
+    The values for the sentences are those of :func:`match_table`.
+    """
     return tuple([row[0] for row in index_words((passage,), code).text_matches(words)])
 
 
 def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
     """Return how well each sentence of a passage contains each word, from 0 to 1.
 
-    The word of the sentence that is most similar counts. The similarity of two words is the share
-    of the first word's character n-grams that occur in the second word; a space before a word
-    belongs to its n-grams. A similarity up to 0.3 counts as 0 and one from 0.7 on as 1, with linear
-    interpolation between them. A word that the passage contains unchanged matches the sentences
-    that contain it, and no others. In languages written without spaces, the words are pairs of
-    characters, which match exactly or not at all.
+    A word is compared with the most similar word of the sentence. The similarity of two words is
+    the share of the first word's character n-grams that occur in the second word; a space before a
+    word belongs to its n-grams. A similarity up to 0.3 gives 0 and a similarity from 0.7 on gives
+    1, with linear interpolation between them. A word that the passage contains unchanged matches
+    only the sentences that contain it unchanged. In languages written without spaces, the words are
+    pairs of characters, which match exactly or not at all.
 
     Returns:
         One row for each word, and one column for each sentence.
@@ -77,23 +80,23 @@ def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.f
 
 @lru_cache(maxsize=1024)
 def index_words(texts: tuple[str, ...], code: str) -> WordIndex:
-    """Return the index of the words of these texts."""
+    """Return one index of the words of all these texts."""
     return WordIndex(texts, Language.of(code))
 
 
 class WordIndex:
-    """An index of the words in several texts, which finds words in all texts at once.
+    """An index of the words in several texts, which looks up words in all texts at once.
 
-    The results for each word are kept, because the answers of several systems to a query have many
-    words in common.
+    The results for each word are cached, because the answers of several systems to a query have
+    many words in common.
 
     Args:
         texts: The texts.
         entry: The language of the texts.
 
     Attributes:
-        columns: For each text, the first of its columns in :meth:`sentence_matches`. The number of
-            columns follows.
+        columns: The index of each text's first column in :meth:`sentence_matches`, followed by the
+            number of all columns.
 
     Example:
         >>> index = WordIndex(("It is dark. It was day.", "Light."), Language.of("en"))
@@ -108,8 +111,8 @@ class WordIndex:
         self._entry = entry
         self._words: list[dict[str, int]] = []  # for each text, the number of each word
         self._words_until: list[int] = []  # for each text, the number of words up to its end
-        # The numbers of the words of each sentence. Before them stands the number -1. The first
-        # segment of each text has no words, so that no text is without a segment.
+        # The numbers of the words of each sentence, preceded by -1. Each text begins with a segment
+        # without words, so that every text has a segment.
         order: list[int] = []
         starts: list[int] = []
         self.columns: list[int] = []
@@ -177,22 +180,26 @@ class WordIndex:
         """Return how well each text contains each word: the maximum over its sentences.
 
         Returns:
-            One row for each word, and one value in it for each text.
+            One row for each word, with one value for each text.
         """
         rows = self._find(words)
         matches: list[list[float]] = self._tables.texts[rows].tolist()
         return matches
 
     def held(self, words: Sequence[str], share: float) -> list[list[bool]]:
-        """Return whether each text has each word in some form.
+        """Return whether each text contains each word in some form.
 
-        A text of a language with spaces has a word if its words have this share of the n-grams of
-        the word. If the word is not longer than an n-gram, it must be a part of one of them. In
-        other languages, the pairs of characters of the text must have the word, or this share of
-        its n-grams.
+        In a language with spaces, a text contains a word if at least ``share`` of the word's
+        n-grams occur in words of the text. A word that is not longer than an n-gram must be a part
+        of a word of the text. In other languages, the word or at least ``share`` of its n-grams
+        must be among the text's pairs of characters.
+
+        Args:
+            words: The words.
+            share: Minimum share of a word's n-grams.
 
         Returns:
-            One row for each word, and one value in it for each text.
+            One row for each word, with one value for each text.
         """
         length = self._entry.gram_length
         if self._entry.tokens == "character":
@@ -217,17 +224,17 @@ class WordIndex:
 
     @cached_property
     def _joined(self) -> list[str]:
-        """The words of each text, joined."""
+        """The words of each text, joined to a single string."""
         return [text_form(text, self._entry).stems for text in self._texts]
 
     @cached_property
     def _odd(self) -> list[int]:
-        """The numbers of texts whose words are not those of their sentences."""
+        """The numbers of the texts whose words differ from the words of their sentences."""
         forms = [text_form(text, self._entry) for text in self._texts]
         return [number for number, form in enumerate(forms) if not form.is_split]
 
     def _find(self, words: Sequence[str]) -> list[int]:
-        """Return the rows of words; rows that are not known yet are computed together."""
+        """Return the row number of each word in the tables; missing rows are computed together."""
         missing = [word for word in dict.fromkeys(words) if word not in self._rows]
         if missing:
             if len(self._rows) >= MOST_WORDS:
@@ -304,12 +311,12 @@ class WordIndex:
 
 
 class _Tables(NamedTuple):
-    """What an index has of words, one row for each word.
+    """The cached results of an index, with one row for each word.
 
     Attributes:
-        sentences: How well each sentence contains the word.
-        texts: How well each text contains the word.
-        shared: How many of the n-grams of the word the words of each text have together.
+        sentences: How well each sentence contains the word, from 0 to 1.
+        texts: How well each text contains the word, from 0 to 1.
+        shared: The number of distinct n-grams of the word that occur in words of each text.
         totals: The number of distinct n-grams of the word.
     """
 
@@ -320,7 +327,7 @@ class _Tables(NamedTuple):
 
 
 MOST_WORDS = 1 << 12
-"""Number of words from which on an index forgets its results, to bound the memory."""
+"""Number of cached words at which an index clears its cache, to limit the memory."""
 
 
 class _Grams(NamedTuple):
@@ -329,7 +336,7 @@ class _Grams(NamedTuple):
     Attributes:
         values: The n-grams as integers.
         words: The number of the word that each n-gram belongs to.
-        bits: The number of bits of each character in ``values``.
+        bits: The number of bits that one character takes in ``values``.
     """
 
     values: NDArray[np.int64]
@@ -337,7 +344,7 @@ class _Grams(NamedTuple):
     bits: int
 
     def packed(self, bits: int) -> NDArray[np.int64]:
-        """Return the n-grams as integers with this number of bits for each character."""
+        """Return the n-grams as integers in which a character takes this number of bits."""
         if bits == self.bits:
             return self.values
         mask = (1 << self.bits) - 1
@@ -353,13 +360,16 @@ def _count_by_text(
     text: NDArray[np.int64],
     shape: tuple[int, int],
 ) -> NDArray[np.int64]:
-    """Return how many distinct n-grams of each word the words of each text have together.
+    """Count the distinct n-grams of each word that occur in the words of each text.
 
     Args:
         table: The n-grams of the words.
         number: The positions of n-grams in the table.
-        text: For each of these positions, the number of a text that has the n-gram.
+        text: For each of these positions, the number of a text that contains the n-gram.
         shape: The number of words and the number of texts.
+
+    Returns:
+        One row for each word, and one column for each text.
     """
     has = np.zeros((len(table.values), shape[1]), dtype=bool)
     has[number, text] = True
@@ -369,10 +379,11 @@ def _count_by_text(
 
 
 def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return each pair of an n-gram of the first list with a word of the second that has it.
+    """Find the words of the second list that contain n-grams of the first list.
 
     Returns:
-        The positions of the n-grams in the first list, and the numbers of the words in the second.
+        Two arrays with one entry for each pair of an n-gram and a word that contains it: the
+        position of the n-gram in the first list, and the number of the word in the second list.
     """
     bits = max(grams.bits, others.bits)
     values, other_values = grams.packed(bits), others.packed(bits)
@@ -416,9 +427,9 @@ _NARROW_BITS, _WORD_BITS = 16, 15  # of each character and of the number of its 
 
 
 def _gram_table(words: Sequence[str], length: int) -> _Grams:
-    """Return the n-grams of words, with the space before each word, as by :func:`grams`.
+    """Return the n-grams of words, including the space before each word, as :func:`grams` does.
 
-    A word too short for an n-gram is one itself, with a space in place of the missing character.
+    If a word is too short for an n-gram, a space is added in place of the missing character.
     """
     if not words:
         return _Grams(np.zeros(0, np.int64), np.zeros(0, np.int64), _NARROW_BITS)
@@ -461,7 +472,10 @@ def words(text: str, code: str) -> tuple[str, ...]:
 
 
 def text_words(text: str, code: str) -> tuple[str, ...]:
-    """Return the result of :func:`words` for a text whose sentences are needed as well."""
+    """Return the result of :func:`words`, from the cached form of a text.
+
+    This is faster if the sentences of the text are used as well.
+    """
     entry = Language.of(code)
     return _distinct(text_form(text, entry).stems.split(), entry)
 

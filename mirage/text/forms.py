@@ -36,9 +36,9 @@ class TextForm(NamedTuple):
     Attributes:
         tokens: The tokens, as by :func:`mirage.text.tokenize`.
         stems: The stems of the tokens of the text, without numbers.
-        sentence_stems: The stems of the tokens of each sentence, without numbers, as the function
-            :meth:`by_sentence` returns them.
-        is_split: Whether the stems of the text are those of its sentences.
+        sentence_stems: The stems of the tokens of each sentence, without numbers, as one string
+            that :meth:`by_sentence` splits.
+        is_split: Whether the stems of the text equal the stems of all its sentences together.
     """
 
     tokens: str
@@ -99,21 +99,21 @@ def _mark_stems(folded: str, entry: Language) -> str:
 
 
 def _mark(parts: Sequence[str]) -> str:
-    """Return the parts with a mark before each, so that no part and an empty part differ."""
+    """Join parts with a mark before each, so that an empty part differs from no part."""
     return "".join([f"{SENTENCE_MARK}{part}" for part in parts])
 
 
 _DIGITS = re.compile("[0-9]+")
-# If a number is replaced by a blank, a mark behind it has no letter left.
+# If a number is replaced with a blank, a combining mark after it has no letter to belong to.
 _MARKED_DIGIT = re.compile(r"[0-9][^\w\s]")
 _NUMBER_MARKS = frozenset(".,٫٬'’")
 
 
 def _are_separate(text: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Return whether no token and no number extends across the border of a sentence.
+    """Return whether every token and every number is within one sentence.
 
-    It is also false if a part of the text is in no sentence, or if the text has the control
-    character that separates folded sentences.
+    The result is also ``False`` if a part of the text is in no sentence, or if the text contains
+    :data:`SENTENCE_MARK`.
     """
     if not spans or SENTENCE_MARK in text:
         return False

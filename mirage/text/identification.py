@@ -162,11 +162,11 @@ _LOW, _HIGH = 0.2, 0.8  # a probability between them is uncertain
 _COMMON_WORD = 3.0  # evidence of one of the language's most common words
 _LISTED_WORD = 1.5  # evidence of a number, a month or a word of an abstention
 _CONTEXT_WORD = 1.5  # evidence of a word of the question or passages, except names
-_FLOOR = 4.0  # the most that trigrams can count against a language, plus the next for each letter
+_FLOOR = 4.0  # maximum evidence of trigrams against a language, plus the next value per letter
 _FLOOR_PER_LETTER = 0.3
 _TRIGRAM_FACTOR = 0.8  # below 1, as the trigrams of a word are not independent
-_TRIGRAM_LETTERS = 60  # letters of a sentence whose trigrams are counted, at most
-_UNUSUAL_LETTER = 2.0  # evidence against a language of a word with a letter that it lacks
+_TRIGRAM_LETTERS = 60  # maximum number of letters of a sentence whose trigrams are counted
+_UNUSUAL_LETTER = 2.0  # evidence against a language that lacks a letter of a word
 _SHORTEST_WORD = 4  # letters below which an unknown word is no evidence
 _FEW_LETTERS = 12  # letters of other words below which capitalised words count too
 
@@ -313,19 +313,19 @@ _MARKS = re.compile(r"[\u0300-\u036f\u064b-\u065f]")
 
 
 def _extra_language(code: str) -> str:
-    """Return the expected language if no bundled leaderboard has it, or else an empty text."""
+    """Return the expected language if it has no bundled board, else an empty text."""
     return "" if code in LANGUAGES else code
 
 
 @cache
 def _word_evidence(script: str, extra: str = "") -> dict[str, dict[str, float]]:
-    """Return for each word in the lexicons of a script's languages its evidence for each language.
+    """Return the evidence for each language from each word in the lexicons of a script's languages.
 
     Evidence is an addition to the log likelihood of the language.
 
     Args:
         script: The script.
-        extra: An expected language without a bundled leaderboard, from :func:`_extra_language`.
+        extra: An expected language without a bundled board, from :func:`_extra_language`.
     """
     evidence: dict[str, dict[str, float]] = {}
     for language in _candidates(script, extra)[0]:
@@ -453,9 +453,9 @@ _KANA_LETTER = re.compile(f"[{_KANA}]")
 def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
     """Return the log evidence for Japanese against Chinese.
 
-    Two facts are used. Chinese is written without kana, and Japanese contains kana between every
-    few characters. And some characters are in only one country's standard: GB 2312 for simplified
-    characters, Big5 for traditional ones and JIS X 0208 for Japanese ones.
+    It is based on two facts. Chinese is written without kana, but Japanese contains kana between
+    every few characters. Some characters are in only one country's standard: GB 2312 for simplified
+    characters, Big5 for traditional characters and JIS X 0208 for Japanese characters.
     """
     text = "".join(words)
     kana = len(_KANA_LETTER.findall(text))

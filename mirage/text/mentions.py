@@ -18,10 +18,10 @@ from mirage.text.tokens import tokenize
 __all__ = ["MENTIONED_AT", "bare", "folded", "mention", "mentioned", "stem", "stems"]
 
 SHORT = 4
-"""Largest number of n-grams of a phrase that has to match completely."""
+"""Maximum number of n-grams of a phrase that counts as mentioned only if all n-grams match."""
 
 MENTIONED_AT = 0.75
-"""Recall from which a phrase counts as mentioned."""
+"""Minimum recall at which a phrase counts as mentioned."""
 
 _SAME_LETTERS = str.maketrans("أإآٱىةيك", "اااایهیک")
 # Marks that change a letter into another: vowels of Indian scripts and Thai, voicing of kana.
@@ -29,9 +29,9 @@ _KEPT_MARKS = {*range(0x0900, 0x1AB0), 0x3099, 0x309A}
 
 
 def mention(phrase: str, text: str, language: str | Language) -> float:
-    """Return how much of a short phrase occurs in one place of a text, from 0 to 1.
+    """Return the share of a short phrase that occurs in one place of a text, from 0 to 1.
 
-    The numbers of the phrase must be in the text, or the result is 0. They may be written in the
+    If a number of the phrase is not in the text, the result is 0. Numbers may be written in the
     digits of any script, with or without separators, or as equal values (``5.5 thousand`` for
     ``5,500``).
 
@@ -39,12 +39,12 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     window of the text that is 1.5 times as long as the phrase. An n-gram has 3 characters, or 2 if
     a character is a syllable or a word. So endings, an omitted title and small differences of
     spelling cost little, and letters scattered over the text do not count. A phrase of at most four
-    n-grams that does not occur completely scores at most 0.7. Differences of case, width, accents
-    and optional marks are ignored.
+    n-grams that does not occur completely scores at most 0.7. Differences of case, character width,
+    accents and optional marks are ignored.
 
     Args:
-        phrase: Name, number or a few words; longer phrases are not compared well.
-        text: Answer.
+        phrase: Name, number or a few words; longer phrases are not compared reliably.
+        text: Text to search, such as an answer.
         language: Language of the phrase and the text.
 
     Raises:
@@ -80,7 +80,7 @@ def _mention_score(phrase: str, text: str, entry: Language, minimum: float) -> f
     width = len(pattern) + max(4, len(pattern) // 2)
     best_count = _most_ngrams_in_window(folded_text, grams, width)
     share = best_count / len(grams)
-    # Of a short phrase every n-gram must match: "Nile" and "Niger" differ in few of them.
+    # Every n-gram of a short phrase must match, because "Nile" and "Niger" differ in few n-grams.
     return share if best_count == len(grams) or len(grams) > SHORT else min(share, 0.7)
 
 
@@ -131,7 +131,7 @@ _HALF = re.compile(
 def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
     """Return whether phrase and text state different numbers with a half, in words.
 
-    Such phrases need a check of their own. "Three and a half hours" and "four and a half hours"
+    Such phrases need a separate check, because "three and a half hours" and "four and a half hours"
     have most n-grams in common.
     """
     if entry.tokens == "character" or not _HALF.search(phrase) or not _HALF.search(text):
@@ -200,7 +200,7 @@ def stems(tokens: Sequence[str], entry: Language) -> Sequence[str]:
     table = _stem_table(entry)
     if entry.prefixes:
         return [table[token] for token in tokens]
-    # A word in ASCII has no accents, so it needs no place in the table.
+    # A word in ASCII has no accents, so it is not looked up in the table.
     return [token if token.isascii() else table[token] for token in tokens]
 
 

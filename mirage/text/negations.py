@@ -20,14 +20,14 @@ from mirage.text.words import IN_WORD
 __all__ = ["negates", "negation_faults"]
 
 SOURCE_SHARE = 0.6
-"""Share of a sentence's words that a passage's sentence must share to be its source."""
+"""Minimum share of the words of the shorter sentence that a sentence shares with its source."""
 
 LONGEST_DIFFERENCE = 3
-"""Longest differing stretch, in tokens, in which only a negation differs."""
+"""Maximum length, in tokens, of a difference that is checked for a negation."""
 
 
 SHORTEST_SENTENCE = 4
-"""Shortest sentence that is compared, in words or pairs of characters."""
+"""Minimum length, in words or pairs of characters, of a sentence that is compared."""
 
 
 class _Token(NamedTuple):
@@ -123,7 +123,7 @@ def _negation_differences(
 
 
 class _SentenceIndex(NamedTuple):
-    """The sentences of some passages with their words, and for each word who holds it.
+    """The sentences of some passages, indexed by their words.
 
     Attributes:
         sentences: The words and the text of each sentence.

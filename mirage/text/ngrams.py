@@ -16,12 +16,12 @@ def code_points(text: str) -> Integers:
 
 
 def pack(codes: Integers, length: int, bits: int) -> Integers:
-    """Return the n-grams of characters in order, as integers.
+    """Return the n-grams of a sequence of characters in order, each as an integer.
 
     Args:
-        codes: The numbers of the characters.
+        codes: The number of each character, such as its code point.
         length: Number of characters of an n-gram.
-        bits: Number of bits of a character.
+        bits: Number of bits that one character takes.
 
     Example:
         >>> pack(np.array([1, 2, 3]), 2, 8).tolist()
@@ -49,7 +49,7 @@ class Alphabet:
 
     Attributes:
         size: Number of different characters.
-        bits: Number of bits of a character.
+        bits: Number of bits that one character takes.
 
     Example:
         >>> Alphabet(code_points("abca")).numbers(code_points("cab?")).tolist()

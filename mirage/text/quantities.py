@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 Values = frozenset[float]
-Day = tuple[int, int]  # of a month
+Day = tuple[int, int]  # day and month
 
 _MULTIPLIER = 100  # a number word of at least this value multiplies the number before it
 _MARKS = ".,٫٬'’ \u00a0\u2009\u202f"
@@ -53,7 +53,7 @@ _HAN_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4} |
 HOURS = 24
 
 UNMISTAKABLE = 6
-"""Number of letters from which the name of a month needs no day or year beside it."""
+"""Minimum number of letters of a month's name that is a date even without a day or year."""
 
 LONGEST_WORD = 60
 """Maximum number of characters of a number word."""
@@ -64,7 +64,7 @@ class Quantity(NamedTuple):
 
     Attributes:
         start: Offset of the first character.
-        end: Offset behind the last character.
+        end: Offset after the last character.
         values: Values that the number may have.
         spelled: Whether it is written in words.
     """
@@ -187,10 +187,10 @@ def _iter_digit_quantities(text: str, entry: Language) -> Iterator[Quantity]:
 
 
 def _apply_multiplier(text: str, end: int, values: Values, entry: Language) -> tuple[int, Values]:
-    """Multiply a number in digits by the word behind it, as in ``3 million`` and ``35万``.
+    """Multiply a number in digits by the word after it, as in ``3 million`` and ``35万``.
 
     Returns:
-        The offset behind the word, and the possible values of the product.
+        The offset after the word, and the possible values of the product.
     """
     match = _multiplier_pattern(entry).match(text, end)
     if match is None:
@@ -221,7 +221,7 @@ def multiplier_at(text: str, end: int, entry: Language) -> tuple[int, int]:
 
     Args:
         text: Text with the number.
-        end: Offset behind the number.
+        end: Offset after the number.
         entry: Language of the text.
     """
     match = _multiplier_pattern(entry).match(text, end)
@@ -522,7 +522,7 @@ def _parse_small_number(number: str) -> int:
 
 @lru_cache(maxsize=4096)
 def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozenset[int]]:
-    """Return every day and every month that a text may state, whichever way it is read.
+    """Return every day and every month that a text may state, in all its readings.
 
     The first set contains pairs ``(day, month)``, and the second set contains months. For example,
     4/5/1912 may be in April or in May.

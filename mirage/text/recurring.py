@@ -9,13 +9,13 @@ from collections.abc import Iterable
 __all__ = ["RecurringSurvey", "is_recurring", "recurring_sentences"]
 
 FEWEST_ANSWERS = 10
-"""Number of answers below which no sentence is called recurring."""
+"""Minimum number of answers; if there are fewer, no sentence counts as recurring."""
 
 SHARE = 0.5
-"""Smallest share of the answers that contain a recurring sentence."""
+"""Minimum share of the answers that contain a recurring sentence."""
 
 FEWEST_CHARACTERS = 8
-"""Smallest number of letters and digits of a recurring sentence; "Yes." recurs by chance."""
+"""Minimum length, without punctuation, of a recurring sentence; "Yes." recurs by chance."""
 
 _BLOCK = 1000  # answers that are counted together
 
@@ -24,10 +24,10 @@ _WORD = re.compile(r"\w+")
 
 
 def recurring_sentences(answers: Iterable[str]) -> frozenset[str]:
-    """Return the sentences that at least half of the answers contain, without case and marks.
+    """Return the sentences that at least half of the answers contain, without punctuation.
 
-    Questions differ, so a sentence that recurs in most answers is part of a template. Empty if
-    there are fewer than ten answers.
+    Questions differ, so a sentence that recurs in most answers is part of a template. The sentences
+    are in lower case. The result is empty if there are fewer than ten answers.
 
     Example:
         >>> answers = [f"It was in {year}. Powered by Acme Search!" for year in range(1900, 1910)]
@@ -43,7 +43,7 @@ def recurring_sentences(answers: Iterable[str]) -> frozenset[str]:
 
 
 class RecurringSurvey:
-    """The :func:`recurring_sentences` of answers that are read block by block.
+    """A survey for :func:`recurring_sentences` of answers that are read block by block.
 
     A sentence that at least half of all answers contain is in at least half of the answers of some
     block. So only such sentences are counted, and memory does not grow with the number of answers.
@@ -51,9 +51,11 @@ class RecurringSurvey:
 
     def __init__(self) -> None:
         self._answers = 0
-        # The answers of the current block, and in how many of them each sentence is.
+        # The number of answers of the current block that contain each sentence, and the number of
+        # all answers of the block.
         self._block, self._block_size = Counter[str](), 0
-        # In how many answers each candidate is; those of a later block need a second count.
+        # The number of answers that contain each candidate. Candidates of later blocks need a
+        # second count.
         self._counts: dict[str, int] = {}
         self._late: set[str] = set()
         self._recounts: dict[str, int] = {}

@@ -70,15 +70,15 @@ def parse(
     answer heading follows. Therefore a text without headings is an answer.
 
     Citations: A bracket may contain passage ids, positions in ``shown`` (from 1, in any script's
-    digits), ranges of positions, or several of these. Each may follow a word such as ``Passage``.
-    If an id equals a position, the id counts. A bracket with a title in ``titles`` cites the
-    passage with that title, unless several shown passages share it. A bracket that matches no shown
-    passage is not a citation. It is still removed from ``answer_text`` if it has the form of a
-    citation (numbers of up to three digits, ids with ``#``): ``[17]`` and ``[123#4]`` are removed,
-    ``[1969]`` and ``[sic]`` are not. ``(Passage 3)`` and ``(1001#2)`` are citations too. ``(1)`` is
-    a citation at the end of a sentence or clause, and ``¹`` is a citation if it is not a power as
-    in km². A line ``[^1]: Passage 3`` defines the passages of ``[^1]`` and ``¹``. Without such a
-    line, these numbers are positions.
+    digits), ranges of positions, or several of these. Each may follow a word such as ``Passage``. A
+    number that is both an id and a position is read as the id. A bracket with a title in ``titles``
+    cites the passage with that title, unless several shown passages share it. A bracket that
+    matches no shown passage is not a citation. It is still removed from ``answer_text`` if it has
+    the form of a citation (numbers of up to three digits, ids with ``#``): ``[17]`` and ``[123#4]``
+    are removed, ``[1969]`` and ``[sic]`` are not. ``(Passage 3)`` and ``(1001#2)`` are citations
+    too. ``(1)`` is a citation at the end of a sentence or clause, and ``¹`` is a citation if it is
+    not a power as in km². A line ``[^1]: Passage 3`` defines the passages of ``[^1]`` and ``¹``.
+    Without such a line, these numbers are positions.
 
     Sentences: A citation belongs to the sentence that contains or precedes it. If it begins a line,
     it belongs to the next sentence on that line. In a language without full stops, a citation ends
@@ -89,8 +89,8 @@ def parse(
     first. If the response is a JSON object, its strings are parsed. If ``question`` or ``passages``
     are given, sentences without a claim ("I hope this helps!"), signatures and "According to
     passage 2," are excluded too. A sentence with a number, a name or a word of the question is
-    never excluded. Excluded citations still count in ``citations``. In a language without a board,
-    headings without content and small talk are not recognised.
+    never excluded. Excluded citations still count in ``citations``. In a language without a bundled
+    board, headings without content and small talk are not recognised.
 
     Args:
         text: Response, as written by a model.
@@ -127,7 +127,10 @@ def _parse(
     passages: tuple[str, ...],
     recurring: frozenset[str],
 ) -> ParsedResponse:
-    """Return the result of :func:`parse`; findings, spans and features parse the same responses."""
+    """Return the result of :func:`parse`.
+
+    It is cached, because findings, spans and features parse the same responses.
+    """
     # Footnotes may be defined anywhere in the response, so they are read before its sections.
     passage_index = Passages.of(shown, dict(titles)).with_footnotes(text, entry)
     context = (

@@ -33,7 +33,7 @@ def split_sentences(text: str, language: str | Language) -> list[str]:
     The sentencex library finds the sentences. It has no rules for Thai, which has no full stop. In
     Thai, a space between two Thai letters ends a sentence if the texts on both sides have at least
     20 characters; shorter texts are often clauses, names and numbers. A number such as ``1.``
-    belongs to the item of a list after it. A piece without any letter or digit is left out.
+    belongs to the list item after it. Texts without any letter or digit are left out.
 
     Args:
         text: Text to split.
@@ -96,7 +96,7 @@ def cited_sentences(
         marks: Offset of each citation in the text, with the cited ids.
         entry: Language of the text.
     """
-    # At a combining mark a sentence cannot end: the mark belongs to the letter before it.
+    # A sentence cannot end before a combining mark, which belongs to the letter before it.
     ends = (offset for offset, _ in marks if not _is_mark(text[offset : offset + 1]))
     stops = () if entry.sentence_ends == "marks" else tuple(ends)
     spans = sentence_spans(text, entry, stops)
@@ -123,7 +123,7 @@ def _is_mark(char: str) -> bool:
 def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> list[tuple[int, int]]:
     """Return the start and end of each sentence.
 
-    A sentence also ends at the offsets in ``stops``, unless it would have only a word or two.
+    A sentence also ends at the offsets in ``stops``, unless it would have fewer than 10 characters.
     """
     spans = []
     start = 0

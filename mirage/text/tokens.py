@@ -75,12 +75,12 @@ def token_runs(text: str, language: str | Language | None) -> list[list[str]]:
 
 @lru_cache(maxsize=8192)
 def fold(text: str) -> str:
-    """Return a text in the form that tokens have, with blanks in place of punctuation."""
+    """Fold a text as :func:`tokenize` describes, with blanks in place of punctuation."""
     return _fold_by(_FOLD, nfc(text))
 
 
 def _fold_by(table: _Fold, text: str) -> str:
-    """Return a text in NFC in the form that tokens have.
+    """Fold a text in NFC by a table of characters.
 
     Args:
         table: The folded form of each character.
@@ -96,7 +96,7 @@ SENTENCE_MARK = "\x1e"
 
 
 def fold_sentences(sentences: Iterable[str]) -> str:
-    """Return sentences in NFC in the form that tokens have, with a mark between two sentences."""
+    """Fold sentences in NFC like :func:`fold`, and join them with :data:`SENTENCE_MARK`."""
     return _fold_by(_FOLD_SENTENCES, SENTENCE_MARK.join(sentences))
 
 

@@ -1,4 +1,4 @@
-"""Training examples from queries with passages and known answers, checked against test sets."""
+"""Training examples made from queries with passages and answers, and checks for test queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mirage.testsets.training_sets import (
 from mirage.text import tokenize
 
 Target = Literal["answers", "reference"]
-"""Text that a model is trained to give: short answers, or the reference of the query."""
+"""The text that a model is trained to generate: short answers, or the reference response."""
 
 _LISTED_QUERIES = 5  # largest number of queries that an error lists
 
@@ -34,12 +34,12 @@ def training_examples(
     *,
     seed: int = 0,
 ) -> TrainingSet:
-    """Make conversations to fine-tune a model on, from queries with passages.
+    """Convert queries with passages to conversations for fine-tuning a model.
 
-    With the target ``answers``, the model is trained to give the short answers. One accepted
+    With the target ``answers``, the model is trained to generate the short answers. One accepted
     spelling (form) of each answer is drawn at random per query, independently of other queries
-    (BERGEN, arXiv 2407.01102, sections 4.7 and 5.5). With ``reference``, it is trained to give the
-    query's reference response, which cites passages by id, as in MIRAGE-Bench.
+    (BERGEN, arXiv 2407.01102, sections 4.7 and 5.5). With ``reference``, it is trained to
+    generate the query's reference response, which cites passages by id, as in MIRAGE-Bench.
     (:func:`mirage.testsets.build_training_set` uses the responses of a teacher model instead.)
 
     A query gives no example if it has no passage (``no passage``) or no target text (``no
@@ -48,17 +48,17 @@ def training_examples(
 
     Args:
         dataset: Queries with the passages to show, as from :meth:`mirage.Pipeline.show`.
-        target: Text that the model is trained to give.
+        target: The text that the model is trained to generate: ``answers`` or ``reference``.
         prompt: Object that builds the prompts; use the same one as at inference time. By default
             ``ShortAnswerPrompt()`` for answers and ``RagPrompt()`` for references.
-        seed: Random seed of the choice of spellings.
+        seed: Random seed for drawing the spellings.
 
     Returns:
-        The examples, and the reason for each query without one.
+        The examples, and the reason why each of the other queries has none.
 
     Raises:
-        DatasetError: If the queries are for evaluation only, or if none gives an example.
-        UnknownNameError: If there is no such target.
+        DatasetError: If the queries are for evaluation only, or if no query gives an example.
+        UnknownNameError: If ``target`` is not one of the two targets.
 
     Example:
         >>> from mirage import MirageDataset, Passage, Query
@@ -104,16 +104,18 @@ def training_examples(
 def evaluation_overlap(
     examples: Iterable[TrainingExample], evaluation: Iterable[MirageDataset]
 ) -> dict[str, str]:
-    """Find the examples whose query is also in an evaluation set.
+    """Find the training examples whose query is also in an evaluation set.
 
-    The result maps the id of each such query to the reason why both queries count as equal.
-
-    Two queries are equal if their ids are equal, or if their texts are equal apart from case,
+    Two queries count as equal if they have the same id, or if their texts differ only in case,
     punctuation, spaces and Unicode variants of characters.
 
     Args:
         examples: Training examples.
         evaluation: Evaluation sets.
+
+    Returns:
+        For the id of each query that is also in an evaluation set, the reason why the two queries
+        count as equal.
 
     Raises:
         DatasetError: If an example has no question text.
@@ -132,7 +134,7 @@ def evaluation_overlap(
 
 
 def check_apart(examples: Iterable[TrainingExample], evaluation: Iterable[MirageDataset]) -> None:
-    """Raise an error if the query of an example is in an evaluation set."""
+    """Raise a ``DatasetError`` if the query of an example is also in an evaluation set."""
     shared = evaluation_overlap(examples, evaluation)
     if shared:
         listed = ", ".join(

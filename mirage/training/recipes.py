@@ -1,4 +1,4 @@
-"""Settings for fine-tuning, including those of the papers."""
+"""Settings for fine-tuning, including those of the BERGEN and MIRAGE-Bench papers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ class TuningRecipe:
 
     Attributes:
         learning_rate: Peak learning rate of AdamW.
-        schedule: Schedule of the learning rate after the warm-up, by its name in ``transformers``.
-        warmup: Share of the steps in which the learning rate rises.
+        schedule: Name in ``transformers`` of the learning rate schedule that follows the warm-up.
+        warmup: Share of the training steps in which the learning rate rises to its peak.
         weight_decay: Weight decay of AdamW.
         epochs: Number of passes over the examples.
-        batch_size: Examples per step. BERGEN's Table 8 has "max. possible" on one A100 with 80 GB;
-            16 is the default of this library.
-        max_length: Largest number of tokens of an example. Longer examples are left out and
-            counted. BERGEN reads at most 2,048 (section 4).
+        batch_size: Number of examples per step. BERGEN's Table 8 says "max. possible" on one A100
+            with 80 GB; 16 is the default of this library.
+        max_length: Maximum number of tokens of an example. Longer examples are left out of the
+            training. BERGEN uses at most 2,048 tokens (section 4).
         rank: Rank of the two LoRA matrices of each layer (Hu et al. 2022, arXiv 2106.09685, section
             4.1).
-        alpha: The product of the matrices is scaled by ``alpha / rank``.
-        dropout: Dropout rate of the input of the matrices.
-        layers: Names of the layers with LoRA matrices, or ``all-linear`` for all linear layers but
-            the last.
+        alpha: Scaling parameter of LoRA: the product of the two matrices is multiplied by
+            ``alpha / rank``.
+        dropout: Dropout rate of the input of the LoRA matrices.
+        layers: Names of the layers that get LoRA matrices, or ``all-linear`` for all linear layers
+            except the last.
 
     Raises:
         SettingError: If a number is out of range.
@@ -78,6 +79,6 @@ MIRAGE_BENCH_TUNING = TuningRecipe(
 )
 """MIRAGE-Bench's settings (arXiv 2410.13716, Table 6).
 
-The paper does not report schedule, warm-up and weight decay; these are the defaults of
-``transformers``.
+The paper does not report the schedule, the warm-up and the weight decay, so these have the defaults
+of ``transformers``.
 """

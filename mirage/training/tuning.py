@@ -33,7 +33,11 @@ from mirage.training.examples import Target, check_apart
 from mirage.training.recipes import BERGEN_TUNING, TuningRecipe
 
 Method = Literal["lora", "qlora", "full"]
-"""Trained parameters: LoRA matrices, LoRA matrices of a model in 4 bits, or all weights."""
+"""The parameters that are trained.
+
+``"lora"`` trains LoRA matrices, ``"qlora"`` trains LoRA matrices of a model that is quantized to 4
+bits, and ``"full"`` trains all weights.
+"""
 
 KIND = "fine-tuned model"
 PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
@@ -49,8 +53,8 @@ class FineTuned(NamedTuple):
 
     Attributes:
         folder: Folder of the model or adapter.
-        losses: Loss of each step: the mean negative log-likelihood of the completion's tokens in
-            its batch, in nats.
+        losses: Loss of each step, in nats: the mean negative log-likelihood of the completion
+            tokens in the batch.
         examples: Number of examples on which the model was trained.
         too_long: Query ids of examples that were left out because they are longer than the recipe
             or the model allows.
@@ -79,45 +83,49 @@ def finetune(
 ) -> FineTuned:
     """Fine-tune a causal language model on conversations (extra ``finetune``).
 
-    The loss is computed on the last message only, the completion. The prompt has the same tokens as
-    later in :class:`~mirage.TransformersGenerator`. With ``lora`` and ``qlora`` the folder contains
-    an adapter in PEFT's format, with ``full`` a model. It also contains the tokenizer and
-    ``manifest.json``, which records data, settings and versions. ``TransformersGenerator(folder)``
-    loads the fine-tuned model.
+    The loss is computed only on the last message of each conversation, the completion. The prompt
+    is converted to the same tokens as by :class:`~mirage.TransformersGenerator` at inference time.
+    The folder then contains an adapter in PEFT's format (``lora`` and ``qlora``) or a model
+    (``full``). It also contains the tokenizer and ``manifest.json``, which records the data, the
+    settings and the versions of packages. ``TransformersGenerator(folder)`` loads the fine-tuned
+    model.
 
     After an interruption, the same call resumes from the last checkpoint. On a CPU with the same
-    number of threads, the resumed training gives identical weights. If the folder already has the
-    result of the same data, model and settings, it is returned without training. Training uses one
-    device.
+    number of threads, the resumed training gives identical weights. If the folder already contains
+    a model that was trained on the same data with the same settings, it is returned without
+    training. Training uses one device.
 
     Args:
         examples: Training examples, as from :func:`training_examples` or
             :func:`mirage.testsets.build_training_set`.
-        model: Name on the hub, or a folder.
+        model: Name of a model on the hub, or the folder of a model.
         folder: Output folder. Until it is complete, it has a hidden name in the same parent folder.
-        method: Trained parameters. ``qlora`` (Dettmers et al. 2023, arXiv 2305.14314) needs a GPU
-            with CUDA and the package bitsandbytes.
-        recipe: Settings, such as :data:`BERGEN_TUNING` or :data:`MIRAGE_BENCH_TUNING`.
-        evaluation: Datasets for later evaluation, which must not share queries with the examples.
-        steps: Number of steps; by default the epochs of the recipe determine it.
-        micro_batch: Examples to compute at a time, by default all of a step. Smaller values need
-            less memory and more time.
-        save_every: Steps between checkpoints, of which the last two are kept.
-        dtype: Type of the weights, such as ``"bfloat16"``; by default that of the checkpoint, and
-            float32 for ``full``.
-        seed: Random seed of the order of examples, the new weights and dropout.
+        method: The parameters to train: ``lora`` (LoRA matrices), ``qlora`` (LoRA matrices of a
+            model in 4 bits) or ``full`` (all weights). ``qlora`` (Dettmers et al. 2023, arXiv
+            2305.14314) needs a GPU with CUDA and the package bitsandbytes.
+        recipe: Settings of the training, such as :data:`BERGEN_TUNING` or
+            :data:`MIRAGE_BENCH_TUNING`.
+        evaluation: Datasets on which the model will be evaluated. They must not share queries with
+            the examples.
+        steps: Number of training steps; by default the epochs of the recipe determine it.
+        micro_batch: Number of examples to compute at a time; by default all examples of a step.
+            Smaller values need less memory and more time.
+        save_every: Number of steps between checkpoints. The last two checkpoints are kept.
+        dtype: Data type of the weights, such as ``"bfloat16"``; by default the type
+            of the stored weights, and float32 for ``full``.
+        seed: Random seed for the order of examples, the initial LoRA weights and dropout.
         progress: Whether to show a progress bar if stderr is a terminal.
 
     Returns:
-        The folder, the losses and the examples that were left out.
+        The folder, the loss of each step, and the examples that were left out.
 
     Raises:
-        DatasetError: If an example's query is in an evaluation set, or all examples are too long.
-            Also if the folder has other contents or another process writes it.
-        SettingError: If a setting is invalid, the model cannot be loaded, ``qlora`` has no CUDA, or
-            there are several GPUs.
+        DatasetError: If an example's query is in an evaluation set, all examples are too long, the
+            folder has other contents, or another process is writing to it.
+        SettingError: If a setting is invalid, the model cannot be loaded, ``qlora`` is used without
+            CUDA, or there are several GPUs.
         GenerationError: If the loss is not finite.
-        UnknownNameError: If there is no such method.
+        UnknownNameError: If ``method`` is not one of the three methods.
         MissingPackageError: If TRL, PEFT or one of their dependencies is not installed.
     """
     examples = examples.examples if isinstance(examples, TrainingSet) else tuple(examples)
@@ -145,7 +153,7 @@ def finetune(
     def fill(part: Path) -> None:
         if not _is_complete(part):
             train(part)
-        # Only now, because training resumes from checkpoints that exist.
+        # Delete checkpoints only after training, because an interrupted training needs them.
         with writing(part):
             shutil.rmtree(part / _CHECKPOINTS, ignore_errors=True)
 
@@ -168,16 +176,16 @@ def finetune(
 def prompt_of(
     model: str | Path, target: Target = "answers", *, recipe: TuningRecipe = BERGEN_TUNING
 ) -> PromptMaker:
-    """Return the prompt for tuning and for inference, with lengths in the model's own tokens.
+    """Return the prompt for fine-tuning and inference, which counts tokens as the model does.
 
     It is a :class:`~mirage.generation.ShortAnswerPrompt`, or a
-    :class:`~mirage.generation.RagPrompt` if the target is ``reference``. It is limited to the
-    number of tokens that the recipe and the model allow.
+    :class:`~mirage.generation.RagPrompt` if the target is ``reference``. Prompt and answer together
+    have at most 8,192 tokens, or fewer if the recipe or the model allows fewer.
 
     Args:
-        model: Name on the hub, or a folder.
-        target: Target of :func:`training_examples`.
-        recipe: Recipe of :func:`finetune`.
+        model: Name of a model on the hub, or the folder of a model.
+        target: The target that is passed to :func:`training_examples`.
+        recipe: The recipe that is passed to :func:`finetune`.
 
     Raises:
         SettingError: If the model cannot be loaded, or its context is too short for an answer.
@@ -192,10 +200,20 @@ def prompt_of(
 def token_rows(
     examples: Sequence[TrainingExample], tokenizer: Any, ends: Sequence[int], longest: int
 ) -> tuple[list[dict[str, list[int]]], list[str]]:
-    """Return the tokens and labels of each example, and the query ids of overlong examples.
+    """Convert examples to token ids and labels.
 
     The label of a token of the completion is the token itself. The label of any other token is
     -100, which the loss ignores.
+
+    Args:
+        examples: Training examples.
+        tokenizer: The model's tokenizer.
+        ends: Ids of the tokens that end an answer.
+        longest: Maximum number of tokens of an example.
+
+    Returns:
+        The ``input_ids`` and ``labels`` of each example that is not too long, and the query ids of
+        the examples that are.
     """
     rows, too_long = [], []
     for example in examples:
@@ -210,7 +228,7 @@ def token_rows(
     return rows, too_long
 
 
-# Before anything is loaded ------------------------------------------------------------------------
+# Checks before training ---------------------------------------------------------------------------
 
 
 def _check_settings(
@@ -247,9 +265,9 @@ def _check_machine(method: str) -> None:
 
 
 def _check_free(folder: Path, key: str) -> None:
-    """Raise an error if the folder has a model that was trained with other data or settings.
+    """Raise an error if the folder contains a model that was trained on other data or settings.
 
-    Replacing it could destroy days of training.
+    Replacing such a model could destroy the result of days of training.
     """
     if stored_key(folder, KIND) not in (None, key):
         raise DatasetError(
@@ -266,7 +284,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _fingerprint(records: Iterable[Any]) -> str:
-    """Return the SHA-256 of records in their order, as JSON Lines."""
+    """Return the SHA-256 of some records, written as JSON Lines in the given order."""
     digest = hashlib.sha256()
     for record in records:
         digest.update(record.model_dump_json().encode() + b"\n")
@@ -274,7 +292,7 @@ def _fingerprint(records: Iterable[Any]) -> str:
 
 
 def _provenance(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
-    """Return information on the training that the manifest stores besides the settings."""
+    """Return what the manifest records besides settings: evaluation sets and package versions."""
     versions = {name: metadata.version(name) for name in ("mirage-rag", *PACKAGES)}
     return {
         "evaluation": [
@@ -286,7 +304,7 @@ def _provenance(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
 
 
 def _describe_base(model: str | Path) -> dict[str, str]:
-    """Return name and fingerprint of the base model, which identify it in the manifest."""
+    """Return the name and the fingerprint that identify the base model in the manifest."""
     folder = Path(model)
     if not folder.is_dir():
         config = _load(model, package("transformers").AutoConfig.from_pretrained)
@@ -316,7 +334,7 @@ def _load(model: str | Path, load: Callable[..., Any], **settings: Any) -> Any:
 
 
 def _max_length(config: Any, recipe: TuningRecipe) -> int:
-    """Return the largest number of tokens that recipe and model allow in an example."""
+    """Return the maximum number of tokens that both recipe and model allow in an example."""
     longest = getattr(config.get_text_config(), "max_position_embeddings", None)
     return min(recipe.max_length, longest or recipe.max_length)
 
@@ -333,7 +351,7 @@ def _train(
     save_every: int,
     progress: bool,
 ) -> tuple[list[str], list[float]]:
-    """Train from the last checkpoint on and save the model.
+    """Train from the last checkpoint, or from the start if there is none, and save the model.
 
     Returns:
         Query ids of examples that are too long, and the loss of each step.
@@ -371,7 +389,7 @@ def _train(
 
 
 def _load_model(name: str, method: str, dtype: str | None) -> Any:
-    """Load the model to tune."""
+    """Load the base model with the weights and data type that the method needs."""
     transformers = package("transformers")
     settings: dict[str, Any] = {"dtype": dtype or ("float32" if method == "full" else "auto")}
     if method == "qlora":
@@ -436,7 +454,7 @@ def _lora_config(model: Any, recipe: TuningRecipe) -> Any:
 
 
 def _progress_callback(transformers: Any, bar: Any) -> Any:
-    """Return a callback that moves the progress bar and marks complete checkpoints."""
+    """Return a callback that updates the progress bar and marks checkpoints that are complete."""
 
     class Follower(transformers.TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, _: Any, state: Any, __: Any, **___: Any) -> None:
@@ -460,7 +478,7 @@ def _progress_callback(transformers: Any, bar: Any) -> Any:
 
 
 def _last_checkpoint(folder: Path) -> str | None:
-    """Return the last complete checkpoint; delete incomplete ones."""
+    """Return the path of the last complete checkpoint, or ``None``; delete incomplete ones."""
     complete = []
     for path in folder.glob("checkpoint-*"):
         if (path / _COMPLETE).is_file():
@@ -473,7 +491,7 @@ def _last_checkpoint(folder: Path) -> str | None:
 
 @contextmanager
 def _suppress_messages() -> Iterator[None]:
-    """Suppress TRL's telemetry and the warnings that libraries raise about each other."""
+    """Suppress the telemetry of TRL, and the libraries' warnings about future changes."""
     from huggingface_hub import constants
 
     previous = constants.HF_HUB_DISABLE_TELEMETRY

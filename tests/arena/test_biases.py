@@ -378,7 +378,7 @@ def test_wrong_runs_are_an_error():
         verbosity_bias(votes, QUERIES, [run for run in runs if run.model != "m1"])
     with pytest.raises(UnknownNameError, match="unknown query of the dataset 'q2'"):
         verbosity_bias(votes, QUERIES[:2], runs)
-    with pytest.raises(JudgmentError, match="two runs are of model 'm0'"):
+    with pytest.raises(JudgmentError, match="two runs have the model 'm0'"):
         verbosity_bias(votes, QUERIES, [*runs, runs[0]])
     short = runs[0].model_copy(update={"responses": runs[0].responses[:2]})
     with pytest.raises(UnknownNameError, match="query in the run of model 'm0' 'q2'"):

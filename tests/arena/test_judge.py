@@ -306,7 +306,7 @@ def test_nothing_to_judge_is_an_error_before_any_call(server, tmp_path):
     [
         ([], {}, "at least two runs, got 0"),
         (RUNS[:1], {}, "at least two runs, got 1"),
-        ([RUNS[0], RUNS[0]], {}, "two runs are of model 'x'"),
+        ([RUNS[0], RUNS[0]], {}, "two runs have the model 'x'"),
         ([RUNS[0], RUNS[1].model_copy(update={"language": "en"})], {}, "is in 'en'.*is in 'sw'"),
         (make_runs(make_dataset(5)), {}, "answers query 'q4', which dataset does not"),
         (RUNS, {"queries": 0}, "queries must be at least 1"),

@@ -75,7 +75,7 @@ def test_endpoints_that_answer(server: ChatServer, monkeypatch: pytest.MonkeyPat
     server.answer = lambda _: Reply("no", status=401)
     wants = json.loads(mirage("doctor", "--json").stdout)["endpoints"][server.url]
     assert wants["ok"]
-    assert "wants a key" in wants["reason"]
+    assert "requires a key" in wants["reason"]
 
 
 def test_endpoints_that_do_not(server: ChatServer) -> None:
@@ -90,7 +90,7 @@ def test_endpoints_that_do_not(server: ChatServer) -> None:
         assert mirage("doctor", "--endpoint", server.url).exit_code == code
     server.answer = lambda _: Reply(body=b"<html>")
     shown = mirage("doctor", "--endpoint", server.url)
-    assert "names no models" in shown.stdout
+    assert "does not list its models" in shown.stdout
 
 
 def test_nobody_is_asked_who_was_not_named(server: ChatServer) -> None:

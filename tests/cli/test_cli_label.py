@@ -192,8 +192,8 @@ def test_a_calibration_is_reused_until_anything_changes(
     prompt.write_text("{passages}{sentence}{form}")
     for more, judge, change in (
         ((), "k", "the model was 'j' and is 'k'"),
-        (("--prompt", prompt), "j", "the prompt is another one"),
-        (("--llm", "temperature=1"), "j", "the endpoint or the parameters are others"),
+        (("--prompt", prompt), "j", "the prompt has changed"),
+        (("--llm", "temperature=1"), "j", "the endpoint or the parameters have changed"),
     ):
         stale = measure(labels, server, *more, judge=judge)
         assert stale.exit_code == 3
@@ -203,7 +203,7 @@ def test_a_calibration_is_reused_until_anything_changes(
     labels.write_text(text.replace("wrong", "correct", 1))
     stale = measure(labels, server)
     assert (stale.exit_code, len(server.requests)) == (3, asked)
-    assert "sentences or labels are others" in stale.stderr
+    assert "sentences or labels have changed" in stale.stderr
     rest = json_lines(tmp_path / "rest.jsonl", [json.loads(text.splitlines()[0])])
     decided = mirage(
         "decide", labels, rest, "--positive", "correct", "--judge", "j", "--base-url", server.url,

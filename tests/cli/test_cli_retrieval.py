@@ -282,7 +282,7 @@ def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: C
     assert before["1"].passage_ids == ("leave.md#0", "leave.md#1")
     assert after["1"].passage_ids == ("leave.md#1", "leave.md#0")
     assert after["2"].passage_ids == before["2"].passage_ids
-    assert "keep the order that they had" in done.stderr
+    assert "keep their original order" in done.stderr
     assert "needs --model NAME" in refusal(*arguments)
     topics.write_text("9\tleave3\n")
     message = refusal(*arguments, "--model", "m")

@@ -81,7 +81,7 @@ def test_invalid_false_counts_output_without_a_label_as_0(
     server.answer = judge_with_labels({"right": "[[yes]]", "wrong": "[[no]]"})
     table = scored(llm_eval(llm_of(server), invalid="false"))
     assert table["llm_eval"].tolist() == [1, 0, 0, 0]
-    assert "1 of 3 answers of judge name no label and count as 0" in caplog.text
+    assert "1 of 3 outputs of judge have no label and count as 0" in caplog.text
 
 
 def test_a_failed_call_has_no_value(server: ChatServer) -> None:

@@ -464,7 +464,7 @@ def test_interpolations_end(folder: Path) -> None:
         "a: ${b}\nb: ${a}\n" + FILES["generator/plain.yaml"]
     )
     result = by_path(convert(folder))["generator/plain.yaml"]
-    assert "refer to each other" in result.reason
+    assert "form a cycle" in result.reason
 
 
 def test_another_folder_is_an_error(tmp_path: Path) -> None:

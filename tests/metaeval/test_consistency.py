@@ -86,9 +86,7 @@ def test_a_rule_that_depends_on_the_language_has_the_kappa_of_its_table(
     lower, upper = consistency.pair("en", "de").interval
     assert lower < 0.5 < upper
     assert consistency.agreement == pytest.approx((0.75 + 0.75 + 1) / 3)
-    assert "How far lenient agrees with itself in 3 languages, on 40 items of 20" in str(
-        consistency
-    )
+    assert "Agreement of lenient with itself in 3 languages, on 40 items of 20" in str(consistency)
     assert "lowest: en and de, 0.50" in str(consistency)
 
 

@@ -83,7 +83,7 @@ def test_an_unknown_label_is_wrong_but_all_of_them_are_a_mistake() -> None:
     figures = evaluate(SENTENCES, recorded("me", answers))["me"]
     assert figures["en"].balanced_accuracy == (3 / 4 + 1) / 2
     assert (figures["en"].invalid, figures["de"].invalid) == (1, 0)
-    with pytest.raises(JudgmentError, match=r"'me' gave none of .*, but 'no', 'yes'; make it use"):
+    with pytest.raises(JudgmentError, match=r"'me' returned 'no', 'yes', but .*; make it use"):
         evaluate(SENTENCES, recorded("me", ["yes", "no"] * 6))
 
 
@@ -252,7 +252,7 @@ def test_a_score_takes_two_labels_one_of_them_positive() -> None:
         evaluate(sentences, score(numbers, 0.5, name="x"))
     two = sentences.merged({"c": "b"}, positive="b")
     assert evaluate(two, score(numbers, 0.5, name="x"))["x"][MEAN].balanced_accuracy == 1
-    with pytest.raises(JudgmentError, match="the positive one is 'B'"):
+    with pytest.raises(JudgmentError, match="the positive label is 'B'"):
         evaluate(sentences.merged({"c": "b"}, positive="B"), score(numbers, 0.5, name="x"))
     with pytest.raises(JudgmentError, match=r"score 'x': too few queries .*; pass a threshold"):
         evaluate(labelled(rows[:2], positive="b"), score(numbers, name="x"))
@@ -469,9 +469,7 @@ def test_names_are_checked_before_any_judge_is_run() -> None:
         evaluate(SENTENCES, [costly, "suport_lexical"])
     with pytest.raises(JudgmentError, match="two judges are called 'costly'"):
         evaluate(SENTENCES, [costly, costly])
-    with pytest.raises(
-        JudgmentError, match="score 'support_lexical' can be measured on two labels"
-    ):
+    with pytest.raises(JudgmentError, match="score 'support_lexical' needs exactly two labels"):
         evaluate(SENTENCES.merged({YES: "yes"}, positive=YES), [costly, "support_lexical"])
 
 

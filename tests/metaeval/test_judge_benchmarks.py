@@ -167,7 +167,7 @@ def test_the_lowest_passage_is_replaced_by_a_relevant_one() -> None:
     assert {id_: tuple(drop) for id_, drop in result.dropped.items()} == {
         "none": ("no relevant passage", ""),
         "elsewhere": ("no relevant passage", "none of x#1, x#2 is in the corpus"),
-        "rare": ("too few passages", "1 of the corpus share a word with it"),
+        "rare": ("too few passages", "passages with a word of the question: 1"),
     }
     with pytest.raises(DatasetError, match="query 'q' is in 'de', but the corpus is in 'en'"):
         with_passages([Query(id="q", language="de", text="?")], index)

@@ -117,7 +117,7 @@ def test_labels_of_a_frame_may_be_numbers_and_arrays() -> None:
         (row_with(passages=[3]), "field 'passages.0'"),
         (row_with(passages=[{"id": "a", "text": "1"}] * 2), "shows passage 'a' twice"),
         (row_with(citations=["7#3"]), "cites '7#3', which is not one of its passages"),
-        (row_with(label=["a", "b"], fine="c"), "1 fine-grained labels beside 2 labels"),
+        (row_with(label=["a", "b"], fine="c"), "1 fine-grained labels, but 2 labels"),
         (row_with(query_id=ROW["query"], query="Who?"), "has a different text in an earlier row"),
     ],
 )

@@ -75,12 +75,12 @@ def test_a_query_with_an_invalid_rewrite_stays_unchanged_and_is_counted(
     first, second, _ = rewriter.rewrite(QUERIES)
     assert (first, second.text, second.language) == (QUERIES[0], "the mountain", "en")
     assert list(rewriter.kept) == ["1"]
-    assert "1 of 2 queries stay unchanged; the first, '1'" in caplog.text
+    assert "1 of 2 queries stay unchanged; query '1'" in caplog.text
 
 
 def test_no_answer_at_all_is_an_error(server: ChatServer) -> None:
     server.answer = lambda _: Reply(status=400, text="no")
-    with pytest.raises(LLMError, match="no query of 2 was rewritten"):
+    with pytest.raises(LLMError, match="none of the 2 queries was rewritten"):
         LLMQueryRewriter(llm_of(server), "en").rewrite(QUERIES)
 
 

@@ -188,7 +188,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare_scores(good, good, lower_is_better=["x"])
     with pytest.raises(SettingError, match="failures must be worst or skip, got 'zero'"):
         compare_scores(good, good, failures="zero")  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match="margin is out of range"):
+    with pytest.raises(SettingError, match="margin must be above 0 and below 1, got"):
         compare_scores(good, good, margin=0)
     with pytest.raises(SettingError, match=r"has scores from 0.5 to 0.5, which are not all on"):
         compare_scores(good, good, scales={"score": (1, 5)})

@@ -26,7 +26,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         ".docx": "docx",
     }
 )
-"""The module that parses the files of each extension."""
+"""The name of the module that parses the files, by file extension."""
 
 
 def parse_file(path: Path, content: bytes) -> Parsed:

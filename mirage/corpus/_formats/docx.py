@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from docx.text.paragraph import Paragraph
 
 LARGEST = 1 << 28
-"""The most bytes of an unpacked document; larger ones are refused."""
+"""The largest size of an unpacked document, in bytes; larger documents raise an error."""
 
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _CODE = re.compile(r"code|preformatted|source|macro", re.IGNORECASE)
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the headings, paragraphs, list items and tables of a file, without hidden text."""
+    """Return the headings, paragraphs, code, list items and tables of a file; skip hidden text."""
     with needing("python-docx"):
         import docx
     try:
@@ -34,7 +34,7 @@ def parse(content: bytes) -> Parsed:
         raise DatasetError("the file is not a Word document (.docx), or it is damaged") from None
     if size > LARGEST:
         raise DatasetError(
-            f"unpacks to {size} bytes, but the limit is {LARGEST}; split the document"
+            f"the document unpacks to {size} bytes, but the limit is {LARGEST}; split it"
         )
     document = docx.Document(io.BytesIO(content))
     return Parsed([*_merge_code(_blocks(document))], document.core_properties.title or "")

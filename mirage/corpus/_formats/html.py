@@ -29,7 +29,7 @@ _HIDDEN_STYLE = re.compile(
     re.IGNORECASE,
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-# Elements within a line of text; all others begin a new block.
+# Elements within a line of text; all other elements begin a new block.
 _INLINE = re.compile(
     "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|img|ins|kbd|label|mark|q|rp|rt"
     "|ruby|s|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr"
@@ -106,16 +106,16 @@ def _flat(text: str) -> str:
 
 
 class _Walk:
-    """A walk over the tree of an HTML page in reading order, which gathers text into blocks.
+    """A walk over the tree of an HTML page in reading order, which collects text into blocks.
 
-    It uses a stack of its own instead of recursion, because a page may nest elements deeper than
-    Python can recurse.
+    It uses a stack instead of recursion, because a page may nest elements deeper than Python can
+    recurse.
     """
 
     def __init__(self, root: LexborNode) -> None:
         self._root = root
         self._pieces: list[str] = []
-        self._lists = 0  # list items around the current position
+        self._lists = 0  # number of list items that enclose the current position
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks, in reading order."""
@@ -159,7 +159,10 @@ class _Walk:
         stack += ((child, False) for child in reversed(children))
 
     def _whole(self, node: LexborNode, tag: str) -> Block | None:
-        """Return an element such as a table as one block; ``None`` if it is within a list item."""
+        """Return a heading, a preformatted text or a table as one block.
+
+        The result is ``None`` for other elements, tables for layout, and elements in a list item.
+        """
         if self._lists:
             return None
         if tag in _HEADINGS:

@@ -29,7 +29,8 @@ def _parser() -> MarkdownIt:
 def parse(content: bytes) -> Parsed:
     """Return the blocks of a file as source text, with their markup.
 
-    Front matter, comments and link definitions are left out, as they are not visible on the page.
+    Front matter, comments and link definitions are left out, because they are not visible on the
+    page.
     """
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT_MATTER.match(text)

@@ -10,7 +10,7 @@ from mirage.corpus._structure import Block, Parsed
 from mirage.errors import DatasetError, needing
 
 LARGEST = 1_000_000
-"""The most characters of a file; docutils would take minutes for a longer one."""
+"""The largest length of a file, in characters; docutils takes minutes for longer files."""
 
 _SETTINGS: dict[str, Any] = {
     # Directives that would read other files are disabled, for security.
@@ -31,7 +31,7 @@ _TEXT = ("paragraph", "rubric", "attribution", "line", "caption", "term", "footn
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the sections, paragraphs, code, lists and tables, with their inline markup.
+    """Return the headings, paragraphs, code, list items and tables, with their inline markup.
 
     Directives that docutils does not support, such as Sphinx's, are returned as source text.
     """
@@ -48,8 +48,8 @@ def parse(content: bytes) -> Parsed:
         )
     settings = _SETTINGS | {"line_length_limit": len(text) + 1}
     inliner = Inliner()
-    # Inline markup is not parsed: that takes quadratic time in a line's length, and blocks keep
-    # their source.
+    # Do not parse inline markup: blocks keep their source, and parsing takes quadratic time in the
+    # length of a line.
     inliner.parse = _keep_source  # type: ignore[method-assign,assignment]
     parser = Parser(inliner=inliner)
     document = publish_doctree(text, parser=parser, settings_overrides=settings)
@@ -93,7 +93,7 @@ def _code(node: Any) -> str:
 
 
 def _source(node: Any) -> str:
-    """Return the source text of a paragraph, with its markup."""
+    """Return the source text of a paragraph, including its markup."""
     return str(getattr(node, "rawsource", "") or node.astext())
 
 
