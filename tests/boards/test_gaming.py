@@ -219,7 +219,9 @@ def test_votes_of_another_judge_are_refused(tmp_path: Path) -> None:
     assert problems(board) == []
     file = board / "judgments" / f"{CODE}.jsonl"
     edit_lines(file, lambda n, row: row | {"judge": "my-judge"} if n == 7 else row)
-    assert only_problem(board) == f"{file}, line 8: the vote is not from the board's judge, 'gpt-4o'"
+    assert (
+        only_problem(board) == f"{file}, line 8: the vote is not from the board's judge, 'gpt-4o'"
+    )
     edit_lines(file, lambda n, row: row | {"judge": "gpt-4o", "model_a": "x"} if n == 7 else row)
     assert only_problem(board) == f"{file}, line 8: there is no submission 'x' in sw"
 
