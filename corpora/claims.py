@@ -36,7 +36,6 @@ from mirage.surrogate.drafts import bundled_texts
 from mirage.text import parse
 from mirage.text._candidates import Forms
 from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
-from mirage.text._cues import CUES
 from mirage.text._unicode import nfc
 from mirage.text.claims import (
     CLEARLY,
@@ -56,15 +55,13 @@ MARK = re.compile(r"\{([ADCRLO])\|([^{}|]*)\}")
 LETTERS = dict(zip("ADCRLO", STANCES, strict=True))
 WEIGHT_OF_STANCE_PHRASES = 0.5
 """Weight of the texts made of `corpora/stances`; there are many of each phrase."""
-WEIGHT_OF_DENIALS = 1.5
-"""Weight of marked texts that give no answer."""
-WEIGHT_OF_LIES = 1.7
+WEIGHT_OF_LIES = 2.0
 """Weight of marked or phrased texts that give a wrong answer, which are rarer than true ones."""
-WEIGHT_OF_ORDINARY_TEXTS = 2.0
+WEIGHT_OF_ORDINARY_TEXTS = 3.0
 """Weight of the answers of the corpora, alone and among courtesies, and of the references."""
 ORDINARY = ("bundled", "framed", *(f"{level} reference" for level in LEVELS))
 AFFIRMATIONS = ("affirmed", "defended", "double_negation", "negated_truth", "verdict_true")
-WEIGHT_OF_AFFIRMATIONS = 1.5
+WEIGHT_OF_AFFIRMATIONS = 1.2
 """Weight of true answers with a negation, such as "none is higher than"."""
 FOLDS = 6
 PHRASES = ROOT / "mirage" / "data" / "phrases"
@@ -88,7 +85,8 @@ PHRASED = {
 EVIDENCE = tuple(
     MENTION_SIGNS.index(name)
     for name in MENTION_SIGNS
-    if name.startswith(CUES) or name in ("question", "line", "quoted", "in_quotation", "rivals")
+    if name.startswith(("negation", "falsity", "exclusion", "retraction", "truth"))
+    or name in ("question", "in_quotation", "rivals")
 )
 """Signs of which a denied mention has at least one, so that a denial can be learned from it."""
 
@@ -277,8 +275,6 @@ def weight(text):
         return WEIGHT_OF_ORDINARY_TEXTS
     if text.commits == "right" and text.kind.startswith(AFFIRMATIONS):
         return WEIGHT_OF_AFFIRMATIONS
-    if text.commits == "none" and text.stances:
-        return WEIGHT_OF_DENIALS
     return WEIGHT_OF_LIES if text.commits == "wrong" and not text.side else 1.0
 
 

@@ -11,16 +11,16 @@ from mirage.text import mentioned, read_claims
 from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
 
-CLEARLY_WRONG = 0.7
+CLEARLY_WRONG = 0.75
 """Minimum probability with which a response asserts a wrong answer, or denies a right one.
 
 It is high because a false accusation is worse than a missed fault.
 """
 
-OUTWEIGHS_RIGHT = 0.8
+OUTWEIGHS_RIGHT = 0.85
 """Minimum probability of a wrong answer that outweighs a right answer that is not denied."""
 
-MOST_DOUBT = 0.5
+MOST_DOUBT = 0.6
 """Probability of a denial or report below which a right answer counts as asserted.
 
 The condition applies if no wrong answer outweighs the right one.
