@@ -128,6 +128,19 @@ def test_more_unusual_texts_are_read_correctly_than_by_their_mentions(
     assert mention_rule < 0.45 * len(rows)
 
 
+@pytest.mark.parametrize("codes", slow_except([("en", "sw")], [("en", "sw"), tuple(LANGUAGES)]))
+@pytest.mark.parametrize(
+    ("kind", "least"), [("fresh_denial", 0.55), ("fresh_lie", 0.8), ("fresh_true", 0.75)]
+)
+def test_texts_by_an_independent_author_are_mostly_read_correctly(
+    codes: tuple[str, ...], kind: str, least: float
+) -> None:
+    """Test texts whose author knew neither the training texts nor the lexicons."""
+    rows = [row for code in codes for row in held_out(code, [kind])]
+    sides = [(sides_of_text(code, row)[0], row["commits"]) for code, row in rows]
+    assert sum(side == commits for side, commits in sides) > least * len(rows)
+
+
 def held_out(code: str, kinds: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
     lines = (DATA / "claims" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
     return [(code, row) for row in map(json.loads, lines) if row["kind"] in kinds]
