@@ -313,7 +313,8 @@ METRICS: tuple[tuple[str, ...], ...] = (
     (
         *("ragas", "ResponseRelevancy", "answer_relevancy", "relevance_lexical"),
         "ragas asks whether the answer fits the question, and needs embeddings; the feature asks "
-        "whether cited passages do. `abstention` says whether an answer was due",
+        "whether cited passages do. `abstention` measures whether the response was "
+        "right to answer or to abstain",
     ),
     (
         *("ragas", "LLMContextRecall", "context_recall", "context_recall"),
