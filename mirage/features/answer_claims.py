@@ -102,9 +102,10 @@ def _read_answer_claims(
     asserted = {index for index in verdicts if mentioned(forms[index], text, language)}
     # An answer with several parts is naturally a list, and each asserted part makes the other parts
     # more probable.
-    partly = any(index < len(right) for index in asserted)
+    verdict = any(index < len(right) for index in asserted)
     asserted |= {
-        plain[position] for position in _asserted_candidates(claims, groups, len(right) > 1, partly)
+        plain[position]
+        for position in _asserted_candidates(claims, groups, len(right) > 1, verdict)
     }
     mentions = tuple(m._replace(candidate=plain[m.candidate]) for m in claims.mentions)
     rights = tuple(index in asserted for index in range(len(right)))
@@ -117,7 +118,7 @@ def _read_answer_claims(
 
 
 def _asserted_candidates(
-    claims: Claims, groups: Sequence[int], parts: bool, partly: bool
+    claims: Claims, groups: Sequence[int], parts: bool, verdict: bool
 ) -> frozenset[int]:
     """Return the candidates that a text asserts; doubtful cases favour the right answers.
 
@@ -125,7 +126,7 @@ def _asserted_candidates(
         claims: The claims of the text.
         groups: The group of each candidate: 0 for the right answers, other numbers for wrong ones.
         parts: Whether the right answer has several parts.
-        partly: Whether the text is already known to assert one of the parts of the right answer.
+        verdict: Whether the text asserts a yes or a no that is part of the right answer.
     """
     present = [index for index, value in enumerate(claims.certainty) if value]
     right = max((claims.certainty[i] for i in present if not groups[i]), default=0)
@@ -134,11 +135,16 @@ def _asserted_candidates(
     if 0.5 <= right >= wrong:
         return frozenset(index for index in present if not groups[index])
     right_mentions = [m for m in claims.mentions if not groups[m.candidate]]
-    partly = partly or (parts and any(m.stance is Stance.ASSERTED for m in right_mentions))
+    partly = parts and any(m.stance is Stance.ASSERTED for m in right_mentions)
     lists = any(
         groups[m.candidate] and m.probabilities[_LISTED] > MAY_BE_LISTED for m in claims.mentions
     )
-    doubts = [(m.candidate, _doubt(m, partly, lists)) for m in right_mentions]
+    # The negations of a verdict deny no other part: "No. It is lent for 14 days and cannot be
+    # renewed."
+    doubts = [
+        (m.candidate, m.probabilities[_CONTRASTED] if verdict else _doubt(m, partly, lists))
+        for m in right_mentions
+    ]
     most = MOST_DOUBT_OF_PART if parts else MOST_DOUBT
     unopposed = {candidate for candidate, doubt in doubts if doubt < most}
     unopposed -= {candidate for candidate, doubt in doubts if doubt >= most}
@@ -146,7 +152,7 @@ def _asserted_candidates(
         mentioned_parts = {m.candidate for m in claims.mentions}
         shared = {i for i in present if not groups[i] and i not in mentioned_parts}
         return frozenset(unopposed | shared)
-    least = OUTWEIGHS_RIGHT if partly else CLEARLY_WRONG
+    least = OUTWEIGHS_RIGHT if partly or verdict else CLEARLY_WRONG
     return frozenset(i for i in present if groups[i] and claims.certainty[i] >= least)
 
 
