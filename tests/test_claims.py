@@ -128,17 +128,32 @@ def test_more_unusual_texts_are_read_correctly_than_by_their_mentions(
     assert mention_rule < 0.45 * len(rows)
 
 
-@pytest.mark.parametrize("codes", slow_except([("en", "sw")], [("en", "sw"), tuple(LANGUAGES)]))
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "least"), [("fresh_denial", 0.55), ("fresh_lie", 0.8), ("fresh_true", 0.75)]
+    ("kind", "least"), [("fresh_denial", 0.6), ("fresh_lie", 0.85), ("fresh_true", 0.8)]
 )
-def test_texts_by_an_independent_author_are_mostly_read_correctly(
-    codes: tuple[str, ...], kind: str, least: float
-) -> None:
+def test_texts_by_an_independent_author_are_mostly_read_correctly(kind: str, least: float) -> None:
     """Test texts whose author knew neither the training texts nor the lexicons."""
-    rows = [row for code in codes for row in held_out(code, [kind])]
+    rows = [row for code in LANGUAGES for row in held_out(code, [kind])]
     sides = [(sides_of_text(code, row)[0], row["commits"]) for code, row in rows]
     assert sum(side == commits for side, commits in sides) > least * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "The Nile is not the longest river in Africa."),
+        ("en", "Contrary to popular belief, the Nile is not the longest river in Africa."),
+        ("ja", "アフリカで最も長い川はナイル川ではありません。"),
+        ("ru", "Нил не самая длинная река Африки."),
+        ("sw", "Naili si mto mrefu zaidi barani Afrika."),
+        ("te", "ఆఫ్రికాలో అతి పొడవైన నది నైలు కాదు."),
+    ],
+)
+def test_a_plain_denial_is_clear(code: str, text: str) -> None:
+    query = MirageDataset.bundled(code)["q01"]
+    claims = read_claims(text, query.answers, code, question=query.text)
+    assert claims.mentions[0].probabilities[tuple(Stance).index(Stance.DENIED)] > 0.8
 
 
 def held_out(code: str, kinds: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
