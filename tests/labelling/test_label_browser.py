@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,25 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import CHROMIUM, DESKTOP, FLAGS, NEEDS_CHROMIUM, PHONE, axe, playwright
 from labelling_data import answers, pairs, serving
 
 from mirage import MirageDataset, respond
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the extra dev is not installed: playwright"
-)
-axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright", reason="the extra dev is not installed: axe"
-)
-CHROMIUM = os.environ.get("MIRAGE_CHROMIUM") or shutil.which("chromium")
+pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM]
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)"),
-]
-
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SIZES = pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["1280", "390"])
 KINDS = pytest.mark.parametrize("items", [answers(), pairs()], ids=["answers", "pairs"])
 

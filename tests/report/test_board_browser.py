@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 from boards.board_folders import CODE, edit, edit_lines, new_board, quote, submit
+from browsers import CHROMIUM, DESKTOP, FLAGS, NEEDS_CHROMIUM, PHONE, axe, playwright
 from hostile import STRINGS
 
 from mirage.boards.folders import BoardFolder
@@ -23,25 +22,13 @@ from mirage.boards.scores import rank_submissions
 from mirage.boards.site import write_board, write_site
 from mirage.boards.views import ALL, Listing, Row, Site
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the extra dev is not installed: playwright"
-)
-axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright", reason="the extra dev is not installed: axe"
-)
 expect = playwright.expect
-CHROMIUM = os.environ.get("MIRAGE_CHROMIUM") or shutil.which("chromium")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)"),
-]
+pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM]
 
 # JSON files of records have only valid Unicode.
 HOSTILE = [text for text in STRINGS if text.encode(errors="ignore").decode() == text]
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
 LARGE = ("sw", "ar", "bn", "de", "en")
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import CHROMIUM, DESKTOP, FLAGS, NEEDS_CHROMIUM, PHONE, axe, playwright
 from cells import TABLE, dataset, run
 from hostile import STRINGS
 from rankings import ranking
@@ -28,31 +27,11 @@ from mirage.monitoring.series import CommitChanges, Series, Step
 from mirage.report import write_grid
 from mirage.testing.baseline import Baseline
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the extra dev is not installed: playwright"
-)
-axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright", reason="the extra dev is not installed: axe"
-)
 expect = playwright.expect
-CHROMIUM = os.environ.get("MIRAGE_CHROMIUM") or shutil.which("chromium")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)"),
-]
+pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM]
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 WIDE = {"width": 1600, "height": 1000}
 
 

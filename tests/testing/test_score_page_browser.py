@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import CHROMIUM, FLAGS, NEEDS_CHROMIUM, axe, playwright
 
 from mirage.testing import compare_scores
 from mirage.testing.score_page import write_comparison
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the extra dev is not installed: playwright"
-)
-axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright", reason="the extra dev is not installed: axe"
-)
-CHROMIUM = os.environ.get("MIRAGE_CHROMIUM") or shutil.which("chromium")
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)"),
-]
-
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM]
 
 
 def scores(late: bool) -> list[dict[str, Any]]:
