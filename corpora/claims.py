@@ -84,8 +84,8 @@ PHRASED = {
 
 
 EVIDENCE = tuple(
-    MENTION_SIGNS.index(name)
-    for name in MENTION_SIGNS
+    index
+    for index, name in enumerate(MENTION_SIGNS)
     if name.startswith(("negation", "falsity", "exclusion", "retraction", "truth"))
     or name in ("question", "in_quotation", "rivals")
 )
@@ -169,6 +169,17 @@ def with_wrong_answers(corpus):
     return [q for q in corpus if q.answerable and q.answers and q.wrong_answers]
 
 
+def with_one_answer(code):
+    """Return the bundled queries with wrong answers and a right answer of one part."""
+    corpus = with_wrong_answers(MirageDataset.bundled(code))
+    return [query for query in corpus if len(query.answers) == 1]
+
+
+def phrases_of(folder, code):
+    """Return the phrases of a language."""
+    return json.loads((folder / f"{code}.json").read_text(encoding="utf-8"))
+
+
 def plain_texts(code):
     """Yield the answers of the bundled corpus that are labelled as true or false."""
     corpus = MirageDataset.bundled(code)
@@ -182,7 +193,7 @@ def plain_texts(code):
 def framed_texts(code):
     """Yield bundled answers among openers, closers and disclaimers of LLMs."""
     corpus, rng = MirageDataset.bundled(code), random.Random(f"framed {code}")
-    manners = json.loads((PHRASES / f"{code}.json").read_text(encoding="utf-8"))["manners"]
+    manners = phrases_of(PHRASES, code)["manners"]
     for query in with_wrong_answers(corpus):
         texts = bundled_texts(code)[query.id]
         for true in (True, True, False):
@@ -204,9 +215,8 @@ def references(code):
 
 def phrased_texts(code):
     """Yield the bundled answers in a few phrases each that deny, report, list or contrast them."""
-    corpus, rng = MirageDataset.bundled(code), random.Random(code)
-    queries = [q for q in corpus if q.answerable and len(q.answers) == 1 and q.wrong_answers]
-    phrases = json.loads((PHRASES / f"{code}.json").read_text(encoding="utf-8"))
+    queries, rng = with_one_answer(code), random.Random(code)
+    phrases = phrases_of(PHRASES, code)
     for kind, (commits, right, wrong) in PHRASED.items():
         for phrase in phrases["truths" if commits == "right" else "faults"][kind]:
             for query in rng.sample(queries, EACH):
@@ -227,9 +237,8 @@ def phrased_texts(code):
 
 def stance_texts(code):
     """Yield bundled true answers in phrases that deny or affirm them."""
-    corpus, rng = MirageDataset.bundled(code), random.Random(code)
-    queries = [q for q in corpus if q.answerable and len(q.answers) == 1 and q.wrong_answers]
-    phrases = json.loads((STANCE_PHRASES / f"{code}.json").read_text(encoding="utf-8"))
+    queries, rng = with_one_answer(code), random.Random(code)
+    phrases = phrases_of(STANCE_PHRASES, code)
     for kind in ("denied", "affirmed"):
         for phrase in phrases[kind]:
             for query in rng.sample(queries, EACH_STANCE):
@@ -246,23 +255,16 @@ def stance_texts(code):
 
 def choice_texts(code):
     """Yield phrases that name several candidates and choose one of them, right or wrong."""
-    corpus, rng = MirageDataset.bundled(code), random.Random(f"choices {code}")
-    queries = [
-        q for q in corpus if q.answerable and len(q.answers) == 1 and len(q.wrong_answers) > 1
-    ]
-    phrases = json.loads((STANCE_PHRASES / f"{code}.json").read_text(encoding="utf-8"))
-    for phrase in phrases["chosen"]:
+    rng = random.Random(f"choices {code}")
+    queries = [q for q in with_one_answer(code) if len(q.wrong_answers) > 1]
+    for phrase in phrases_of(STANCE_PHRASES, code)["chosen"]:
         for query in rng.sample(queries, EACH_CHOICE):
             right = query.answers[0][0]
-            wrong, other = (forms[0] for forms in rng.sample(query.wrong_answers, 2))
-            for a, b in ((right, wrong), (wrong, right)):
-                group = next(
-                    number
-                    for forms, number in zip(*candidates(query), strict=True)
-                    if a == forms[0]
-                )
+            chosen, other = rng.sample(range(len(query.wrong_answers)), 2)
+            wrong, third = query.wrong_answers[chosen][0], query.wrong_answers[other][0]
+            for a, b, group in ((right, wrong, 0), (wrong, right, chosen + 1)):
                 yield unmarked_text(
-                    code, "choice", query, phrase.format(a=a, b=b, c=other),
+                    code, "choice", query, phrase.format(a=a, b=b, c=third),
                     commits="wrong" if group else "right", side=frozenset({group}),
                     rivals=Stance.CONTRASTED,
                 )  # fmt: skip
