@@ -186,16 +186,14 @@ def _build_scene(
 
 
 def _describe_sentence(scene: _Scene, span: Span) -> _Sentence:
+    yes, no = (float(v.match(scene.folded, *span) is not None) for v in _verdicts(scene.entry.code))
     return _Sentence(
         *span,
         words=_words_in(scene, scene.folded[slice(*span)]),
         rest=len(_rest(scene, span)),
         kinds=frozenset(CUES[cue.kind] for cue in scene.cues if span[0] <= cue.start < span[1]),
         mentions_candidate=any(span[0] <= m.start < span[1] for m in scene.mentions),
-        opens_with=(
-            float(_verdicts(scene.entry.code)[0].match(scene.folded, *span) is not None),
-            float(_verdicts(scene.entry.code)[1].match(scene.folded, *span) is not None),
-        ),
+        opens_with=(yes, no),
     )
 
 

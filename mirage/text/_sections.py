@@ -40,8 +40,8 @@ def _iter_headings(text: str, entry: Language) -> Iterator[re.Match[str]]:
     """Yield the matches of :func:`_heading` from left to right, without overlaps."""
     end = 0
     # A search for a set of characters is fast. A heading begins a line or has a hash.
-    for place in _LINE_OR_HASH.finditer(text):
-        start = place.start() if place[0] == "#" else place.end()
+    for marker in _LINE_OR_HASH.finditer(text):
+        start = marker.start() if marker[0] == "#" else marker.end()
         match = _heading(entry).match(text, start) if start >= end else None
         if match is not None:
             end = match.end()
