@@ -46,8 +46,8 @@ HOME = (
     "second abstention",
 )
 AT = 0.5
-LOOKALIKE = 2  # weight of the texts that were written to be taken for the other
-EXPLANATION = 0.4  # weight of the reason sections, which seldom stand as answers
+LOOKALIKE = 2  # weight of the texts that were written to look like the other class
+EXPLANATION = 0.4  # weight of the reason sections, which are seldom answers by themselves
 # Manners of writing, to hold out one after the other.
 WRITERS = (
     {"true 1", "terse", "first abstention"},
@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 
 def written(language):
-    """Yield the references and responses of a language, the test set left out."""
+    """Yield the references and responses of a language, without the test set."""
     for query in build(language):
         reason, answer = query["reference"].removeprefix("##Reason:").split("##Answer:")
         gap = "" if language in ("ja", "zh") else " "

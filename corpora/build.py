@@ -4,7 +4,7 @@
 The quick benchmark is read from LANG.txt, and the hard one from hard/LANG/*.txt, whose format
 hard.py describes.
 
-The text format of LANG.txt (UTF-8): a block a query.
+LANG.txt is a UTF-8 text file with one block per query:
 
     # q15 near_miss             id and kind open a block
     Q: ...                      the question
@@ -13,10 +13,10 @@ The text format of LANG.txt (UTF-8): a block a query.
     REL: 1 3                    positions of the passages that answer (answerable queries only)
     REASON: ... [1] ...         reference, reason section
     REF: ... [1] ...            reference, answer section
-    ANS: form | form            one line an answer, its forms; ANS*: stands in no passage (a sum)
-    WRONG: form | form          one line a wrong answer
+    ANS: form | form            one line per answer: its forms; ANS*: in no passage (such as a sum)
+    WRONG: form | form          one line per wrong answer
     MENTIONS: form | form       wrong forms that a TRUE text or an abstention may mention
-    NAMED: form | form          right forms that a false text may hold: the question names them
+    NAMED: form | form          right forms that a false text may contain: the question names them
     TRUE1: TRUE2: TERSE: FALSE: TESTTRUE: TESTFALSE:              answerable
     ABST1: ABST2: INVENT: TESTABST: TESTINVENT:                   unanswerable
     ORIGIN: ja                  the query belongs to that language area

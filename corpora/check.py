@@ -50,7 +50,7 @@ FACTOR = {
     "fr": 1,
 }
 SHARE = {"zh": (0.2, 0.48), "ja": (0.3, 0.7), "th": (0.65, 1.3)}
-LOOSE = {"zh", "ja", "th", "ko", "ar", "fa"}  # a form may stand inside a longer run of letters
+LOOSE = {"zh", "ja", "th", "ko", "ar", "fa"}  # a form may occur inside a longer run of letters
 
 
 def norm(text):

@@ -68,8 +68,8 @@ FOLDS = 6
 PHRASES = ROOT / "mirage" / "data" / "phrases"
 STANCE_PHRASES = ROOT / "corpora" / "stances"
 EACH, EACH_STANCE, EACH_CHOICE = 3, 8, 2
-"""Texts made of each phrase, of each phrase of `corpora/stances`, and of each choice there, each
-with a right and with a wrong answer."""
+"""Numbers of texts made of each phrase, of each phrase of `corpora/stances`, and of each choice
+there. Each text is made with a right and with a wrong answer."""
 PHRASED = {
     "denial": ("none", Stance.DENIED, None),
     "mention_lie": ("wrong", Stance.ATTRIBUTED, None),
@@ -102,10 +102,10 @@ class Text(NamedTuple):
     text: str
     candidates: tuple[Forms, ...]
     groups: tuple[int, ...]
-    stances: tuple[tuple[int, int, Stance], ...]  # marked places; () if nobody marked them
+    stances: tuple[tuple[int, int, Stance], ...]  # start, end and stance of marked mentions
     commits: str  # right, wrong or none
     side: frozenset[int]  # the groups that a text without marks asserts
-    rivals: Stance = Stance.OTHER  # of mentions of other groups than these
+    rivals: Stance = Stance.OTHER  # stance of mentions of all other groups
     right: Stance | None = None  # of all mentions of right answers, if nobody marked them
     wrong: Stance | None = None
 
@@ -149,7 +149,7 @@ def marked_texts(folder, code):
 
 
 def unmarked_text(code, kind, query, text, **labels):
-    """Return a text whose mentions nobody marked, without its citations and layout."""
+    """Return a text without marked mentions: the answer in ``text``, without formatting."""
     answer = nfc(parse(text, code, query.passage_ids).answer_text)
     labels = {"commits": "right", "side": frozenset()} | labels
     return Text(code, kind, query.id, query.text, answer, *candidates(query), (), **labels)

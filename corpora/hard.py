@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """hard.py LANG [--partial]: read the hard set, check it and print its faults.
 
-The hard set is one folder a language, ``hard/LANG/NN-name.txt``, one file a dossier. A dossier
-opens with its 12 to 15 passages and goes on with five questions; every question is shown all
+The hard set has one folder per language, with one file per dossier: ``hard/LANG/NN-name.txt``. A
+dossier consists of 12 to 15 passages, followed by five questions. Every question is shown all
 passages of its dossier, in their order.
 
     P1: Title                   first line the title, next lines the text (P1 .. P15)
@@ -13,10 +13,10 @@ passages of its dossier, in their order.
     DIFFICULTY: hard; 2 hops; why it is hard
     REASON: ... [2] ... [5]     reference, reason section
     REF: ... [2][5]             reference, answer section
-    ANS: form | form            one line an answer; ANS*: it stands in no relevant passage (a sum)
-    WRONG: form | form # why    one line a wrong answer, with the reason of a hasty reader
+    ANS: form | form            one line per answer; ANS*: in no relevant passage (such as a sum)
+    WRONG: form | form # why    one line per wrong answer, and why a hasty reader gives it
     MENTIONS: form | form       wrong forms that a true text or an abstention may mention
-    NAMED: form | form          right forms that a false text may hold
+    NAMED: form | form          right forms that a false text may contain
     TRUE1: TRUE2: TERSE: FALSE: FALSE2: TESTTRUE: TESTFALSE:      answerable
     ABST1: ABST2: INVENT: TESTABST: TESTINVENT:                   unanswerable
     // a comment line
@@ -93,7 +93,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Answer:
-    """The surface forms of one short answer; ``derived`` if it stands in no relevant passage."""
+    """The surface forms of one short answer; ``derived`` if no relevant passage contains it."""
 
     forms: list[str]
     derived: bool
@@ -405,7 +405,7 @@ def _check_whole(questions: list[Question]) -> list[str]:
 
 
 def _check_ablations(questions: list[Question], ablations: dict[tuple[str, int], str]) -> list[str]:
-    """Every relevant passage has a line, which does not state the answer."""
+    """Check that each relevant passage has a line in ``without.txt`` that lacks the answer."""
     needed = {(question.id, position) for question in questions for position in question.relevant}
     faults = [f"{id}: without.txt lacks P{n}" for id, n in sorted(needed - set(ablations))]
     faults += [f"{id}: without.txt has P{n}" for id, n in sorted(set(ablations) - needed)]
@@ -485,7 +485,7 @@ def _check_record(question: Question, language: str) -> list[str]:
 
 
 def _check_single_passages(question: Question, language: str) -> list[str]:
-    """No passage may hold the answers together with all words of the question."""
+    """Check that no passage contains the answers and all words of the question."""
     asked = set(tokenize(question.text, language))
     return [
         f"P{position} holds the answer and all words of the question"
@@ -550,7 +550,7 @@ def _check_lies(question: Question, language: str) -> list[str]:
 
 
 def _check_overlaps(question: Question) -> list[str]:
-    """Responses may not repeat the reference or each other."""
+    """Check that responses do not repeat the reference or each other."""
     faults = []
     texts = {key: CITATION.sub(" ", text) for key, text in question.texts.items() if key != "TERSE"}
     texts["REF"] = CITATION.sub(" ", question.reference)

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 Cluster = str | Callable[[Query], str | None] | Mapping[str, str] | None
 """How to assign queries to clusters, such as the document that several queries are about.
 
-With ``None``, :attr:`Query.cluster <mirage.Query>` is the name of a query's cluster. A text is a
-key of ``metadata``; its value is the name. A function of the query, or a mapping from query id,
-returns the name. A query without a name is a cluster by itself.
+- ``None``: the name of a query's cluster is :attr:`Query.cluster <mirage.Query>`.
+- A text: the key of ``metadata`` under which each query has the name of its cluster.
+- A function, or a mapping: it returns the name for a query, or for the id of a query.
+
+A query without a name is a cluster by itself.
 """
 
 
@@ -65,7 +67,7 @@ def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, 
 
 
 def cluster_name(query: Query, cluster: Cluster) -> str | None:
-    """Return the name of a query's cluster; ``None`` for a query that belongs to none."""
+    """Return the name of a query's cluster, or ``None`` if the query belongs to no cluster."""
     if cluster is None:
         return query.cluster
     if isinstance(cluster, str):

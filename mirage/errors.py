@@ -179,10 +179,11 @@ HARNESSES = {
 
 
 def missing_package(package: str, extra: str | None = None) -> MissingPackageError:
-    """Return the error for a missing or too old package, with the pip command that installs it.
+    """Return the error for a package that is missing or too old; the message has the pip command.
 
     Args:
-        package: A package of :data:`EXTRAS` or :data:`HARNESSES`, or any package of ``extra``.
+        package: Name of a package that :data:`EXTRAS` or :data:`HARNESSES` lists. If ``extra`` is
+            passed, any package.
         extra: Extra that installs the package. By default the one in :data:`EXTRAS`.
     """
     if package in HARNESSES:
@@ -196,7 +197,7 @@ def missing_package(package: str, extra: str | None = None) -> MissingPackageErr
 
 @contextmanager
 def needing(package: str) -> Iterator[None]:
-    """Wrap the import of an optional package in a ``with`` statement, for a helpful error message.
+    """Replace an import error within a ``with`` statement with one that has the pip command.
 
     Args:
         package: Name of the package in :data:`EXTRAS` or :data:`HARNESSES`.
@@ -279,7 +280,7 @@ def nearest_name(name: str, known: Iterable[str], minimum: float = 0.4) -> str |
     Args:
         name: Unknown name.
         known: Existing names.
-        minimum: Least similarity, from 0 to 1; if no name reaches it, the result is ``None``.
+        minimum: Minimum similarity, from 0 to 1; if no name reaches it, the result is ``None``.
     """
     matcher = difflib.SequenceMatcher(b=name[:_COMPARED])
 

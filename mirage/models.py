@@ -303,7 +303,7 @@ class Response(Record):
 
 
 def response_of(row: Mapping[str, Any], where: str) -> Response:
-    """Convert a row of a file to a response; error messages name its location ``where``."""
+    """Convert a row of a file to a response; ``where`` is its location, for error messages."""
     for alias in ("output", "response"):
         if alias in row and "text" not in row:
             row = {name: value for name, value in row.items() if name != alias} | {
@@ -526,9 +526,9 @@ class Run(Record):
 
 
 Half = Literal["", "first", "second"]
-"""Half of the dataset's queries to which a query belongs if its pairs are chosen adaptively.
+"""Which half of the dataset contains the query of a pair that was chosen adaptively.
 
-Empty for pairs that are not chosen by earlier verdicts.
+Empty for pairs that were chosen without regard to earlier verdicts.
 """
 
 
@@ -553,10 +553,10 @@ class Judgment(_Comparison):
         model_b: Name of the second model.
         verdict: ``a``, ``b`` or ``tie``.
         judge: Name of the judge.
-        half: Half of the dataset's queries to which the query belongs (``first`` or ``second``), if
-            :class:`mirage.arena.AdaptivePairs` chose the pair; empty for other pairs. Pairs on one
-            half are chosen by verdicts on the other half, so a fit of logits must treat the halves
-            separately to be unbiased.
+        half: Which half of the dataset contains the query (``first`` or ``second``), if
+            :class:`mirage.arena.AdaptivePairs` chose the pair; empty for other pairs. The verdicts
+            on one half determine which pairs of the other half are judged, so logits are unbiased
+            only if the two halves are fitted separately.
 
     Example:
         >>> Judgment(query_id="q1", model_a="x", model_b="y", verdict="tie").verdict

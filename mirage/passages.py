@@ -205,7 +205,7 @@ class CitationSurvey:
         self._recounted += sum(_has_citations(*pair) for pair in pairs if pair[1].text is not None)
 
     def gaps(self) -> CitationGaps:
-        """Return the reasons why the citations of the surveyed responses cannot be measured."""
+        """Return why the citations of the surveyed responses cannot be measured, if they cannot."""
         reason = self._foreign_ids_reason() or self._unread_style_reason()
         unjudged = "" if self._is_judged else self._unjudged_reason
         return CitationGaps(

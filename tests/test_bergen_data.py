@@ -189,7 +189,7 @@ def test_fields_can_be_joined(tmp_path: Path) -> None:
     (query,) = MirageDataset.from_qa(path, language="en", fields=fields, where={"no_answer": False})
     assert query.text == "Heat (1995): Who?"
     for name, message in (
-        ("{title", "is not a template"),
+        ("{title", "is not a valid template"),
         ("{title!r}", "a slot must be the name of a field with a text"),
         ("{title:>10}", "a slot must be the name of a field with a text"),
         ("{answers}", "a slot must be the name of a field with a text"),

@@ -308,7 +308,7 @@ def test_every_formula_has_an_apostrophe_and_numbers_have_none(text: str) -> Non
 
 
 def test_invalid_csv_raises_one_error() -> None:
-    with pytest.raises(DatasetError, match=r"sheet.csv, line \d: is not CSV"):
+    with pytest.raises(DatasetError, match=r"sheet.csv, line \d: not valid CSV"):
         read_csv(f"a\n{'x' * (csv.field_size_limit() + 1)}\n", "sheet.csv")
 
 

@@ -55,17 +55,17 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
         (
-            "false positives between two styles of the same texts, by P",
+            "false positives of P between two styles of the same texts",
             "",
             ("two manners", "all pairs", "different"),
             ".1%",
         ),
-        ("by the interval", "", ("two manners", "all pairs", "by interval"), ".1%"),
+        ("false positives of the interval", "", ("two manners", "all pairs", "by interval"), ".1%"),
     ),
     "coverage/compared_scores": (
-        ('wrong verdicts "worse", at most', "", ("false worse at most",), ".1%"),
-        ("on average", "", ("false worse, mean",), ".1%"),
-        ('wrong verdicts "no worse", at most', "", ("false no worse at most",), ".1%"),
+        ('largest rate of wrong verdicts "worse"', "", ("false worse at most",), ".1%"),
+        ('mean rate of wrong verdicts "worse"', "", ("false worse, mean",), ".1%"),
+        ('largest rate of wrong verdicts "no worse"', "", ("false no worse at most",), ".1%"),
         (
             "designs with a rate above 0.05 plus 1.5 standard errors",
             "",
@@ -75,7 +75,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/dossiers": (
         (
-            "correct if P >= 0.9, with 60 questions and a correlation of 0.05",
+            "correct conclusions if P >= 0.9, with 60 questions and a correlation of 0.05",
             "",
             ("60 questions", "0.05", "dossiers", "right"),
             ".1%",
@@ -101,9 +101,14 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("largest false positive rate", "most", ("*", "*", "false positive rate"), ".1%"),
     ),
     "coverage/history": (
-        ("series with a false alarm, at most", "most", ("false alarms", "*", "*", "none"), ".1%"),
         (
-            "the same, if the difficulty of queries changes",
+            "largest share of histories with a false alarm",
+            "most",
+            ("false alarms", "*", "*", "none"),
+            ".1%",
+        ),
+        (
+            "largest share if the difficulty of queries changes",
             "most",
             ("false alarms", "*", "*", "permuted"),
             ".1%",
@@ -116,9 +121,14 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ("rankings", "no ties", "*", "logit"),
             ".1%",
         ),
-        ("with clusters that are passed", "least", ("rankings", "clusters *", "*", "logit"), ".1%"),
         (
-            "with clusters that are not passed",
+            "lowest coverage with clusters that are passed",
+            "least",
+            ("rankings", "clusters *", "*", "logit"),
+            ".1%",
+        ),
+        (
+            "lowest coverage with clusters that are not passed",
             "least",
             ("rankings", "untold *", "*", "logit"),
             ".1%",
@@ -126,19 +136,19 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/judge_drift": (
         (
-            "false alarms on an unchanged judge, at most",
+            "largest rate of false alarms on an unchanged judge",
             "most",
             ("false alarms", "*", "*", "unchanged"),
             ".1%",
         ),
         (
-            "correct conclusions if the judge changes a fifth of its verdicts, at least",
+            "lowest rate of correct conclusions if the judge changes a fifth of its verdicts",
             "least",
             ("told apart", "40 3", "noise 0.1", "judge * 0.2", "right"),
             ".1%",
         ),
         (
-            "correct conclusions if the system loses a fifth of its queries",
+            "rate of correct conclusions if the system gets worse on a fifth of its queries",
             "least",
             ("told apart", "40 3", "noise 0.1", "system loses 0.2", "right"),
             ".1%",
@@ -146,8 +156,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/judged_ranking": (
         ("lowest coverage of logits", "least", ("*", "*", "coverage: logit"), ".1%"),
-        ("of logits from tournaments", "least", ("*", "*", "coverage: logit, tournaments"), ".1%"),
-        ("of single rank intervals", "least", ("*", "*", "coverage: rank"), ".1%"),
+        (
+            "lowest coverage of logits with bootstrap intervals",
+            "least",
+            ("*", "*", "coverage: logit, tournaments"),
+            ".1%",
+        ),
+        ("lowest coverage of single rank intervals", "least", ("*", "*", "coverage: rank"), ".1%"),
     ),
     "coverage/paired": (
         (
@@ -166,14 +181,19 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
         (
-            "of the rank intervals of the worst-covered model",
+            "lowest coverage of the rank intervals of one model",
             "",
             ("over all cells", "lowest, least"),
             ".1%",
         ),
-        ("of the logit of the first model", "", ("over all cells", "winner, least"), ".1%"),
         (
-            "of the same logit without the correction for selection",
+            "lowest coverage of the logit of the first model",
+            "",
+            ("over all cells", "winner, least"),
+            ".1%",
+        ),
+        (
+            "lowest coverage of that logit without the correction for selection",
             "",
             ("over all cells", "uncorrected, least"),
             ".1%",
@@ -533,7 +553,10 @@ def table() -> str:
         ]
         if folder == "coverage":
             names = ", ".join(f"[{page.title}](coverage/{name}.md)" for name, page in PAGES.items())
-            parts.append(f"Nominal and observed rates of each kind of estimator: {names}.\n")
+            parts.append(
+                "These pages compare the rates that the library promises, such as a coverage of "
+                f"95 %, with those in simulations: {names}.\n"
+            )
         head = f"### {title}\n\n| command | what it shows | key figures |\n| --- | --- | --- |\n"
         parts.append(head + "\n".join(rows) + "\n")
     return "\n".join(parts)

@@ -427,7 +427,7 @@ def read_csv(text: str, source: str = "the table") -> list[dict[str, str]]:
     try:
         rows = list(reader)
     except csv.Error as error:
-        raise DatasetError(f"{source}, line {reader.line_num}: is not CSV ({error})") from None
+        raise DatasetError(f"{source}, line {reader.line_num}: not valid CSV ({error})") from None
     return [
         {_restore_formula(name): _restore_formula(cell or "") for name, cell in row.items() if name}
         for row in rows

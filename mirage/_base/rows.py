@@ -58,7 +58,7 @@ def _joined(row: Mapping[str, Any], template: str, where: str) -> str:
                     )
                 parts.append(str(value))
     except ValueError as error:
-        raise DatasetError(f"{where}: {template!r} is not a template ({error})") from None
+        raise DatasetError(f"{where}: {template!r} is not a valid template ({error})") from None
     return "".join(parts)
 
 

@@ -84,8 +84,8 @@ def read_manifest(
     """Return the manifest of a folder after checking the files that it lists.
 
     The digests detect damage. They are not a signature: anyone who can write a file into the folder
-    can also write a matching manifest. Therefore, the function that passes data to compiled code
-    checks the data again.
+    can also write a matching manifest. Therefore, check the data again before you pass them to
+    compiled code.
 
     Args:
         folder: Folder to read.
@@ -372,12 +372,12 @@ def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[i
     shape = tuple(int(length) for length in header.groups()[3:] if length is not None)
     dtype = np.dtype(expected.dtype)
     if header[3].decode() != dtype.str:
-        raise DatasetError(f"its dtype is {header[3].decode()}, not {dtype.str}")
+        raise DatasetError(f"the array has dtype {header[3].decode()}, not {dtype.str}")
     fits = len(shape) == len(expected.shape) and all(
         wanted in (None, length) for length, wanted in zip(shape, expected.shape, strict=True)
     )
     if not fits:
-        raise DatasetError(f"its shape is {shape}, not {expected.shape}")
+        raise DatasetError(f"the array has shape {shape}, not {expected.shape}")
     if header.end() + math.prod(shape) * dtype.itemsize != size:
         raise DatasetError(f"{size} bytes do not fit an array of shape {shape}")
     return shape, header.end()

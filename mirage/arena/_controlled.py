@@ -1,4 +1,4 @@
-"""Joint fit of Bradley-Terry logits and the coefficients of control variables."""
+"""Joint fit of Bradley-Terry logits and coefficients of control variables."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def _check_identifiable(
 ) -> None:
     """Raise an error if the judgments contain too little information about a control.
 
-    The information about the coefficient of a control, once all other parameters are estimated,
-    must exceed the information that the ridge adds.
+    The information that remains about a control's coefficient when all other parameters are
+    estimated too must exceed the information that the ridge adds.
     """
     for column, name in enumerate(names, start=models):
         remaining = np.arange(len(information)) != column

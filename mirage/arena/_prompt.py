@@ -2,7 +2,7 @@
 
 The prompt covers the same criteria as that of MIRAGE-Bench (arXiv 2410.13716, Figure 13) in
 different words, and asks for a verdict in the same format. External text (question, passages,
-responses) is enclosed in markers that it cannot close. The instructions surround it.
+responses) stands between the instructions, in markers that the text itself cannot close.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ FIELDS = PromptFields(
         ("question", "question"),
         ("reference", "reference"),
         ("passage", "passages"),
-        # The lists belong to the passages: they define which passage a cited number refers to.
+        # The lists count as part of the passages: they define which passage a cited number refers
+        # to.
         ("order-of-a", "passages"),
         ("order-of-b", "passages"),
         ("response-a", "answer_a"),
@@ -116,10 +117,10 @@ def judge_question(
     """Return a question to a judge: which of two responses to a query is better.
 
     The prompt contains all passages of the query in full, with their ids. If both systems got the
-    passages in the same order, the prompt lists them in this order and numbers them. Otherwise it
-    lists them in the query's order, and adds the order in which each system got them. Responses of
-    pipelines store their own passages. For such responses, the prompt contains only the passages
-    that at least one of the two systems got.
+    passages in the same order, the prompt lists them in this order and numbers them. Otherwise the
+    prompt lists them in the query's order, and adds the order in which each system got them.
+    Responses of pipelines store their own passages. For such responses, the prompt contains only
+    the passages that at least one of the two systems got.
 
     Args:
         query: The query.

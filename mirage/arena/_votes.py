@@ -18,7 +18,7 @@ from mirage.statistics.bootstrap import Interval, bootstrap
 
 @dataclass(frozen=True)
 class VoteStatistic:
-    """A statistic of votes with its interval, the interval's level, and the number of queries."""
+    """A statistic of votes, its confidence interval and level, and the number of queries."""
 
     value: float
     interval: Interval
@@ -106,8 +106,8 @@ class VoteTable:
 class Items(NamedTuple):
     """Verdicts of several judges, one row per pair of responses to one query.
 
-    A judge that saw both orders has one verdict. It is a tie if its two votes differ. If one of its
-    votes is invalid or failed, the other one counts.
+    If a judge saw the pair in both orders, it still has one verdict: a tie if its two votes differ.
+    If one of its votes is invalid or failed, the other vote counts.
 
     Attributes:
         query: Index of the query.

@@ -14,7 +14,7 @@ from mirage.llm import LLM
 from mirage.llm.questions import Outcome, ask_each, ask_on_workers
 from mirage.models import Half, Verdict, Vote
 
-_DIGEST_DIGITS = 16  # hexadecimal digits of the prompt's digest that a vote stores
+_DIGEST_DIGITS = 16  # number of hexadecimal digits of the prompt's digest in a vote
 
 _Key = tuple[str, str, str, str]  # query, first model, second model, judge
 _VoteKey = tuple[str, str, str, str, str]  # a `_Key` and the digest of the prompt
@@ -33,8 +33,8 @@ class Voting:
     """The process of asking judges for votes on pairs of responses, and storing the votes.
 
     Votes are appended to a journal (a file). A vote that the journal already contains is not
-    requested again, unless it failed. ``bar`` shows the number of votes so far. If pairs are chosen
-    adaptively, ``halves`` maps query ids to halves of the queries (see
+    requested again, unless it failed. The progress bar ``bar`` shows the number of votes so far. If
+    pairs are chosen adaptively, ``halves`` maps query ids to halves of the queries (see
     :class:`mirage.arena.AdaptivePairs`), and each vote stores the half of its query. If there is an
     ``executor``, its workers call the judges.
     """

@@ -35,7 +35,7 @@ pairs are judged.
 
 Kendall's tau as the target of active ranking comes from Chen, Jiao & Lin (2016), Bayesian Decision
 Process for Cost-Efficient Dynamic Ranking via Crowdsourcing, JMLR 17. They use its expectation; a
-lower bound is used here, because an expected tau of 0.9 is missed in every second arena.
+lower bound is used here, because tau is below its expectation about half of the time.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ from mirage.statistics.clusters import cluster_codes
 # The prior of a logit is normal around the mean of all, with variance 4 / _RIDGE. The logits that
 # MIRAGE-Bench publishes have a variance of 1.0 to 2.1 per language.
 _RIDGE = 2.0
-_FEW = 5  # pseudo-judgments per model that shrink the dispersion towards that without ties
-_DRAWS = 1000  # random draws of the logits that all pairs would give
+_FEW = 5  # pseudo-judgments per model that shrink the dispersion towards its value without ties
+_DRAWS = 1000  # random draws of the logits that a fit to judgments on all pairs would give
 _SETTLED = 1e-9  # variances up to this are rounding errors of 0
 
 _FREE, _ASKED, _JUDGED, _CLOSED = 0, 1, 2, 3  # state of a pair on a query
@@ -86,8 +86,8 @@ class AdaptivePairs:
     Args:
         models: Names of two or more models.
         query_ids: One or more queries on which models can be compared.
-        earlier_judgments: Judgments of an earlier run, such as those of an arena that a new model
-            joins. They are not requested again.
+        earlier_judgments: Judgments of an earlier run, for instance before a new model was added.
+            They are not requested again.
         closed: Pairs that cannot be judged on a query, for instance because a model has no
             response. They are never chosen, and are not part of the exhaustive ranking.
         clusters: Cluster name by query id. All queries of a cluster are in one half, because their
@@ -138,8 +138,9 @@ class AdaptivePairs:
         self._rng = np.random.default_rng(seed)
         self._state = np.full((size, size, queries), _FREE, dtype=np.int8)
         self._shown_counts = np.zeros((size, queries))
-        # The first axis of the arrays below is the half. `_unasked` and `_pending` count queries
-        # by pair, above the diagonal: those not chosen yet, and those without a verdict yet.
+        # The first axis of the arrays below is the half. For each pair (above the diagonal),
+        # `_unasked` counts the queries on which it was not chosen yet, and `_pending` those on
+        # which it was chosen but has no verdict yet.
         earlier_judgments = list(earlier_judgments)
         self._half = self._halves(earlier_judgments, cluster_codes(self.query_ids, clusters))
         many = np.bincount(self._half, minlength=2)[:, None, None]
@@ -151,7 +152,7 @@ class AdaptivePairs:
         self._records: list[Judgment] = []
         self._logits = np.zeros((2, size))
         self._logit_differences = np.zeros((2, size, size))
-        self._information = np.zeros((2, size, size))  # information in one judgment, by pair
+        self._information = np.zeros((2, size, size))  # information in one judgment on each pair
         for pair in closed:
             a, b, query = self._cell(pair)
             self._unasked[self._half[query], a, b] -= self._state[a, b, query] == _FREE
@@ -196,8 +197,8 @@ class AdaptivePairs:
         quantile of tau over random draws of the exhaustive logits. Their distribution is normal,
         with the covariance that the missing verdicts cause. The bound is 0 before the first
         judgment and 1 when no pair is left to judge. In simulations in which judging stopped at a
-        given bound, tau reached the bound in at least 95 % of the arenas. If verdicts on one query
-        are correlated (a poor response loses to every other), the bound tends to be too low.
+        given bound, tau reached the bound in at least 95 % of the simulations. If verdicts on one
+        query are correlated (a poor response loses to every other), the bound tends to be too low.
         """
         wins, missing = self._wins.sum(axis=0), (self._pending + self._unasked).sum(axis=0)
         logits = fit_bradley_terry(wins, _RIDGE, self._logits.mean(axis=0))
@@ -235,7 +236,7 @@ class AdaptivePairs:
         return [pair for half in (0, 1) for pair in self._choose(half, shares[half])]
 
     def _shares(self, wanted: int) -> list[int]:
-        """Return the number of pairs to choose in each half, to keep both totals equal."""
+        """Return how many of ``wanted`` pairs to choose in each half, to keep both totals equal."""
         unasked = [int(self._unasked[half].sum()) for half in (0, 1)]
         behind = self._handed_out[1] - self._handed_out[0]
         first = min(max((wanted + behind + 1) // 2, wanted - unasked[1], 0), wanted, unasked[0])
@@ -259,8 +260,8 @@ class AdaptivePairs:
     def _halves(self, earlier_judgments: Sequence[Judgment], cluster: Ints) -> Ints:
         """Return the number (0 or 1) of each query's half.
 
-        If earlier judgments assign a half to the query or to its cluster, it is kept. Otherwise the
-        query's cluster is assigned to the half that has fewer queries so far.
+        If earlier judgments assign a half to the query or to its cluster, this half is kept.
+        Otherwise the query's cluster is assigned to the half that has fewer queries so far.
         """
         sizes = np.bincount(cluster)
         half_of_cluster = np.full(len(sizes), -1)
@@ -293,7 +294,11 @@ class AdaptivePairs:
     def _add_judgments(
         self, judgments: Sequence[Judgment], expected_state: int, problem: str
     ) -> None:
-        """Add judgments on cells in the state ``expected_state``, and fit the logits again."""
+        """Add judgments, and fit the logits again.
+
+        Each judgment must be on a pair and query whose state is ``expected_state``. Otherwise, the
+        function raises a JudgmentError whose message ends with ``problem``, and adds no judgment.
+        """
         cells = [self._cell(judgment) for judgment in judgments]
         checked: set[_Cell] = set()
         for judgment, cell in zip(judgments, cells, strict=True):

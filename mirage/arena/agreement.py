@@ -33,8 +33,8 @@ class PairAgreement(VoteStatistic):
             fewer than 14 queries, if the agreement is equal on all queries, or if kappa is
             undefined on some bootstrap samples.
         agreement: Share of items on which both judges gave the same verdict.
-        items: Number of items, that is, of pairs of responses to one query, that both judged. They
-            are responses to ``queries`` queries.
+        items: Number of items that both judged. An item is a pair of responses to one query. The
+            items belong to ``queries`` queries.
     """
 
     judges: tuple[str, str]
@@ -57,8 +57,8 @@ class JudgeAgreement(VoteStatistic):
         value: Fleiss' kappa; NaN if every verdict is a tie or no item was judged by all.
         interval: Interval of the value, as for :class:`PairAgreement`.
         agreement: Share of the pairs of judges that gave the same verdict, averaged over items.
-        items: Number of items, that is, of pairs of responses to one query, that all judges judged.
-            ``value``, ``interval`` and ``agreement`` use only these items. They are responses to
+        items: Number of items that all judges judged. An item is a pair of responses to one query.
+            ``value``, ``interval`` and ``agreement`` use only these items, which belong to
             ``queries`` queries.
         partly_judged: Number of items that some judges judged, but not all.
         left_out: Number of votes that are invalid or failed.

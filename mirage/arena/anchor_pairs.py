@@ -1,4 +1,4 @@
-"""Fixed pairs of responses, about which a judge is asked again in every run.
+"""Fixed pairs of responses that a judge compares again in every run, to detect drift.
 
 If the verdicts on them change, the judge has changed, because the responses are always the same.
 """
@@ -54,10 +54,10 @@ class AnchorPair(Record):
 
 @dataclass(frozen=True, eq=False)
 class AnchorVerdicts:
-    """How often one judge gave each verdict on each anchor pair in one run.
+    """Counts of the verdicts that one judge gave on each anchor pair in one run.
 
     Attributes:
-        judge: The name of the model.
+        judge: The name of the judge's LLM.
         settings_digest: The digest of the requests: prompts, parameters, model and endpoint.
         pairs_digest: The digest of the anchor pairs.
         query_ids: The query of each pair.

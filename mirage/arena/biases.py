@@ -51,8 +51,8 @@ class PositionBias(VoteStatistic):
             does, 0 if neither position is favoured.
         interval: Lower and upper end of the confidence interval of ``value`` at ``level``; NaN with
             fewer than 14 queries, or if all have the same result.
-        first: Share of pairs of responses for which the response shown first won in both orders.
-        second: Share of pairs for which the response shown second won in both orders.
+        first: Share of pairs of responses in which the response shown first won in both orders.
+        second: Share of pairs in which the response shown second won in both orders.
         consistent: Share of pairs with the same verdict in both orders. In the remaining pairs, one
             order was a tie and the other was not.
         pairs: Number of pairs of responses that one judge saw in both orders, summed over judges.
@@ -98,7 +98,7 @@ def position_bias(
         seed: Random seed of the bootstrap.
 
     Returns:
-        The bias with its interval and the shares from which it follows.
+        The bias with its interval, and the shares from which it is computed.
 
     Raises:
         JudgmentError: No pair was judged in both orders, no vote has a verdict, or a judge voted
@@ -171,7 +171,7 @@ class VerbosityBias(VoteStatistic):
             negative, the shorter.
         interval: Lower and upper end of the confidence interval of ``value`` at ``level``; NaN with
             fewer than two clusters of queries.
-        votes: Number of votes with a verdict; they are on ``queries`` queries.
+        votes: Number of votes with a verdict, on ``queries`` queries.
         left_out: Number of votes that are invalid or failed.
     """
 
@@ -465,9 +465,10 @@ class SelfPreference(VoteStatistic):
             fewer than 14 queries, or if all have the same result.
         family_score: Mean score that the judge gave to its family's models against models of
             other families: 1 for a win, 0.5 for a tie, 0 for a loss.
-        neutral_score: Mean score that neutral judges gave to the same models, on the same queries
-            against the same opponents. A judge is neutral if it belongs to neither model's family.
-        pairs: Number of pairs of responses behind the means; they are on ``queries`` queries.
+        neutral_score: Mean score that neutral judges gave to the same models against the same
+            opponents on the same queries. A judge is neutral if it belongs to neither model's
+            family.
+        pairs: Number of pairs of responses over which the means are taken, on ``queries`` queries.
         left_out: Number of votes of all judges that are invalid or failed.
     """
 
@@ -500,7 +501,7 @@ def self_preference(
 ) -> tuple[SelfPreference, ...]:
     """Measure how much each judge favours models of its own family, compared with neutral judges.
 
-    A judge has self-preference if it scores its own outputs above others of equal quality
+    A judge has self-preference if it scores its own outputs above equally good outputs of others
     (Panickssery et al. 2024, arXiv 2404.13076). Here the scores of neutral judges, which belong to
     neither model's family, measure quality. A preference that all judges share, or a family that is
     simply better, is therefore not self-preference. Each pair of responses with one response from

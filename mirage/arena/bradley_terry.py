@@ -235,9 +235,9 @@ class BradleyTerry(NearNames):
         counts as often as the query was drawn. A tournament never draws more queries than were
         judged, because that would overstate the evidence. All tournaments are fitted together.
 
-        In some tournament, a model may win or lose everything, or may not be compared at all. Only
-        the ridge then bounds its logit in this tournament, and :attr:`Tournaments.separated` marks
-        it.
+        A model may win or lose everything in a tournament, or may not be compared at all. Only the
+        ridge then bounds its logit in this tournament, and :attr:`Tournaments.separated` is true
+        for it.
 
         Args:
             judgments: Judgments, as for :meth:`fit`.
@@ -427,8 +427,8 @@ def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
     """Split the judgments into the two halves of the queries if pairs were chosen adaptively.
 
     Otherwise all judgments are one part. Each part comes with a text that its error messages begin
-    with. Queries in neither half were not chosen by any verdict; they are distributed alternately
-    over both parts.
+    with. Queries in neither half are distributed alternately over both parts, because no verdict
+    influenced which pairs were judged on them.
     """
     if columns.halves is None:
         return [("", columns)]

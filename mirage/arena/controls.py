@@ -28,8 +28,8 @@ class Control:
 
     Attributes:
         name: Name of the quantity that is controlled for.
-        of: Function that returns the value of the control for a judgment; its sign changes when the
-            two models are swapped.
+        of: Function that returns the value of the control for a judgment. The sign of the value
+            changes if the two models are swapped.
         caution: Reason why the controlled quantity may itself make an answer better; empty if there
             is none.
     """

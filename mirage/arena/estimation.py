@@ -232,10 +232,10 @@ def bound_groups(wins: Floats) -> list[Ints]:
 def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
     """Return the covariance due to the uncertain distances between :func:`bound_groups`.
 
-    Its shape is ``(models, models)``. It is the inverse of the penalised information about shifting
-    each group of models as a whole, and 0 if there is one group. The sandwich estimate does not
-    include this uncertainty, because the residuals of judgments between such groups are nearly 0,
-    whatever the distance is.
+    Its shape is ``(models, models)``. It is 0 if there is only one group. Otherwise, it is the
+    inverse of the penalised information about shifting each group of models as a whole. The
+    sandwich estimate does not include this uncertainty, because the residuals of judgments between
+    such groups are nearly 0, whatever the distance is.
     """
     models = sum(map(len, groups))
     moves = np.zeros((models, len(groups)))
@@ -384,7 +384,7 @@ def cluster_meat(
     tie_probability: Floats | None = None,
     factors: Floats | None = None,
 ) -> Floats:
-    """Return the sum over queries of the outer products of their gradients with themselves.
+    """Return the sum over queries of the outer product of each query's gradient with itself.
 
     This is the matrix B of :func:`sandwich` without its factor and the ridge. To limit memory,
     about 2^18 judgments are processed at a time.
@@ -469,7 +469,7 @@ def _query_blocks(query: _Column) -> Iterator[slice | Ints]:
 
 
 def _reachable(edges: Bools, start: int) -> Bools:
-    """Return which nodes can be reached from ``start`` along ``edges[from, to]``."""
+    """Return for each node whether it can be reached from ``start`` along ``edges[from, to]``."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 

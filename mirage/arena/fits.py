@@ -40,7 +40,7 @@ class _Estimate(NamedTuple):
 
 
 class LogitEstimates(ABC):
-    """Logits of models with a covariance, from which intervals and confidences follow.
+    """Logits of models with a covariance, from which intervals and confidences are computed.
 
     Attributes:
         models: Model names, in the order of all arrays here.
@@ -156,7 +156,7 @@ class BradleyTerryFit(LogitEstimates):
         separated: Models that won or lost every judgment. Only the ridge keeps their logits finite,
             so the size of these logits has little meaning.
         log_nu: Log of Davidson's tie parameter; ``None`` unless ``ties="davidson"``.
-        unbound: Models whose distance to the largest group of models the likelihood does not bound
+        unbound: Models whose distance from the largest group of models has no finite estimate
             (:func:`mirage.arena.estimation.bound_groups`). They include the separated models.
         uncertainty: The covariance plus the uncertainty of the distances that the likelihood does
             not bound (:func:`mirage.arena.estimation.separation_covariance`).
@@ -231,7 +231,8 @@ class BradleyTerryFit(LogitEstimates):
             for start in range(0, len(names), _MULTIPLIED):
                 block = slice(start, start + _MULTIPLIED)
                 errors += multipliers(names[block].tolist(), n, seed=seed) @ moves[block]
-            # What remains is due to the ridge and to unbound distances.
+            # The remaining covariance is due to the ridge and to distances without a finite
+            # estimate.
             rest_of_covariance = rest_of_covariance - moves.T @ moves
         values, vectors = np.linalg.eigh(rest_of_covariance)
         normal = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))

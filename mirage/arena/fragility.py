@@ -20,8 +20,8 @@ from mirage.statistics.ranks import ranks
 _PLACES = 3  # largest difference in rank of two models whose order is tested
 _ROUNDS = 5  # times that influences are recomputed near the logits at which the order changes
 _AROUND = 2  # sizes tried above and below the estimated size of a removal
-_TRIES = 1 << 22  # array elements of all removals that the exhaustive search may try
-_AT_ONCE = 1 << 20  # array elements of the removals that are fitted together
+_TRIES = 1 << 22  # limit on the array elements of all removals that the exhaustive search tries
+_AT_ONCE = 1 << 20  # limit on the array elements of removals that are fitted together
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ def fragility(
     the same. If there are only a few possible removals of a size, it tries all of them.
 
     Each returned removal changes the rank in a new fit to the remaining judgments, which still
-    connect all models. In small arenas, where all smaller removals were tried, it is the smallest;
-    ``validation/coverage/fragility.py`` compares the results with an exhaustive search. 19 models
-    on 100 queries take about a second. The time grows with the fourth power of the number of
-    models, and with the third power if ``models`` lists only a few of them.
+    connect all models. With few judgments, all smaller removals are tried, so the result is the
+    smallest; ``validation/coverage/fragility.py`` compares the results with an exhaustive search.
+    19 models on 100 queries take about a second. The time grows with the fourth power of the number
+    of models, or with the third power if ``models`` lists only a few of them.
 
     Args:
         judgments: Judgments, as for :meth:`BradleyTerry.fit`.
@@ -434,7 +434,8 @@ def _try_all_smaller(search: _Search) -> None:
 def _win_rows(columns: Judgments, row: Any, rows: int) -> Any:
     """Return win matrices as a sparse array of shape ``(rows, models * models)``.
 
-    Each row is a flattened win matrix. ``row`` is the number of the row that counts each judgment.
+    Each row is a flattened win matrix. ``row`` is the index of the row in which each judgment is
+    counted.
     """
     from scipy.sparse import csr_array
 

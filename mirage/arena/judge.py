@@ -74,8 +74,8 @@ class PairwiseJudge(NearNames):
     Args:
         judges: One LLM or its name, or a jury of several with different names. The judgment of a
             jury is the verdict of more than half of the judges that have one, or else a tie.
-        both_orders: Whether to judge each pair twice, with the responses swapped. If a judge then
-            does not prefer the same response twice, its verdict is a tie. If one of its two votes
+        both_orders: Whether to judge each pair twice, with the responses swapped. If a judge does
+            not prefer the same response both times, its verdict is a tie. If one of its two votes
             is invalid or failed, it has no verdict. By default each pair is judged once, and which
             response comes first is random.
         agreement: Measured agreement of these judges with people, such as the result of
@@ -174,7 +174,7 @@ class PairwiseJudge(NearNames):
         seed, the same pairs are judged in the same order of responses, regardless of other runs.
 
         Args:
-            dataset: The queries, or the language of bundled ones.
+            dataset: The queries, or the language code of bundled queries.
             runs: At least two runs of different models on this dataset.
             queries: Number of queries to draw without replacement; all if there are fewer. By
                 default 100, as in MIRAGE-Bench, with a warning if the dataset has more.
@@ -248,9 +248,9 @@ class PairwiseJudge(NearNames):
         with these ``queries``, this ``seed`` and all pairs. Pairs are chosen in batches by
         :class:`AdaptivePairs`. With the same seed and verdicts, the same pairs are judged. If
         ``out`` contains votes of an interrupted run, the run continues as if it had not been
-        interrupted, and failed votes are requested again. Votes and judgments record the half of
-        the queries to which they belong. :meth:`BradleyTerry.fit` needs the halves for unbiased
-        logits, so do not remove them.
+        interrupted, and failed votes are requested again. Votes and judgments record which half of
+        the queries they belong to. :meth:`BradleyTerry.fit` needs the halves for unbiased logits,
+        so do not remove them.
 
         If every vote fails on as many consecutive pairs as there are models, the comparison ends
         with the judgments so far. This happens if a service is down or the budget is spent.
@@ -294,7 +294,8 @@ class PairwiseJudge(NearNames):
                 clusters=clusters_of(contest.dataset),
                 seed=seed,
             )
-            # If all pairs are judged, nothing is chosen by verdicts and no halves are needed.
+            # If all pairs are judged, verdicts did not influence the choice, so no halves are
+            # needed.
             if total < len(possible) or target is not None:
                 voting.halves = adaptive.halves
             chosen = _ask_adaptively(voting, adaptive, total, target, size)

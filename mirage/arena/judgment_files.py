@@ -48,7 +48,8 @@ def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
         judge: Name of the only judge to count; all by default.
 
     Returns:
-        The votes and the judgments that follow from them; no votes if the file contains judgments.
+        The votes and the judgments that are computed from them. If the file contains judgments, the
+        result has no votes.
 
     Raises:
         DatasetError: The file holds neither votes nor judgments, or a line is wrong; the message
@@ -85,8 +86,8 @@ class RecordedJudge:
     It has a verdict on a pair if the file has a vote on these two models and this query, in either
     order. A vote may store the digest of the texts that the rater saw. Such a vote only counts if
     the two responses, the question and the passages are still the same; a warning gives the number
-    of votes that do not count. Pairs without a vote get no verdict, so a ranking uses those that
-    people have labelled so far.
+    of votes that do not count. Pairs without a vote get no verdict, so a ranking uses only the
+    pairs that people have labelled so far.
 
     Args:
         path: JSON Lines file of :class:`~mirage.Vote`.

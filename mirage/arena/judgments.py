@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SCORES: dict[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
 _VERDICTS: dict[float, Verdict] = {1.0: "a", 0.0: "b", 0.5: "tie"}
-_HALVES: tuple[Half, ...] = ("first", "second", "")  # by code: 0, 1, and -1 for the last
+_HALVES: tuple[Half, ...] = ("first", "second", "")  # indexed by code: 0, 1, or -1 (neither half)
 _CHUNK = 1 << 18  # labels turned into Python objects at a time, to save memory
 
 
@@ -312,7 +312,7 @@ def _text(label: object) -> str:
 
 
 def _first_row(column: _Labels, codes: list[int]) -> int | None:
-    """Return the number of the first row with one of these codes; ``None`` if there is none."""
+    """Return the index of the first row with one of these codes; ``None`` if there is none."""
     rows = np.flatnonzero(np.isin(column.codes, codes)).tolist() if codes else []
     return int(rows[0]) if rows else None
 

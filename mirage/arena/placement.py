@@ -42,7 +42,7 @@ class Sample(NamedTuple):
 def sample(possible: Bools, pairs: int, *, seed: int = 0) -> Sample:
     """Sample pairs at random, using all queries once before any query twice.
 
-    With the same seed, a larger sample begins with the pairs of a smaller sample.
+    With the same seed, a larger sample starts with the pairs of every smaller sample.
 
     Args:
         possible: Whether a pair can be judged, of shape ``(queries, anchors)``.
@@ -82,9 +82,9 @@ class Anchors(NamedTuple):
 
     Attributes:
         logits: Natural-log odds, of shape ``(anchors,)``.
-        influence: Influence of the judgments on each cluster of queries on each logit, of shape
-            ``(clusters, anchors)``; 0 if it is not known. It describes the uncertainty of the
-            logits that arises because the queries are a sample.
+        influence: How much the judgments on a cluster of queries changed each logit (to first
+            order), of shape ``(clusters, anchors)``; 0 if this is not known. It describes the
+            uncertainty of the logits that arises because the queries are a sample.
         covariance: Covariance of the remaining uncertainty of the logits, of shape ``(anchors,
             anchors)``.
     """
@@ -103,7 +103,7 @@ class Placement(NamedTuple):
             :data:`~mirage.statistics.prediction_powered.FEWEST` judged clusters of queries, or if
             the verdicts do not bound an end, as for a model that won everything.
         errors: Influence of the verdicts of each cluster on the logit, of shape ``(clusters,)``.
-        leverage: Derivative of the logit with respect to each anchor's logit, of shape
+        leverage: Derivative of the model's logit with respect to each anchor's logit, of shape
             ``(anchors,)``.
         open_variance: Variance of the logit if the model won, or lost, everything; else 0.
         judgments: Number of judged pairs.
@@ -269,7 +269,8 @@ def _total_error(
     """Return the standard error of the difference between the model's score and its expectation.
 
     It includes the uncertainty of the anchors' logits. ``slope`` is the derivative of the expected
-    score by the logit, for each anchor.
+    score with respect to the logit, for each anchor. ``cluster_errors`` are the differences for
+    each cluster of queries, and ``inflation`` is the result of :func:`_inflation`.
     """
     errors = inflation * (cluster_errors + anchors.influence @ slope)
     return float(np.sqrt((errors**2).sum() + slope @ anchors.covariance @ slope))

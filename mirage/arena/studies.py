@@ -62,7 +62,7 @@ def judgments_of(scores: Floats, names: ArrayLike, query_ids: ArrayLike | None =
         scores: Score of the first model of each pair, of shape ``(queries, pairs)``, as from
             :func:`draw_scores`.
         names: Name of each model.
-        query_ids: Id of each query; by default its number.
+        query_ids: Id of each query; by default its index, counted from 0.
     """
     queries, pairs = scores.shape
     models = np.asarray(names)

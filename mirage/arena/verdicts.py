@@ -62,8 +62,8 @@ def judgments_of(votes: Iterable[Vote]) -> tuple[Judgment, ...]:
     """Combine votes into judgments, in the same way as :class:`PairwiseJudge`.
 
     A judge that saw two responses in both orders has one verdict on them. It is a tie if the two
-    votes do not agree. There is no verdict if one of the votes is invalid or failed. A vote of the
-    judge ``settled`` replaces the majority.
+    votes do not agree. There is no verdict if one of the votes is invalid or failed. If the judge
+    ``settled`` voted on a pair, its verdict is final and replaces the majority.
 
     Args:
         votes: Votes of one or several judges, at most one per judge on two responses in each order.

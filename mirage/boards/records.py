@@ -46,7 +46,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Version(Record):
-    """The data and the judge behind the numbers of one language.
+    """The queries and the judge from which the scores in one language result.
 
     Attributes:
         data: SHA-256 digest of the queries, from :func:`mirage.testing.baseline.fingerprint`.

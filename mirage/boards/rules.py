@@ -252,9 +252,10 @@ def _check_history(board: BoardFolder, previous: Manifest) -> Iterator[str]:
 
 
 def tries(board: BoardFolder) -> Mapping[str, tuple[int, int]]:
-    """Return the number of each submission and the total of its submitter, by submission id.
+    """Return two numbers for each submission, by submission id.
 
-    The submissions of a submitter are numbered from 1. Removed submissions come first.
+    They are its position among the submissions of its submitter, from 1, and the total number of
+    these submissions. Removed submissions are counted too, and come first.
     """
     counts = Counter(skeleton(removal.submitter) for removal in board.file.removed)
     totals = counts + Counter(skeleton(entry.record.submitter) for entry in board.entries)

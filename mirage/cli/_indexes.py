@@ -119,7 +119,7 @@ def _encoder(folder: Path, kind: str) -> Model:
     model = facts.get("model") if isinstance(facts, dict) else None
     if not isinstance(model, str):
         raise DatasetError(
-            f"{path}: does not name the model of the {kind} index; repeat `mirage index` with "
+            f"{path} does not name the model of the {kind} index; repeat `mirage index` with "
             f"{_ADDED_BY[kind]}"
         )
     base_url = facts.get("base_url")
@@ -192,6 +192,6 @@ def dense_of(folder: Path, corpus: Corpus, llm_of: LLMOf) -> DenseRetriever:
 def _check_added(folder: Path, kind: str) -> None:
     if not (folder / kind).is_dir():
         raise DatasetError(
-            f"{folder}: has no {kind} index; `mirage index DOCUMENTS {shell_word(str(folder))} "
-            f"{_ADDED_BY[kind]} MODEL` adds one"
+            f"{folder} has no {kind} index; add one with `mirage index DOCUMENTS "
+            f"{shell_word(str(folder))} {_ADDED_BY[kind]} MODEL`"
         )

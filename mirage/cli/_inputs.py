@@ -396,8 +396,8 @@ def labelled_of(
     Args:
         path: Path of the file or folder.
         language: Language code, if the rows of the file do not have one.
-        positive: The positive label, which better values of a feature indicate. Only used for a
-            file.
+        positive: Label that counts as positive; better feature values should predict it. Only used
+            for a file.
         task: Which labels of MEMERAG to read, one of ``TASKS``.
     """
     from mirage.metaeval import LabelledSentences

@@ -55,7 +55,7 @@ def log_plain(side: LogMeasures) -> dict[str, Any]:
 
 
 def streamed_plain(log: MeasuredLog) -> dict[str, Any]:
-    """Return the mean features of a log as JSON data, if the values were written to a file."""
+    """Return the feature means of a log whose values were written to a file, as JSON data."""
     from mirage.monitoring.drifts import unmeasured
 
     plain = table_plain(log.measures.table, log.missing)

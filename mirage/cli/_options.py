@@ -70,7 +70,7 @@ Labels = Annotated[
     ),
 ]
 Positive = Annotated[
-    str, option("LABEL", "The positive label, which better values of the feature indicate.")
+    str, option("LABEL", "Label that counts as positive. Better feature values should predict it.")
 ]
 Responses = Annotated[
     list[str],
@@ -158,7 +158,7 @@ LogFormat = Annotated[
 ]
 SkipDamaged = Annotated[
     bool,
-    flag("Skip lines that are not valid, and print their number.", "--skip-damaged"),
+    flag("Skip lines that are not valid, and print how many there are.", "--skip-damaged"),
 ]
 LogCluster = Annotated[
     str | None,
@@ -210,8 +210,8 @@ Executor = Annotated[
     str | None,
     option(
         "NAME",
-        "With ray, run slow steps on the Ray cluster at RAY_ADDRESS, or on a local one if it is "
-        "not set.  [default: run everything on this machine]",
+        "Where to run slow steps: ray uses the Ray cluster at RAY_ADDRESS, or a local one if that "
+        "is not set.  [default: run everything on this machine]",
     ),
 ]
 Seed = Annotated[int, option("N", "Random seed.")]

@@ -69,7 +69,7 @@ def _visible(text: str) -> str:
 
 
 def out_either(text: object, plain: Any, as_json: bool) -> None:
-    """Print a result as text, or as JSON."""
+    """Print ``text``, or print ``plain`` as JSON if ``as_json`` is true."""
     if as_json:
         out_json(plain)
     else:

@@ -55,7 +55,7 @@ Scale = Annotated[
     option(
         "NAME=LOW:HIGH",
         "Lowest and highest possible score of a metric, such as quality=1:5; may be repeated.  "
-        "[default: 0:1 if all scores are in it]",
+        "[default: 0:1 if all scores are in this range]",
         "--scale",
         show_default=False,
     ),

@@ -68,14 +68,14 @@ def ends(low: float, high: float) -> str:
 
 
 def scored_text(scored: ScoredRun) -> str:
-    """Return a table of the mean features of a run whose values were written to a file."""
+    """Return a table of the feature means of a run whose values were written to a file."""
     failed = len(scored.failed)
     note = f"\n{failed} of {scored.responses} responses failed" if failed else ""
     return feature_text(scored.table) + note
 
 
 def scored_plain(scored: ScoredRun) -> dict[str, Any]:
-    """Return the mean features of a run as JSON data, if the values were written to a file."""
+    """Return the feature means of a run whose values were written to a file, as JSON data."""
     return table_plain(scored.table, scored.missing) | {"failed": list(scored.failed)}
 
 

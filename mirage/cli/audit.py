@@ -35,7 +35,7 @@ def audit(
     scale: score_options.Scale = None,
     as_json: options.Json = False,
 ) -> None:
-    """Find problems in an evaluation that was computed by any tool.
+    """Find problems in evaluation results from any tool.
 
     Reports failed scores that a mean leaves out, items that only one side has, duplicates, ignored
     clusters, scores at a ceiling, a judge that always gives the same label, ties, too few items,

@@ -21,7 +21,7 @@ Previous = Annotated[
     option(
         "PATH",
         "An earlier state of the board: its folder, such as a checkout of the main branch, or its "
-        "site. Submissions that were silently removed or changed since then are problems.",
+        "site. Submissions that were silently removed or changed since then count as problems.",
     ),
 ]
 
@@ -43,8 +43,9 @@ def new(
         str,
         option(
             "NAME",
-            "Judge of the votes in FOLDER/judgments/CODE.jsonl; `surrogate` scores the bundled "
-            "queries without votes.",
+            "Name of the judge whose votes are in FOLDER/judgments/CODE.jsonl (CODE: a language). "
+            "With `surrogate`, no votes are needed: the bundled surrogate scores the responses to "
+            "the bundled queries.",
         ),
     ] = "surrogate",
 ) -> None:
@@ -74,7 +75,7 @@ def submit(
     submitter: Annotated[str, option("NAME", "Your name, such as that of your Git account.")],
     link: Annotated[str, option("URL", "Address of the code or a description.")] = "",
 ) -> None:
-    """Write the folder of a submission, to commit in a pull request."""
+    """Create a submission folder, to commit in a pull request."""
     from datetime import UTC, datetime
 
     from mirage.boards.starting import add_submission

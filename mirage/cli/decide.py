@@ -73,7 +73,7 @@ def decide(
         str | None,
         option(
             "NAME",
-            "LLM that labels the sentences that the feature leaves open.  [default: none]",
+            "LLM that labels the sentences that the feature leaves unlabelled.  [default: none]",
             "--judge",
         ),
     ] = None,
@@ -111,10 +111,10 @@ def decide(
 ) -> None:
     """Label sentences automatically, with a bounded share of errors.
 
-    A feature labels the sentences that it is sure of, and leaves the others open. LABELS determine
-    how sure it has to be: the expected share of wrong decisions is at most --risk, for sentences
-    drawn in the same way as the labelled ones. With --judge, an LLM labels the other sentences; the
-    share of its errors is not bounded.
+    A sentence gets a label if the value of the feature is decisive; the others stay unlabelled. The
+    cutoffs are calibrated on LABELS: the expected share of wrong decisions is at most --risk, for
+    sentences drawn in the same way as the labelled ones. With --judge, an LLM labels the other
+    sentences; its share of errors is not bounded.
 
     The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
     sentences without a label.

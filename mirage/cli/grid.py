@@ -199,7 +199,9 @@ def compare(
     )
 )
 def from_bergen(
-    folder: Annotated[Path, argument("FOLDER", "BERGEN's folder config, or its parent folder.")],
+    folder: Annotated[
+        Path, argument("FOLDER", "BERGEN's config folder, or the folder that contains it.")
+    ],
     file: Annotated[
         Path | None, option("FILE", "Also write the grid to this YAML file.", "--out")
     ] = None,

@@ -57,8 +57,9 @@ def history(
 ) -> None:
     """Show the features and the rank of a model over commits.
 
-    Marks the commits at which a feature shows a lasting drop on the same queries since the first
-    commit, or since the last accepted one. At least four earlier commits are needed.
+    Marks the commits at which a feature has dropped and stayed lower. Commits are compared on the
+    same queries with the first commit, or with the last one that was accepted with --accept. At
+    least four earlier commits are needed.
 
     If `mirage judge --anchors` added to the file, the command also shows whether the judge has
     changed on its anchor pairs, and whether a drop of a judged score comes from the judge or the

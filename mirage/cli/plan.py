@@ -81,12 +81,12 @@ def plan(
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Change an assumption; may be repeated. unstable=0.1: share of answers that differ "
-            "when a query is repeated; moved=0.1: share of queries that a change of the system "
-            "makes better or worse; cluster_size=1: queries per cluster; correlation=0.2: "
-            "correlation of effects within a cluster and between features; features=4: number of "
-            "features that the gate compares; prompt_tokens=2000 and answer_tokens=300: tokens per "
-            "call; query_cost=0: cost of writing a query.",
+            "Change an assumption; may be repeated. Names and defaults: unstable=0.1 (share of "
+            "answers that differ when a query is repeated), moved=0.1 (share of queries that a "
+            "change of the system makes better or worse), cluster_size=1 (queries per cluster), "
+            "correlation=0.2 (correlation of effects within a cluster and between features), "
+            "features=4 (number of features that the gate compares), prompt_tokens=2000 and "
+            "answer_tokens=300 (tokens per call), query_cost=0 (cost of writing a query).",
         ),
     ] = None,
     as_json: options.Json = False,

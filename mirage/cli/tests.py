@@ -88,7 +88,7 @@ def make(
     ] = None,
     sheet: Annotated[
         Path | None,
-        option("FILE", "Read the items from a sheet of --skeleton that people have filled in."),
+        option("FILE", "Read the items from a sheet that --skeleton wrote and people filled in."),
     ] = None,
     file: Annotated[
         Path, option("FILE", "Write the test set to this file, as JSON Lines.", "--out")
@@ -121,9 +121,9 @@ def make(
     An LLM writes the items, which are questions with answers; with --sheet, people write them.
     Checks reject bad items.
 
-    Beside the file of --out, a file *.rejected.jsonl lists the rejected items with reasons, and a
-    file *.journal.jsonl lets the same command resume an interrupted run. The exit status is 1 if
-    fewer items pass the checks than requested.
+    Two more files are written next to the --out file: *.rejected.jsonl lists the rejected items
+    with reasons, and *.journal.jsonl lets the same command resume an interrupted run. The exit
+    status is 1 if fewer items pass the checks than requested.
 
     In a CSV sheet, write one answer per line of the cell "answers", and separate alternative
     spellings by |. The reference and the wrong answers may stay empty.

@@ -37,11 +37,11 @@ class Executor(Protocol):
         """The number of items that are processed at a time."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """Yield the number of each item and its result, in the order in which results arrive.
+        """Yield the index of each item and its result, in the order in which results arrive.
 
         Only about two items per worker are taken from the iterable ahead of time, so the iterable
         may be of any length. If a worker is lost (its process was killed, or its machine is gone),
-        another worker processes its item again. No number is yielded twice. Closing the iterator
+        another worker processes its item again. No index is yielded twice. Closing the iterator
         stops the work.
 
         Args:
@@ -51,7 +51,7 @@ class Executor(Protocol):
             items: The items.
 
         Yields:
-            The number of an item, counted from 0, and the function's result.
+            The index of an item, counted from 0, and the function's result.
 
         Raises:
             Exception: The first error that ``function`` or ``items`` raised, with a note that names
@@ -128,7 +128,7 @@ class LocalExecutor:
         return self.threads
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """Yield the number and result of each item; see :meth:`Executor.map`."""
+        """Yield the index and result of each item; see :meth:`Executor.map`."""
         numbered = enumerate(items)
         if self.threads == 1:
             for number, item in numbered:
@@ -175,7 +175,7 @@ def in_order(executor: Executor, function: Callable[[T], R], items: Iterable[T])
 
 @contextmanager
 def note_item(number: int) -> Iterator[None]:
-    """Add a note with the item's number to errors that are raised in the ``with`` block."""
+    """Add a note with the item's index to errors that are raised in the ``with`` block."""
     try:
         yield
     except Exception as error:

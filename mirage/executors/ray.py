@@ -20,8 +20,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _LOG = logger("mirage.executors")
-_LOSSES = 5  # after this many lost workers, their common item counts as the cause
-_AHEAD = 2  # items that each worker has: one in progress and one waiting
+_LOSSES = 5  # an item at which this many workers were lost counts as the cause
+_AHEAD = 2  # items sent to each worker at a time: one in progress and one waiting
 _LOOK_S = 30.0  # seconds without any result after which a warning is logged
 _CANCEL_ATTEMPTS = 10  # Ray may miss a cancellation while a task starts, so it is repeated
 _CANCEL_WAIT_S = 0.5  # the wait between these attempts
@@ -128,7 +128,7 @@ class RayExecutor:
             self._ray.shutdown()
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """Yield the number and result of each item; see :meth:`Executor.map`.
+        """Yield the index and result of each item; see :meth:`Executor.map`.
 
         Args:
             function: The function. A :class:`Once` is sent to the workers only once, even if it is

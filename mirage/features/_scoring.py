@@ -30,8 +30,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 Pair = tuple[Query, Response, CitationGaps, frozenset[str]]
 Row = Sequence[float | NotComputed]  # one query's values, in the order of the features
-Job = Sequence[tuple[int, str, Sequence[Pair]]]  # for each run its number, its model and its pairs
-Rows = dict[tuple[int, str], Row]  # by the number of the run and the query id
+Job = Sequence[tuple[int, str, Sequence[Pair]]]  # index, model and pairs of each run
+Rows = dict[tuple[int, str], Row]  # by index of the run and query id
 
 
 def missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
@@ -66,7 +66,10 @@ def _warn_once(model: str, reason: str) -> None:
 
 
 def log_exclusions(model: str, gaps: CitationGaps, recurring: frozenset[str]) -> None:
-    """Log why a run's citations are not measured, and which sentences count as layout."""
+    """Log why a run's citations are not measured, and that recurring sentences are ignored.
+
+    Sentences that recur in most answers, such as headings, count as layout.
+    """
     if gaps.unread is not None:
         _warn_once(model, gaps.unread.reason)
     if recurring:

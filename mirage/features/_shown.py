@@ -24,7 +24,7 @@ LONGEST_ENDING = 3
 """Maximum number of letters at the end of a word that may differ between its forms."""
 
 LONGEST_STEM = 200
-"""Length, in letters, from which on the beginning of a word is not looked up.
+"""Length, in letters, at which the beginning of a word is too long to be looked up.
 
 The limit is needed for texts without blanks, which count as one word.
 """
@@ -65,7 +65,7 @@ class TextIndex:
 
     @cached_property
     def numbers(self) -> frozenset[float]:
-        """The values of all numbers."""
+        """The values of all numbers that occur in the texts."""
         return frozenset[float]().union(*(values_in(text, self.language) for text in self.texts))
 
     @cached_property
@@ -104,7 +104,7 @@ class TextIndex:
         return bool(following) and following[0].startswith(beginning)
 
     def number(self, values: frozenset[float]) -> bool:
-        """Return whether the texts state one of these values, or numbers from which it follows.
+        """Return whether the texts state one of these values, or numbers that imply one.
 
         Args:
             values: Possible values of one number in an answer.
@@ -234,7 +234,8 @@ def _sums(numbers: frozenset[float]) -> frozenset[float]:
 def grams_of(pattern: str, entry: Language) -> frozenset[str]:
     """Return the character n-grams of a text.
 
-    The language determines their length. A shorter text is returned as a single n-gram.
+    The language determines the length of the n-grams. A text that is shorter than an n-gram is
+    returned as a single n-gram.
     """
     length = min(entry.gram_length, len(pattern))
     return frozenset([pattern[i : i + length] for i in range(len(pattern) - length + 1)])
@@ -255,7 +256,7 @@ def _folded_text(text: str, entry: Language) -> str:
 
 @lru_cache(maxsize=512)
 def index_texts(texts: tuple[str, ...], code: str) -> TextIndex:
-    """Return one index of all these texts."""
+    """Return a :class:`TextIndex` that covers all of these texts; recent results are cached."""
     return TextIndex(texts, Language.of(code))
 
 
@@ -265,10 +266,10 @@ def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:
 
 
 def evidence(item: Answered, texts: Sequence[str]) -> TextIndex:
-    """Return one index of the passages, the question, the right answers and the reference.
+    """Index the numbers and words of the passages, question, right answers and reference together.
 
-    The reference is included because it may contain numbers that no passage contains, such as the
-    subtotals of a calculation.
+    The facts of an answer are looked up in this index. It includes the reference, which may contain
+    numbers that no passage contains, such as the subtotals of a calculation.
 
     Args:
         item: The answered query.

@@ -27,7 +27,7 @@ The condition applies if no wrong answer outweighs the right one.
 """
 
 MOST_DOUBT_OF_PART = 0.75
-"""The same threshold for one part of a right answer that has several parts."""
+"""The threshold that replaces :data:`MOST_DOUBT` for one of several parts of a right answer."""
 
 MAY_BE_LISTED = 0.2
 """Probability above which a wrong answer counts as possibly listed beside a right one."""

@@ -328,7 +328,7 @@ def _is_label(number: Quantity, reading: _Reading) -> bool:
 
 
 FRACTION_WINDOW = 16
-"""Maximum distance, in characters, of a half or a quarter that belongs to a number in words."""
+"""Maximum distance, in characters, between a number in words and its half or quarter."""
 
 
 def _has_fraction(number: Quantity, reading: _Reading) -> bool:
@@ -455,9 +455,10 @@ Only n-grams that no other passage contains are counted.
 """
 
 MOST_CITED_SHARE = 0.4
-"""Share of the n-grams of the best passage below which a cited passage counts as wrong.
+"""Relative number of shared n-grams below which a cited passage counts as wrong.
 
-Both numbers are those of the n-grams that the passage shares with the sentence.
+It is the number of n-grams that the sentence shares with the cited passage, divided by the number
+that it shares with the best passage.
 """
 
 

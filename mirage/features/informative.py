@@ -94,21 +94,30 @@ def fact_recall(item: Answered) -> float | NotComputed:
 def fact_agreement(item: Answered) -> float | NotComputed:
     """Return how well the facts of the answer and the reference agree, from 0 to 1.
 
-    The value is ``0.9 * min(1, a + b) + 0.1 * polarity``. Here ``a`` is the share of the
-    reference's informative content that occurs in the answer, and ``b`` is the share of the
-    answer's informative content that occurs in the reference. A true answer may be shorter or
-    longer than the reference. Then one of the shares is low, but seldom both. Numbers and content
-    words are informative if they do not occur in the question. The weight of a word is its number
-    of letters, and a number has the weight 10. In languages written without spaces, pairs of
-    characters and single Chinese characters have the weight 1, and numbers 5. Another inflected
-    form of a word counts in part.
+    The value is ``(0.9 * min(1, a + b) + 0.1 * polarity) * (1 - negated)``:
 
-    ``polarity`` is 1 if the first sentences of both texts contain a negation or if neither does,
-    and otherwise 0. Finally, the value is multiplied by 1 minus the share of the reference's
-    sentences that the answer repeats with a negation added or removed. The value is 0 if the answer
-    is empty, if one text begins with yes and the other with no, or if the answer repeats the
-    reference with another number or name in place of a fact. Not computed without a reference, if
-    no passage answers the query, or if the reference only repeats the question.
+    - ``a`` is the share of the reference's informative content that occurs in the answer.
+    - ``b`` is the share of the answer's informative content that occurs in the reference. A true
+      answer may be shorter or longer than the reference. Then ``a`` or ``b`` is low, but seldom
+      both.
+    - ``polarity`` is 1 if the first sentences of both texts contain a negation or if neither does,
+      and otherwise 0.
+    - ``negated`` is the share of the reference's sentences that the answer repeats with a negation
+      added or removed.
+
+    Numbers and content words are informative if they do not occur in the question. The weight of a
+    word is its number of letters, and a number has the weight 10. In languages written without
+    spaces, pairs of characters and single Chinese characters have the weight 1, and numbers have
+    the weight 5. A word that occurs only in another inflected form gets part of its weight.
+
+    The value is 0 in three cases:
+
+    - The answer is empty.
+    - One text begins with yes and the other with no.
+    - The answer repeats the reference with another number or name in place of a fact.
+
+    The feature is not computed without a reference, if no passage answers the query, or if the
+    reference only repeats the question.
 
     Example:
         >>> from mirage import Query, Response
@@ -186,9 +195,9 @@ def _relevant(query: Query) -> tuple[str, ...]:
 
 
 def _reference(item: Answered) -> str | NotComputed:
-    """Return the reference's answer, or the reason why there is none.
+    """Return the reference's answer, or the reason why it cannot be used.
 
-    If no passage answers the query, the reference states no facts, so it is not returned.
+    For example, the reference states no facts if no passage answers the query.
     """
     return UNANSWERABLE if item.query.answerable is False else reference_answer(item)
 
@@ -245,7 +254,7 @@ def _han_characters(text: str) -> tuple[str, ...]:
 def _matched_share(weights: dict[str, float], text: str, language: str) -> float:
     """Return the weighted share of terms that occur in a text.
 
-    Another inflected form of a word counts in part.
+    A word that occurs only in another inflected form gets part of its weight.
     """
     total = sum(weights.values())
     matches = _matches(tuple(weights), (text,), language)

@@ -71,7 +71,7 @@ def english_language(item: Answered) -> float | NotComputed:
 
 
 def correct_language(item: Answered) -> float | NotComputed:
-    """Return 1 if the query's language is the most probable one of the answer, else 0.
+    """Return 1 if the answer is most probably in the query's language, else 0.
 
     Its mean is BERGEN's correct language rate (Rau et al. 2024, arXiv 2407.01102, appendix I). The
     language is identified by :func:`language_probabilities`; :func:`correct_language_lid176` uses

@@ -99,7 +99,7 @@ def support_lexical(item: Answered) -> float | NotComputed:
 def support_lexical_all(item: Answered) -> float | NotComputed:
     """Return the weighted mean support of the answer's sentences by all shown passages.
 
-    It differs from :func:`support_lexical` in that it does not depend on citations.
+    Unlike :func:`support_lexical`, it does not depend on citations.
     """
     return _mean_support(item, cited=False)
 

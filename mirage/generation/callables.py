@@ -43,7 +43,7 @@ class CallableGenerator:
     made from, or a :class:`~mirage.Response`; see :data:`Answer`. It receives the query without
     gold answers and labels (:meth:`mirage.Query.without_gold`).
 
-    A sync function is called on one query after the other, in the thread that calls ``run``. A
+    A sync function is called on one query at a time, in the thread that calls ``run``. A
     query is a failure if the function raises an exception, returns a value of any other type, or
     takes longer than ``timeout``.
 

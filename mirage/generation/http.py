@@ -238,7 +238,7 @@ class HTTPGenerator:
         except httpx.RequestError as error:
             reason = self._secrets.excerpt(f"{type(error).__name__}: {error}".removesuffix(": "))
             raise TransientError(
-                f"connection failed or lost ({reason})",
+                f"the connection failed or was lost ({reason})",
                 unreached=isinstance(error, httpx.ConnectError),
             ) from None
         if not answer.is_success:

@@ -117,7 +117,8 @@ def _run(
 def _parts(journal: Journal[Response], times: int) -> list[Path | None]:
     """Return the path of one file per repeat.
 
-    If the file of the whole run already has responses of a repeat, they are copied to its file.
+    If the file of the whole run already has responses of a repeat, they are copied to
+    the file of that repeat.
     """
     if journal.path is None:
         return [None] * times

@@ -47,13 +47,16 @@ if TYPE_CHECKING:
     from mirage.retrieval.rewriting import QueryRewriter
 
 FOLDER = "folder"
-"""The key in pydantic's validation context of the folder to which paths are relative."""
+"""The key in pydantic's validation context whose value is the folder that paths are relative to."""
 
 PARTS = "parts"
-"""The key in the validation context of the user's objects for entries of ``kind: own``, by name."""
+"""The key in the validation context whose value maps names of entries to the user's objects.
+
+These are the entries of ``kind: own``.
+"""
 
 UNTRUSTED = "untrusted"
-"""The key in the validation context of the grid file's path, if the user does not trust the file.
+"""The key in the validation context whose value is the path of a grid file that is not trusted.
 
 If this path is set, API keys are sent only to addresses that they belong to.
 """

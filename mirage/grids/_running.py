@@ -100,10 +100,10 @@ class ScoreRow(BaseModel):
 _Measurement = tuple[
     dict[str, NDArray[np.float64]], Mapping[str, tuple[float, float]], Sequence[str]
 ]
-"""Values, bounds and failed queries of some metrics of a cell.
+"""The values, bounds and failed queries of some metrics of a cell.
 
-The items are an array with the value of each query, by metric; the lowest and highest possible
-value, by metric; and the ids of queries without a response.
+The first item maps each metric to an array with one value per query. The second maps each metric to
+its lowest and highest possible value. The third has the ids of the queries without a response.
 """
 
 
@@ -242,7 +242,7 @@ class Runner:
             queries = self.queries_with_passages(cell)
             generator: Any = self._generator(cell)
             usage = getattr(getattr(generator, "llm", generator), "usage", None)
-            usage = usage if isinstance(usage, Usage) else None  # users' objects may have any
+            usage = usage if isinstance(usage, Usage) else None  # a user's `usage` may be anything
             before = None if usage is None else replace(usage)
             answered = _answered_ids(path)
             start = time.monotonic()

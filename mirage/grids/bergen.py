@@ -422,7 +422,9 @@ def _check(entry_type: Any, entry: Entry) -> None:
 def _model(arguments: Entry) -> str:
     name = arguments.get("model_name")
     if not isinstance(name, str) or name in ("", "???"):
-        raise NotConvertedError("model_name is not set in the file; add an entry with the model")
+        raise NotConvertedError(
+            "the file does not set model_name; add an entry for this model to the grid yourself"
+        )
     return name
 
 

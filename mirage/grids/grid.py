@@ -274,7 +274,7 @@ class Grid:
         return None if run is None else run.model_copy(update={"model": self._system_name(cell)})
 
     def _system_name(self, cell: Settings) -> str:
-        """Return a name for the pipeline of a cell, which no other pipeline on the dataset has.
+        """Return a name for the pipeline of a cell that is unique among those on its dataset.
 
         The name lists the retriever, reranker and generator, and every other setting in which the
         pipelines on this dataset differ.

@@ -317,7 +317,7 @@ class _Planner:
         row.cost = _add(row.cost, cost)
 
     def _prompt_tokens(self, node: Node, cell: Settings) -> int | None:
-        """Estimate the number of tokens of one prompt of a step, with passages of mean length.
+        """Estimate the number of tokens in one prompt of a step, assuming passages of mean length.
 
         The result is ``None`` if the length of the passages is unknown.
         """
@@ -332,7 +332,7 @@ class _Planner:
         return None if passage is None else tokens + count * passage
 
     def _base_tokens(self, node: Node, cell: Settings) -> int:
-        """Estimate the number of tokens of one prompt of a step without its passages."""
+        """Estimate the number of tokens in one prompt of a step, not counting the passages."""
         queries = self.nodes.dataset(node.source)[:SAMPLE]
         is_chat = node.step == "generate" and node.entry.kind == "openai"
         entry = self.config.prompts.get(cell["prompt"])
@@ -349,7 +349,7 @@ class _Planner:
         return tokens if node.step == "generate" else tokens + INSTRUCTION_TOKENS
 
     def _passage_tokens(self, name: str) -> int | None:
-        """Estimate the mean number of tokens of a corpus's passages from its first passages.
+        """Estimate the mean number of tokens per passage of a corpus from its first passages.
 
         The result is ``None`` if the corpus comes from files that are not in the store yet.
         """
@@ -378,7 +378,7 @@ class _Rate(NamedTuple):
 def _comparable_settings(settings: Mapping[str, Any]) -> str:
     """Return the settings of a step as JSON, without the digests of the texts that it processed.
 
-    If two steps have equal results of this function, they take a similar time per item.
+    Steps for which this function returns the same text take a similar time per item.
     """
     texts = ("queries", "gold", "oracle", "responses", "path", "dataset")
     return json.dumps({n: v for n, v in settings.items() if n not in texts}, sort_keys=True)

@@ -126,12 +126,12 @@ Item = AnswerItem | PairItem
 
 
 def label_key(row: Label) -> tuple[str, ...]:
-    """Return a key of the answer in a row, which does not depend on the label and the rater."""
+    """Return a key that identifies the answer in a row, whatever its label and rater."""
     return (row.language, row.query_id, row.query, row.model, row.sentence, row.passages_digest)
 
 
 def vote_key(vote: Vote) -> tuple[str, ...]:
-    """Return a key of the two responses in a vote, which does not depend on their order."""
+    """Return a key that identifies the two responses in a vote, whatever their order."""
     return (vote.query_id, *sorted((vote.model_a, vote.model_b)))
 
 

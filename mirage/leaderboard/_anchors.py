@@ -34,7 +34,7 @@ class TrainedAnchors:
         dataset: Queries that models answer.
         suite: Features of the responses.
         ranker: The surrogate.
-        models: Names of the training models to show. By default all.
+        models: Names of the training models that serve as anchors. By default all.
         prefix: Text that a ranking puts before these names.
         runs: Responses of these models, or a function that returns them when they are first needed.
 
@@ -120,7 +120,7 @@ class TrainedAnchors:
 
     @property
     def unbound(self) -> set[str]:
-        """The names of models whose logits the judgments do not bound.
+        """The names of models whose logits the judgments leave unbounded.
 
         They won or lost every judgment in most tournaments.
         """
@@ -198,12 +198,12 @@ class TrainedAnchors:
         return self.data.judgments
 
     def surrogate_notes(self) -> tuple[str, ...]:
-        """Return notes on the training of the surrogate: none, because it was trained before."""
+        """Return notes on the training of the surrogate: none, because it is already trained."""
         return ()
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """The surrogate to store with a ranking in which a judge places other models."""
+        """The surrogate that a ranking stores if a judge places other models in it."""
         return self.ranker
 
     def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:
@@ -298,7 +298,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @cached_property
     def _without_value(self) -> dict[str, str]:
-        """For each feature that some model lacks on all queries, the name of such a model."""
+        """For each feature that a model lacks on all queries, the name of such a model."""
         return {
             feature: table.model for table in reversed(self._tables) for feature in table.unmeasured
         }
@@ -321,7 +321,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def unbound(self) -> set[str]:
-        """An empty set, because the intervals of the fitted logits include this uncertainty."""
+        """An empty set: the intervals of the fitted logits already allow for unbounded logits."""
         return set()
 
     def notes(self) -> tuple[str, ...]:
@@ -374,7 +374,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """``None``, because a judged ranking needs no surrogate, which few models may not allow."""
+        """``None``: a judged ranking needs no surrogate, and may have too few models for one."""
         return None
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mirage.features import FeatureTable
 
 FEW_SYSTEMS = 30
-"""Number of training systems below which a note states the smallest difference that is detected."""
+"""Number of training systems below which a note states the smallest detectable difference."""
 
 EQUAL = 10.0**-DECIMALS
 """Logits that differ by at most this count as equal."""
@@ -94,7 +94,7 @@ def build_ranking(
         dataset: Queries that the models answered.
         evidence: Data that the ranking stores, such as the responses.
         agreement: Agreement of the judge and of features with people.
-        notes: Notes below the table, to which those on single models are added.
+        notes: Notes below the table; the notes on single models are added to them.
         about: Explanation of the ranking for readers.
 
     Raises:

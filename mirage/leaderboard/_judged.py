@@ -219,7 +219,7 @@ def place_by_judge(
         _, pair_sample, _ = pairs_for(dataset, run, anchor_set.runs, end, settings.seed)
         verdicts = np.where(lost, 0.0, _verdicts(judged, run.model, rows, columns))
         probability = np.zeros(verdicts.shape)
-        # Some votes fail, which lowers the probability that a pair has a verdict.
+        # Some votes fail, so a pair is less likely to have a verdict than it is to be sampled.
         vote_rate = np.count_nonzero(~np.isnan(verdicts) & ~lost) / end
         probability[: len(dataset)] = pair_sample.probability * vote_rate
         probability[lost] = 1.0

@@ -21,7 +21,7 @@ def published_ranking(language: str) -> Ranking:
     models, columns = figures["models"], figures["languages"][code]
     logits = columns.get("logit", [math.nan] * len(models))
     offsets = columns.get("ci95", [(math.nan, math.nan)] * len(models))
-    # Some of the paper's ranks contradict its logits, so they are used only if it has no logits.
+    # Some of the paper's ranks contradict its logits, so ranks are used only without logits.
     rank_numbers = ranks(np.array(logits)).tolist() if "logit" in columns else columns["judge_rank"]
     entries = [  # the paper prints the ends of intervals as distances from the logit, rounded
         Entry(rank, model, logit, (round(logit + low, 3), round(logit + high, 3)), anchor=True)

@@ -92,7 +92,7 @@ class RankSettings:
 
 
 def with_named_closed_book(options: RankOptions, model: str) -> RankOptions:
-    """Return options in which a closed-book system is replaced by a mapping from model name to it.
+    """Return options with a single closed-book system replaced with ``{model: system}``.
 
     The values ``True`` and ``False`` are not changed.
     """

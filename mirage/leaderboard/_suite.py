@@ -1,4 +1,4 @@
-"""Default features of leaderboards on which real systems are ranked."""
+"""Default features of leaderboards of real systems."""
 
 from __future__ import annotations
 

@@ -86,10 +86,10 @@ class Leaderboard(NearNames):
     :meth:`rank` adds a model to it.
 
     Args:
-        dataset: Queries that models answer, or the language code of bundled ones.
+        dataset: Queries that models answer, or the language code of bundled queries.
         suite: Features of the responses, which must include those that the ranker needs.
         ranker: The surrogate that predicts logits from features.
-        anchors: Names of the ranker's training models to show. By default all.
+        anchors: Names of the ranker's training models that serve as anchors. By default all.
         prefix: Text to put before the names of the anchors, such as ``anchor/``.
         agreement: Agreement with people of the judge whose judgments the ranker was trained on,
             such as :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
@@ -127,7 +127,7 @@ class Leaderboard(NearNames):
     ) -> None:
         self.dataset: MirageDataset = as_dataset(dataset)
         self.suite: FeatureSuite = suite
-        # from_judgments passes models whose surrogate is fitted when it is first needed.
+        # from_judgments passes anchors whose surrogate is fitted when it is first needed.
         judged = isinstance(ranker, JudgedAnchors)
         self._anchors = (
             ranker
@@ -154,10 +154,10 @@ class Leaderboard(NearNames):
 
         Args:
             language: ISO 639-1 code.
-            level: ``"quick"`` for 40 general-knowledge queries with five passages each, which
-                distinguish good systems from careless ones. ``"hard"`` for 60 queries that need
-                several of 12 to 15 passages, which distinguish good systems from each other; see
-                :meth:`mirage.MirageDataset.bundled`.
+            level: ``"quick"`` for 40 general-knowledge queries with five passages each; they
+                distinguish good systems from careless ones. ``"hard"`` for 60 queries with 12 to 15
+                passages each, several of which are needed for the answer; they distinguish good
+                systems from each other. See :meth:`mirage.MirageDataset.bundled`.
 
         Raises:
             UnknownNameError: If there is no such language or level.
@@ -224,8 +224,8 @@ class Leaderboard(NearNames):
                 published data instead of being computed. This is correct only if the suite uses the
                 same models as the benchmark. Missing values count as 0, as in the paper.
             estimator: Estimator of :class:`~mirage.SurrogateRanker`. By default the surrogate may
-                learn from verdicts. ``"forest"`` is the random forest of the paper, which is always
-                trained and stored as well, for comparison.
+                also be fitted to single verdicts. ``"forest"`` is the random forest of the paper,
+                which is always trained and stored as well, for comparison.
             seed: Random seed of tournaments and surrogate.
             n_jobs: Number of processes that compute features and validate, as in joblib.
             progress: Whether to show progress bars on stderr, if stderr is a terminal.
@@ -235,7 +235,7 @@ class Leaderboard(NearNames):
                 access), or if a file is invalid (the message names the row).
             UnknownNameError: If there is no such language, dataset, judge or feature, or if a
                 judged model or query is not in the other datasets.
-            FeatureError: If a feature fails, or if some model has no value of it on any query.
+            FeatureError: If a feature fails, or if a model has no value of a feature on any query.
             MissingPackageError: If the extra is not installed.
         """
         from mirage.leaderboard import official
@@ -293,7 +293,7 @@ class Leaderboard(NearNames):
         Args:
             judgments: Judgments, as for :meth:`Ranking.from_judgments
                 <mirage.Ranking.from_judgments>`.
-            dataset: Queries, or the language code of bundled ones.
+            dataset: Queries, or the language code of bundled queries.
             runs: Responses of every judged model.
             cluster: Clusters of related queries, as for :meth:`Ranking.from_judgments
                 <mirage.Ranking.from_judgments>`.
@@ -315,8 +315,8 @@ class Leaderboard(NearNames):
                 it, or if no judged model has a run because the names do not match.
             UnknownNameError: If a judged model has no run, or if there is no such estimator.
             FeatureError: If suite and dataset differ in language. Later, :meth:`rank` raises this
-                error if there are too few models to train a surrogate, or if there is no feature of
-                which every model has a value.
+                error if there are too few models to train a surrogate, or if no feature has a value
+                for every model.
         """
         from mirage.surrogate.ranker import SurrogateRanker
         from mirage.surrogate.training import require_models
@@ -410,9 +410,9 @@ class Leaderboard(NearNames):
         surrogate (:func:`mirage.arena.placement.place`). If all pairs are judged, the surrogate has
         no effect. The logits of the anchors do not change.
 
-        Pairs are drawn at random, and all queries are used once before any query is used twice. The
-        pairs of a smaller number of judgments are among those of a larger number, so judgments can
-        be added later.
+        Pairs are drawn at random, and all queries are used once before any query is used twice. A
+        larger number of judgments includes the pairs of any smaller number, so judgments can be
+        added later.
 
         Args:
             system: System to rank. It is a function of a query, sync or async, that returns a text,
@@ -676,7 +676,7 @@ class Leaderboard(NearNames):
         return ScoredModel(
             model=run.model,
             logit=prediction.logit,
-            # An interval of width 0 comes from training judgments that are all ties.
+            # The interval has width 0 only if all training judgments are ties.
             interval=NO_INTERVAL if np.ptp(interval) < EQUAL else interval,
             draws=prediction.draws,
             features=dict(zip(table.features, table.mean().tolist(), strict=True)),

@@ -6,7 +6,7 @@ Systems that were built for the metrics of shared tasks reached near-perfect sco
 systems, a question and passages. They write texts that raise features: they cite everything, repeat
 the question, copy passages, or list every name and number. None of them interprets the question. An
 optimiser is a leak if it ranks above half of the leaderboard's systems, and the leaderboard does
-not flag it as unlike its training models.
+not warn that it is unlike the training models.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Leak(NamedTuple):
         logit: Logit on the leaderboard.
         interval: Lower and upper end of the logit's interval.
         above: Share of the leaderboard's systems that have a lower logit.
-        unfamiliar: Features in which the optimiser is unlike the leaderboard's training models, as
-            text; empty if the leaderboard does not flag it.
+        unfamiliar: Text that names the features in which the optimiser is unlike the leaderboard's
+            training models; empty if the leaderboard does not flag it.
     """
 
     optimiser: str
@@ -165,7 +165,7 @@ def _sentences(query: Query) -> Iterator[tuple[str, str]]:
 def _sentences_by_overlap(query: Query) -> list[tuple[str, str]]:
     """Return the sentences of the passages with the ids of their passages, best first.
 
-    The best sentences share most words with the question.
+    A sentence is better if it shares more words with the question.
     """
     words = set(tokenize(query.text, query.language))
     return sorted(
@@ -208,12 +208,12 @@ def splice(query: Query) -> str:
 
 
 def nearest_sentence(query: Query) -> str:
-    """Return a response that copies the sentence that shares most words with the question."""
+    """Return a response that copies the sentence with the most words of the question."""
     return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:1]))
 
 
 def nearest_sentences(query: Query) -> str:
-    """Return a response that copies the three sentences that share most words with the question."""
+    """Return a response that copies the three sentences with the most words of the question."""
     return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:3]))
 
 

@@ -115,8 +115,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
             The rankings by language, and the mean ranks.
 
         Raises:
-            DatasetError: If the mapping lacks a language, or if ``system`` has responses in one
-                language only.
+            DatasetError: If the mapping lacks a language, or if ``system`` is a run or file with
+                responses in one language only.
             UnknownNameError: If a key of the mapping is not a language of this leaderboard.
             GenerationError: If the system fails on every query of every language.
             SettingError: If settings contradict each other, or if there are fewer judgments than
@@ -219,7 +219,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         """Return a mapping from language code to system.
 
         Raises:
-            DatasetError: If a language is missing, or if the system has one language only.
+            DatasetError: If a language is missing, or if the system is a run or file in one
+                language.
             UnknownNameError: If a key of the mapping is not a language of this leaderboard.
         """
         if isinstance(model, Mapping):
@@ -244,7 +245,7 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
 def _language_seed(code: str, seed: int) -> int:
     """Return the random seed for drawing the pairs of a language.
 
-    Each language has another seed, because the questions may be parallel. Verdicts on different
-    pairs are then more informative than verdicts on the same pairs in each language.
+    Each language has a different seed, because the questions may be translations of each other.
+    Verdicts on different pairs are then more informative than verdicts on the same pairs.
     """
     return seed + int.from_bytes(code.encode())

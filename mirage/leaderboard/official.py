@@ -1,8 +1,7 @@
-"""The arena of MIRAGE-Bench, which is read from the hub, and the surrogate trained on it.
+"""The judged models of MIRAGE-Bench, read from the hub, and the surrogate trained on them.
 
-The models of the arena are those that the judge compared: 19 LLMs if the judge is GPT-4o. The
-surrogate is trained on their logits in 200 tournaments, which are bootstrap samples of 100 queries
-(MIRAGE-Bench, arXiv 2410.13716).
+If the judge is GPT-4o, it compared 19 LLMs. The surrogate is trained on their logits in 200
+tournaments, which are bootstrap samples of 100 queries (MIRAGE-Bench, arXiv 2410.13716).
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ class Benchmark(NamedTuple):
 
     Attributes:
         dataset: The queries, with GPT-4's outputs as references.
-        runs: Recorded outputs by model, including two models that were not judged.
+        runs: Recorded outputs by model; two of these models were not judged.
         tables: Published feature values by model, with this library's names of features. Missing
             values are NaN.
-        counted: The same tables with missing values replaced by 0, as in the paper.
+        counted: The same tables with missing values replaced with 0, as in the paper.
         judgments: Verdicts of one judge.
         revisions: Revision of each dataset: a commit hash, or the SHA-256 of files on disk.
     """
@@ -267,7 +266,7 @@ def _read(
 def _dataset(
     splits: Mapping[str, hub.Split], code: str, runs: Mapping[str, Run] | None = None
 ) -> MirageDataset:
-    """Read the queries of the benchmark; ``runs`` are its outputs, if they were read before."""
+    """Read the queries of the benchmark; ``runs`` are its outputs if they are already in memory."""
     runs = runs or hub.read_outputs(splits[hub.OUTPUTS], code).runs
     queries = hub.read_queries(splits[hub.QUERIES], code, runs)
     return MirageDataset(queries, name=f"mirage-bench-{code}")
@@ -415,7 +414,7 @@ def _fit_and_store(
 
 
 def _store(folder: Path, ranker: SurrogateRanker, provenance: Mapping[str, Any]) -> None:
-    """Write the surrogate and its provenance to the cache folder, replacing an unreadable one."""
+    """Write the surrogate and its provenance to ``folder``; an unreadable folder is replaced."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".new-", dir=folder.parent) as temporary:
         new_folder = Path(temporary) / folder.name

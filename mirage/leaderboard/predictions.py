@@ -1,8 +1,8 @@
-"""Predictions of a judge's verdicts on responses of a model and of anchors, from features.
+"""Predictions, from features, of a judge's verdicts on a model against anchors.
 
 The predictions affect only the number of judgments that are needed: see
-:mod:`mirage.arena.placement`. Results have the shape ``(queries, anchors)``, and contain the
-expected score of the model, from 0 (it loses) to 1 (it wins).
+:mod:`mirage.arena.placement`. Results contain the expected score of the model, from 0 (it loses) to
+1 (it wins), in arrays of shape ``(queries, anchors)``.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def from_verdicts(
 
     A logistic regression is fitted to the verdicts on pairs of anchors. Each anchor in turn takes
     the role of the model, and its scores against the other anchors are predicted from two kinds of
-    inputs. The first is the difference of the two responses' features. The second, called form, is
-    the other anchor's score against the remaining anchors on this query, minus its mean score over
-    all queries. No verdict on the model itself is used.
+    inputs. The first is the difference of the two responses' features. The second, called form,
+    tells how well the other anchor did on this query: its score there against the remaining
+    anchors, minus its mean score over all queries. No verdict on the model itself is used.
 
     Args:
         own: Features of the model.
         anchors: Features of the anchors.
         judgments: Judgments on the anchors.
-        form: Whether to use the second kind of input.
+        form: Whether to use the second kind of input, form.
     """
     queries = own.query_ids
     tables = [table.select(queries) for table in anchors]

@@ -265,7 +265,7 @@ class SharedBudget(Budget):
 
 
 class SharedSlots:
-    """A semaphore that limits the calls under way of all copies together."""
+    """A semaphore that limits how many calls of all copies may be under way at a time."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy

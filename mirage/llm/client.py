@@ -563,7 +563,11 @@ class Connection:
         request: Callable[[Sequence[str]], _Request[list[T]]],
         texts: Sequence[str],
     ) -> list[T]:
-        """Return one value per text, from the cache or from one request for all missing values."""
+        """Return one value per text, from the cache or from one request for all missing values.
+
+        ``keys`` maps each text to its key in the cache, and ``field`` is the name under which the
+        cache stores the value. ``request`` returns the request for a list of texts.
+        """
         llm = self.llm
         values: dict[str, T] = {}
         for text, key in keys.items():
@@ -591,7 +595,7 @@ class Connection:
     async def _retry(
         self, content: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
     ) -> T | LLMError:
-        """Return the answer after retries, or the error if there is none."""
+        """Send a request, retrying it if necessary; return the answer, or the last error."""
         llm = self.llm
         try:
             prepared = request(content)
@@ -659,7 +663,7 @@ class Connection:
         )
 
     async def _ask_server(self, server: Server, request: _Request[T], seconds: float) -> T:
-        """Send a request once, and count its tokens and cost in the budget and the usage."""
+        """Send a request once, count its tokens and cost, and return the answer that was read."""
         llm = self.llm
         price, most = llm.price or Price(0, 0), request.most
         need = sum(most), price.cost(*most)
@@ -679,9 +683,11 @@ class Connection:
     async def _send(
         self, server: Server, request: _Request[Any], seconds: float, hold: Hold
     ) -> bytes:
-        """Return the body of the server's answer.
+        """Send a request to a server, and return the body of the response.
 
-        If the call fails and was not billed, the amounts in ``hold`` are set to 0.
+        The response must be complete within ``seconds``. ``hold`` has the amounts that the budget
+        reserves for the call. They are set to 0 if the server answers with an error status or
+        cannot be reached, because such a call is not billed.
         """
         import httpx
         import openai
@@ -711,7 +717,7 @@ class Connection:
             if unreached:
                 hold.give_back()
             raise TransientError(
-                f"connection failed or lost ({reason})", unreached=unreached, lost=True
+                f"the connection failed or was lost ({reason})", unreached=unreached, lost=True
             ) from None
         except openai.OpenAIError as error:
             raise LLMError(f"{type(error).__name__}: {error}") from None

@@ -213,7 +213,8 @@ _CONTROL = re.compile(
     """,
     re.VERBOSE,
 )
-# The flag emojis of regions end in tag characters. Elsewhere, tags are ASCII that only models read.
+# Flag emojis of regions end in tag characters. Elsewhere, such characters spell ASCII text that
+# people do not see but models read.
 _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+")
 
 

@@ -30,7 +30,7 @@ from mirage.llm.templates import Template
 T = TypeVar("T")
 
 ASKS = 6
-"""Most times that a question is asked: once, and up to five times after unreadable answers."""
+"""How often a question is asked at most: once, and up to five times after unreadable answers."""
 
 BRACKETS: Break = (re.compile(r"\[(?=\[)"), "[ ")
 """A pattern that inserts a space into ``[[``, so that no text has a verdict such as ``[[A]]``."""
@@ -321,8 +321,8 @@ def fenced(
 
 # Verdicts in brackets -----------------------------------------------------------------------------
 
-# Answers are read as they are, but material is broken by its skeleton: a judge that quotes a text
-# may drop invisible characters, or write similar brackets and letters in ASCII.
+# Verdicts are read from an answer as it is, but altered wherever the skeleton of the material has
+# them: a judge that quotes a text may drop invisible characters, or write look-alikes in ASCII.
 _VERDICT = re.compile(r"\[\[([^\[\]]*)\]\]")
 _LAST_LINE = re.compile(
     rf"""

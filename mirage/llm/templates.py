@@ -29,7 +29,8 @@ class PromptFields:
 
     Attributes:
         material: Pairs of the name of a text, without its number, and the field that the text
-            fills. A text whose name is not listed is left out of the prompt.
+            fills, such as ``("passage", "passages")``. A text whose name is not listed is left out
+            of the prompt.
         required: Fields that a prompt must have.
         verdicts: The possible verdicts, such as ``[[yes]]``. A prompt without ``{form}`` must
             contain all of them, because an answer without a verdict cannot be read.

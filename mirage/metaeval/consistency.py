@@ -366,9 +366,9 @@ def _common_pairs(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -
     shared = [name for name in (models or [[]])[0] if all(name in names for names in models)]
     if not queries or len(shared) < 2:
         raise JudgmentError(
-            f"all {len(ids)} languages share {len(queries)} queries and {len(shared)} models, but "
-            "at least one query and two models are needed; use the same query ids and model names "
-            "in each language"
+            f"only {len(queries)} queries and {len(shared)} models are in all {len(ids)} "
+            "languages, but at least one query and two models are needed; use the same query ids "
+            "and model names in each language"
         )
     every = [(id_, *two) for id_ in queries for two in combinations(shared, 2)]
     return [Pair(id_, *((a, b) if n % 2 else (b, a))) for n, (id_, a, b) in enumerate(every)]

@@ -356,7 +356,8 @@ def drift_each(
         progress: Whether to show progress bars.
 
     Returns:
-        For the name of each period, the comparison of all other periods (before) with it (after).
+        The comparisons by name of the period. In each, all other periods are the earlier log, and
+        this period is the later log.
 
     Raises:
         DatasetError: A line has no time, or there is only one period.
@@ -491,8 +492,8 @@ class LogDays(NamedTuple):
 
     Attributes:
         order: Positions of the questions in the log, in the order of time.
-        days: The day of each question, in the order of time, as a number. If lines have no time,
-            the number of the question's block of lines.
+        days: Index of the day of each question, in the order of time. If lines have no time, the
+            index of the question's block of lines.
     """
 
     order: Ints

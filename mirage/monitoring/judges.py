@@ -191,16 +191,18 @@ def judged_baseline(
     dataset: MirageDataset,
     query_ids: Sequence[str],
 ) -> Baseline:
-    """Return the scores of a model by query, as a baseline that a history can store.
+    """Return a model's judged score on each query, as a baseline that a history can store.
 
-    The score is the mean over judgments: 1 for a win, 0.5 for a tie, 0 for a loss.
+    The score is the mean over the model's judgments: 1 for a win, 0.5 for a tie, 0 for a loss.
+    The scores form one feature, whose name is :data:`JUDGED_SCORE` with the names of the judges.
 
     Args:
-        judged: The judgments.
-        model: The model.
-        judges: The names of the judges; they become part of the feature's name.
-        dataset: The queries.
-        query_ids: The queries that were drawn for judging.
+        judged: The judgments of all models.
+        model: Name of the model to score.
+        judges: The names of the judges, for the name of the feature.
+        dataset: The dataset that contains the judged queries.
+        query_ids: Ids of the queries that were sampled for judging. A sampled query without a
+            judgment of the model has a missing score.
     """
     scores: dict[str, list[float]] = {id_: [] for id_ in query_ids}
     for judgment in judged:

@@ -123,7 +123,7 @@ def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | Non
 def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
     """Return a field's value as a label: a text, or an integer converted to text."""
     value = _value(row, names)
-    # Not isinstance(): True and False are no names.
+    # Not isinstance(), which would accept True and False as integers.
     if type(value) is int:
         return str(value)
     return _text(where, row, names) or None

@@ -138,7 +138,7 @@ class _LogFile:
 
     @property
     def runs(self) -> tuple[tuple[str, int], ...]:
-        """The model of each run, and 0, because a log has no repeats."""
+        """The model of each run with its repeat, which is 0 because a log has no repeats."""
         models = [self._default] if len(self._models) == 1 else self._models
         return tuple((model, 0) for model in models)
 
@@ -207,10 +207,10 @@ class _LineNames:
 
     Attributes:
         ids: Id of the line's query.
-        runs: Number of its run.
-        questions: Number of its question; equal questions have the same number.
-        sessions: Number of its session; -1 if it has none.
-        clusters: Number of the cluster that the line names; -1 if it names none.
+        runs: Index of the line's run.
+        questions: Index of the line's question; equal questions have the same index.
+        sessions: Index of the line's session; -1 if it has none.
+        clusters: Index of the cluster that the line names; -1 if it names none.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Measures of logged traffic: the questions, their retrieved passages, and missing answers.
+"""Measures of production logs: the questions, their retrieved passages, and missing answers.
 
 These measures do not rate answers, and most of them are neither good nor bad: longer questions, for
 example, are not the system's fault. If answers get worse, the measures show whether the questions
@@ -74,7 +74,7 @@ def measure_log(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LogMeasures:
-    """Return all features and traffic measures that can be computed on a log.
+    """Compute the features, and the measures of :func:`traffic`, that a log has the data for.
 
     Args:
         dataset: The questions; :func:`mirage.monitoring.logs.read` makes one from a log.
@@ -104,7 +104,9 @@ def measure_log(
 
 
 def traffic(dataset: MirageDataset, run: Run) -> FeatureTable:
-    """Return the table of traffic measures, with one row per question.
+    """Measure the questions, shown passages and missing answers of a log.
+
+    The columns of the returned table, which has one row per question, are:
 
     - ``failed``: 1 if there is no answer, else 0.
     - ``empty_answer``: 1 if the answer is empty, else 0.

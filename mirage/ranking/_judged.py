@@ -71,8 +71,8 @@ def estimates_by_tournaments(
     """Return the mean logits of tournaments with their intervals.
 
     If the fit has unbound models, which won or lost everything, the uncertainty is that of the fit.
-    Such a model wins or loses every tournament, so its order would look certain. The intervals of
-    the other models would be too narrow, because all logits are relative to a mean that includes
+    An unbound model wins or loses every tournament, so its rank would look certain. The intervals
+    of the other models would be too narrow, because all logits are relative to a mean that includes
     the unbound model.
     """
     mean = tournaments.mean

@@ -1,4 +1,4 @@
-"""The neighbours of a system in a ranking, and the faults that are more frequent in the system."""
+"""The neighbours of a system in a ranking, and its faults that are rarer in better systems."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["standing_note"]
 
 NEIGHBOURS = 3
-"""Largest number of better systems with which the faults of a system are compared."""
+"""Maximum number of better systems with which the faults of a system are compared."""
 
 REASONS = 3
 """Largest number of faults in a note."""
 
 _WITHOUT_MEANS = ("misplaced citation", "denial", "no response")
-"""Kinds of finding whose frequency is not the mean of a feature."""
+"""Kinds of findings whose frequency cannot be read from the mean of a feature."""
 
 
 def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Finding]) -> str:

@@ -1,4 +1,4 @@
-"""Numbers of right responses, wrong responses and abstentions of a system, by kind of question."""
+"""Count a system's right responses, wrong responses and abstentions, by kind of question."""
 
 from __future__ import annotations
 

@@ -46,14 +46,14 @@ MANNER: Mapping[str, float] = MappingProxyType(
 
 Layout, courtesies, and other words for the same facts change these features, although the content
 is the same. ``validation/coverage/compared_systems.py`` prints how often the better system is found
-with these limits, and how often a difference is reported that is only one of manner.
+with these limits, and how often a mere difference of manner is reported.
 """
 
 FULL_LIMITS = 0.25
-"""Share of queries with different texts from which the limits of :data:`MANNER` apply in full.
+"""Minimum share of queries with different texts for the full limits of :data:`MANNER`.
 
 If two versions of one system give the same text to nearly all queries, few responses can differ by
-chance. Below this share, the limits are therefore smaller, in proportion to the share.
+chance. Below this share, the limits are therefore reduced in proportion to the share.
 """
 
 RECURRING = 3
@@ -154,7 +154,7 @@ class SystemComparison:
         return len(self.queries) - self.better
 
     def swapped(self) -> SystemComparison:
-        """Return the comparison of the second system with the first one."""
+        """Return the same comparison with the two systems in the opposite order."""
         low, high = self.interval
         return SystemComparison(
             (self.models[1], self.models[0]),

@@ -28,7 +28,8 @@ class Entry:
     Attributes:
         rank: Rank; 1 is the best, and equal logits share the better rank.
         model: Name of the model.
-        logit: Natural-log odds; NaN in a ranking that was published without logits.
+        logit: Strength of the model in natural-log odds; NaN in a ranking that was published
+            without logits.
         interval: Lower and upper end of the confidence interval of the logit, at
             :attr:`Ranking.level` (95 % by default); NaN if there is none.
         rank_interval: Best and worst plausible rank. With the confidence :attr:`Ranking.level`, the

@@ -181,7 +181,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     @cached_property
     def winner_interval(self) -> Interval:
-        """Interval of the best model's mean logit, corrected for its selection as the best.
+        """Interval of the best model's mean logit, corrected for the selection of the best model.
 
         See :func:`mirage.statistics.rank_sets.winner_interval`. NaN if the model has no interval.
         """

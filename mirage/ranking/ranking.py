@@ -277,7 +277,7 @@ class Ranking(Presentable):
 
     @cached_property
     def fragility(self) -> Mapping[str, Fragility]:
-        """Smallest removals of queries and verdicts that change each model's rank, by model name.
+        """Smallest removals of queries, and of verdicts, that change a model's rank, by model name.
 
         See :func:`mirage.arena.fragility`, which takes about a second for 19 models. With more than
         50 models, only the models in first place are included. It is empty if the ranking does not
@@ -403,9 +403,9 @@ class Ranking(Presentable):
 
     @property
     def accuracy_notes(self) -> tuple[str, ...]:
-        """Lines for each system: how many of its responses are right or wrong, or decline.
+        """Lines with the numbers of right, wrong and declining responses of each system.
 
-        If it was also asked without passages, a second line gives its outcomes without passages.
+        If a system was also asked without passages, a second line has its results without them.
         """
         return tuple(line for entry in self for line in accuracy_lines(entry))
 
@@ -425,8 +425,9 @@ class Ranking(Presentable):
         is the share of draws in which a is ahead of b, with ties counted half. If the responses of
         both were ranked in one call, it is the result of :meth:`compare`, which is more certain
         because it compares responses to the same query. Published rankings have only intervals. For
-        them, the two logits are assumed to be normal, with a standard deviation of the interval's
-        length / (2 * 1.96), and independent, although both models answered the same queries.
+        them, each logit is assumed to be normal, with a standard deviation of the interval's
+        length / (2 * 1.96). The two logits are assumed to be independent, although both models
+        answered the same queries.
 
         Args:
             a: Name of a model.

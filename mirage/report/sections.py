@@ -224,9 +224,9 @@ def _ends(ends: tuple[float, float]) -> str:
 
 
 def _removals(fragility: Fragility | None) -> str:
-    """Return the smallest removals of queries and of verdicts that change a model's rank, as text.
+    """Return, as text, how few queries or verdicts must be removed to change a model's rank.
 
-    If no such removal was found, the text is a dash.
+    If no such set of queries or verdicts was found, the text is a dash.
     """
     removals = (fragility.queries, fragility.verdicts) if fragility else (None, None)
     parts = [

@@ -3,7 +3,7 @@
 The index has one column per term. A column lists the passages that contain the term, and the amount
 that the term adds to the score of each. Columns are memory-mapped from files, which could change
 while the index is open. Each column is therefore checked when it is added to the scores: a passage
-number that is out of range would make the program write outside of the array.
+row that is out of range would make the program write outside of the array.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Integers = NDArray[np.int64]
 Add = Callable[[Scores, Integers], None]
 """A function that adds columns of the index to scores.
 
-Its arguments are the scores of all passages, which it changes in place, and the numbers of the
-columns, which it adds in this order. It raises a DatasetError if a column is damaged.
+Its arguments are the scores of all passages and the indices of columns. It adds these columns to
+the scores in place, in the given order. It raises a DatasetError if a column is damaged.
 """
 
 
@@ -38,7 +38,7 @@ class Columns(NamedTuple):
     """An inverted index with one column per term.
 
     The entries of term ``i`` are at the positions ``starts[i]`` to ``starts[i + 1] - 1`` of the
-    other two arrays. ``rows`` has the numbers of the passages that contain the term, and
+    other two arrays. ``rows`` has the corpus rows of the passages that contain the term, and
     ``impacts`` the amounts that the term adds to the scores of these passages.
     """
 
@@ -50,7 +50,7 @@ class Columns(NamedTuple):
         """Return the rows and impacts of a column after checking them.
 
         Args:
-            number: The number of the column.
+            number: The index of the column, counted from 0.
             size: The number of passages.
 
         Raises:
@@ -149,7 +149,7 @@ def compiled_adder(columns: Columns, size: int) -> Add:
 
 
 def _wide_columns(columns: Columns, size: int) -> frozenset[int]:
-    """Return the numbers of the longest columns, as many as fit in :data:`ROOM` bytes if dense."""
+    """Return the indices of the longest columns, as many as fit in :data:`ROOM` bytes if dense."""
     lengths = np.diff(columns.starts)
     numbers = np.flatnonzero(lengths * WIDE >= size)
     longest = numbers[np.argsort(-lengths[numbers], kind="stable")]
@@ -160,7 +160,7 @@ def _wide_columns(columns: Columns, size: int) -> frozenset[int]:
 def _kernel() -> Any:
     """Return the compiled function that adds columns, or ``None`` if numba is not installed.
 
-    Its arguments are the scores, the numbers of the columns, and four arrays of the index: the
+    Its arguments are the scores, the indices of the columns, and four arrays of the index: the
     starts, the rows, the impacts, and the impacts as integers with the same bits. It returns the
     number of columns that it added before it found a damaged one.
     """

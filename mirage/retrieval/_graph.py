@@ -128,7 +128,7 @@ class _Sizes(NamedTuple):
 
 
 def _fault(data: Bytes, size: int, dimensions: int) -> str:
-    """Return what is wrong with the content of a graph file; empty if nothing is wrong."""
+    """Describe the damage in a graph file; return an empty string if there is none."""
     vectors_end = 8 + size * dimensions * 2
     levels_start = vectors_end + _HEAD.itemsize + 8 * len(_Sizes._fields)
     nodes_start = levels_start + 2 * size
@@ -174,7 +174,7 @@ def _sizes_fault(sizes: _Sizes, levels: NDArray[np.int64]) -> str:
 def _links_fault(
     data: Bytes, sizes: _Sizes, levels: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> str:
-    """Return what is wrong with the levels or neighbours of nodes; empty if nothing is wrong."""
+    """Describe invalid levels or neighbours of nodes; return an empty string if all are valid."""
     for rows in _batches(np.arange(len(starts))):
         if (_numbers(data, starts[rows] + 8, "<i2")[:, 0] != levels[rows]).any():
             return "the level of a node differs from the list of levels"

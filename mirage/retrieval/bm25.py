@@ -340,9 +340,9 @@ class BM25:
             self._spare.append(sums)
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
-        """Return the number of the index column of each term of a question.
+        """Return the position of each term of a question among the columns of the index.
 
-        If a term occurs twice, so does its number. Terms that are not in the index are left out.
+        If a term occurs twice, so does its position. Terms that are not in the index are left out.
         """
         hashes = _hashes(self._analysis(question))
         numbers = np.searchsorted(self._terms, hashes)

@@ -460,7 +460,11 @@ def _caching_responses(
 
 
 def _copy_vectors(whole: Path, part: Path, vectors_key: str) -> None:
-    """Copy the shards of an existing index to a new one if both have the same ``vectors_key``."""
+    """Copy the shards of the index ``whole`` into the unfinished index ``part``.
+
+    Nothing is copied if ``whole`` is missing, is damaged, or has another ``vectors_key``. Shards
+    that ``part`` already has are kept.
+    """
     try:
         if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
             return

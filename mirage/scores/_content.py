@@ -40,7 +40,7 @@ class Content(NamedTuple):
 
 
 def load(data: Any, name: str = "scores") -> Content:
-    """Return the content of a file, a frame, a list of rows, or a result of an evaluation tool.
+    """Return the content of a file, DataFrame, list of rows, or result of an evaluation tool.
 
     Args:
         data: Path of a file; a DataFrame or an Arrow table; rows as mappings; or an
@@ -71,7 +71,7 @@ def load(data: Any, name: str = "scores") -> Content:
 
 
 def _fields(value: Any) -> Any:
-    """Return the attributes of an object that pydantic does not know."""
+    """Return the public attributes of an object that pydantic cannot convert to JSON."""
     return {key: each for key, each in vars(value).items() if not key.startswith("_")}
 
 

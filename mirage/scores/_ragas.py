@@ -1,4 +1,4 @@
-"""ragas: ``EvaluationResult``, its frame as CSV or JSON, and the rows of an experiment."""
+"""ragas: ``EvaluationResult``, its DataFrame as CSV or JSON, and the rows of an experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any table of scores: CSV, TSV, JSON, JSON Lines, Parquet, or a frame, with named fields."""
+"""Any table of scores: CSV, TSV, JSON, JSON Lines, Parquet, or a DataFrame, with named fields."""
 
 from __future__ import annotations
 

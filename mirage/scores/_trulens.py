@@ -1,4 +1,4 @@
-"""TruLens: the frame of ``get_records_and_feedback``, in memory or as a file."""
+"""TruLens: the DataFrame of ``get_records_and_feedback``, in memory or as a file."""
 
 from __future__ import annotations
 

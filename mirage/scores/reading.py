@@ -74,7 +74,7 @@ def read_scores(
     """Read the scores of items from a file or an object.
 
     Args:
-        data: File, frame, rows or result, as for :func:`mirage.scores._content.load`.
+        data: File, DataFrame, rows or result, as for :func:`mirage.scores._content.load`.
         fields: Names of the fields in the data, by the keys of
             :data:`mirage.scores._tables.NAMES`. A dot separates the keys of nested objects, as in
             ``metadata.document``. ``score`` may be a list of names.

@@ -210,7 +210,7 @@ def _query(
 ) -> Query:
     """Convert a row of the format ``answers`` to a query.
 
-    ``number`` is the number of the row, which becomes the id of the query if the row has none.
+    ``number`` is the index of the row, which becomes the id of the query if the row has none.
     """
     if not fields and {"language", "text"} <= row.keys():
         return validated(Query, dict(row), where)

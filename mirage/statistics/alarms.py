@@ -62,8 +62,9 @@ def rise_evidence(
         values: Values in the order of time, of shape ``(values, columns)``; larger is worse.
         smallest: The smallest credible standard deviation of the values, for each column. If all
             values so far are equal, it alone determines how large a difference counts as a rise.
-        groups: A number for each value, such as its day of the week. Values of different groups may
-            have different levels. By default all values have the same level.
+        groups: An integer for each value that identifies its group, such as its day of the week.
+            Values of different groups may have different levels. By default all values have the
+            same level.
         inflation: Factor by which the variance of each column is increased, because successive
             values are correlated; by default 1.
 

@@ -20,7 +20,7 @@ NO_INTERVAL = (np.nan, np.nan)
 FEWEST_QUERIES = 14
 """The smallest number of queries for an interval of a share or of a coefficient of agreement.
 
-It also holds for intervals of differences between shares.
+The limit also applies to intervals of differences between shares.
 
 With fewer queries and verdicts that are nearly all equal, every kind of interval that was tried
 covers the true value too rarely (``validation/coverage/intervals.py``).
@@ -157,7 +157,7 @@ def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
 
 
 def _cluster_counts(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return how often the first draw contains each cluster, and the number of its queries."""
+    """Return how often the first draw contains each cluster, and the size of each cluster."""
     if not clusters:
         return counts[0].astype(np.intp), np.ones(counts.shape[1], dtype=np.intp)
     _, first, sizes = np.unique(clusters, return_index=True, return_counts=True)

@@ -26,7 +26,7 @@ FEWEST_FOR_MEANS = 10
 """The smallest number of clusters for an interval of a mean."""
 
 NEAR = 0.05
-"""The largest distance from an end of the range, as a share of it, that counts as near."""
+"""The largest distance from an end of the range that counts as near, as a share of the range."""
 
 
 def cluster_names(query_ids: Iterable[str], clusters: Mapping[str, str]) -> list[str]:
@@ -35,7 +35,7 @@ def cluster_names(query_ids: Iterable[str], clusters: Mapping[str, str]) -> list
 
 
 def cluster_codes(query_ids: Iterable[str], clusters: Mapping[str, str]) -> Ints:
-    """Return the number of each query's cluster, from 0 in the order of first occurrence."""
+    """Return each query's cluster index, counted from 0 in the order of first occurrence."""
     codes: dict[str, int] = {}
     names = cluster_names(query_ids, clusters)
     return np.array([codes.setdefault(name, len(codes)) for name in names], dtype=np.intp)

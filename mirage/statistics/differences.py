@@ -1,4 +1,4 @@
-"""Records of a difference between two means; comparisons of runs, cells and judges extend them."""
+"""Records of a difference between two means; comparisons of runs or judges extend them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def held_out_tau_interval(
     coverage.
 
     Args:
-        models: Number that identifies each held-out model, of shape ``(splits, held out)``.
+        models: Integer that identifies each held-out model, of shape ``(splits, held out)``.
         predicted: Predicted values of these models, in the same shape.
         actual: True values of these models, in the same shape.
         level: Confidence level of the interval.

@@ -34,9 +34,9 @@ def paired_means(
     systems on all queries of a cluster together
     (:func:`mirage.statistics.permutation.sign_flip_tests`). An interval includes 0 if and only if p
     is above ``1 - level``. Intervals are too narrow if a small sample of a skewed metric misses its
-    largest differences. Their ends are therefore moved out to those of Student's t with two added
-    clusters (:func:`gap_interval`). If an interval excludes 0, its end nearer to 0 stays in place.
-    ``validation/coverage/paired.py`` prints coverage and false positive rates.
+    largest differences. Their ends are therefore moved out to those of Student's t interval with
+    two added clusters (:func:`gap_interval`). If an interval excludes 0, its end nearer to 0 stays
+    in place. ``validation/coverage/paired.py`` prints coverage and false positive rates.
 
     Args:
         gaps: Differences, of shape ``(queries, columns)``; NaN if a query has no difference.
@@ -83,7 +83,7 @@ def paired_means(
 
 
 def _widen_interval(gaps: Floats, codes: Ints, ends: Interval, level: float) -> Interval:
-    """Move the ends of an interval out to those of Student's t.
+    """Return the interval, widened to Student's t interval of ``gaps`` where that is wider.
 
     If the interval excludes 0, its end nearer to 0 stays in place.
     """
@@ -121,7 +121,7 @@ def gap_interval(gaps: Floats, codes: Ints) -> Interval:
 
 
 def _student_ends(gaps: Floats, codes: Ints, level: float) -> Interval:
-    """Return the ends of Student's t between clusters, with one cluster added on each side."""
+    """Return Student's t interval between clusters, with one cluster added on each side."""
     farthest, clusters = np.abs(gaps).max(), len(np.unique(codes))
     size = max(round(len(gaps) / clusters), 1)
     added = np.repeat([farthest, -farthest], size)

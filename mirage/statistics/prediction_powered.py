@@ -67,8 +67,8 @@ def power_tuned(contributions: Floats, controls: Floats) -> Tuned:
         contributions: ``a``: the contribution of each cluster's labels to the estimating equation,
             weighted by inverse probability, of shape ``(clusters,)``. Contributions sum to 0.
         controls: ``b``: the sum of the centred predictions of all items of a cluster, minus the
-            weighted sum of those of its labelled items, of shape ``(clusters,)``. The weights are
-            the same as for ``a``. The expectation over samples is 0.
+            weighted sum of the centred predictions of its labelled items, of shape ``(clusters,)``.
+            The weights are the same as for ``a``. The expectation over samples is 0.
     """
     labelled = int(np.count_nonzero(contributions))
     cross, label_power, power = contributions * controls, contributions**2, controls**2
@@ -133,14 +133,14 @@ def powered_mean(
     with degrees of freedom of one less than the number of labelled clusters. Standard errors are
     multiplied by ``n / (n - 1)`` for n labelled clusters, as in the jackknife. There is no interval
     with fewer than :data:`FEWEST` labelled clusters, or if all labels are equal. If labels are
-    between 0 and 1, there is also none if the labels sum to less than :data:`FEWEST_OF_EACH`, or
-    their distances from 1 do. ``validation/power/powered_means.py`` prints the coverage of the
-    intervals.
+    between 0 and 1, there is also no interval if the sum of the labels, or the sum of their
+    distances from 1, is below :data:`FEWEST_OF_EACH`. ``validation/power/powered_means.py`` prints
+    the coverage of the intervals.
 
     Args:
         labels: Label of each item, of shape ``(items,)``; NaN if an item has none.
         predictions: Prediction of each label, of shape ``(items,)``, on any increasing scale. NaN
-            is replaced by the mean of the other predictions.
+            is replaced with the mean of the other predictions.
         cluster: Cluster of each item, such as its query, of shape ``(items,)``; by default each
             item is its own cluster.
         probability: Probability with which each item was selected for labelling, of shape
@@ -219,7 +219,7 @@ def cross_predicted(features: Floats, labels: Floats, cluster: Ints, *, seed: in
     is fitted to the other folds, so that no label affects its own prediction. Items of clusters
     without labels get the mean prediction of these models (Zrnic & Candes 2024,
     Cross-Prediction-Powered Inference, PNAS 121, e2322083121). The model is a logistic regression
-    with a ridge penalty. A missing feature is replaced by its mean.
+    with a ridge penalty. A missing value is replaced with the mean of its feature.
 
     Args:
         features: Features of shape ``(items, features)``; NaN if a feature is missing.

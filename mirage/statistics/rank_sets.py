@@ -39,7 +39,7 @@ def error_draws(covariance: Floats, degrees: float, *, seed: int = 0) -> Floats:
 
 
 def first_model(estimates: Floats) -> int:
-    """Return the index of the largest estimate; of equal estimates, that of the first."""
+    """Return the index of the largest estimate; if several are equal, the first of them."""
     return int(np.argmax(np.round(estimates, DECIMALS)))
 
 
@@ -118,7 +118,7 @@ def winner_interval(
     spent = _SELECTION * (1 - level)
     deviations = _difference_deviations(errors)
     largest = _largest_differences(errors, deviations)
-    # Both the truth and the order in another sample may differ from the estimates by this.
+    # True values and estimates from another sample may both differ from these estimates by this.
     reach = 2 * np.quantile(largest, 1 - spent) * deviations[first]
     candidates = np.flatnonzero(estimates[first] - estimates <= reach)
     deviation = errors.std(axis=0)

@@ -103,9 +103,9 @@ def p_better_by_t(
 def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
     """Return the confidence that a difference of logits is above 0, from their 95 % intervals.
 
-    The logits are treated as normal and independent. The standard deviation of each is the length
-    of its interval / (2 * 1.96). ``a`` and ``b`` are pairs of a lower and an upper end. The result
-    is NaN if an argument is NaN.
+    The logits are treated as normal and independent. The standard deviation of a logit is the
+    length of its interval divided by ``2 * 1.96``. ``a`` and ``b`` are pairs of a lower and an
+    upper end. The result is NaN if an argument is NaN.
     """
     error = math.hypot(*((upper - lower) / (2 * _NORMAL) for lower, upper in (a, b)))
     if error == 0:

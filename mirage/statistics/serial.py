@@ -21,7 +21,7 @@ FEWEST_DAYS = 4
 A single day cannot show how much days vary.
 """
 
-_FEWEST_A_DAY = 8  # with fewer values per day on average, weeks are used instead of days
+_FEWEST_A_DAY = 8  # below this mean number of values per day, weeks are used instead of days
 _LARGEST = 0.98  # the largest correlation of successive values
 
 

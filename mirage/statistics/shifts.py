@@ -1,4 +1,4 @@
-"""An alarm for a judge that is asked about the same items again in every run.
+"""An alarm that detects if a judge changes, from its verdicts on the same items in every run.
 
 The null hypothesis is that the judge has not changed: all its verdicts on one item, in all runs,
 are independent draws from one distribution, which may differ between items. No assumption is made

@@ -127,7 +127,7 @@ def validate(
       (:func:`mirage.testing.assert_no_regression`). ``no worse`` is false if the effect is the
       margin or more.
     * ``history``: an alarm at any commit (:func:`mirage.monitoring.compare_commits`).
-    * ``drift``: a change between two periods of traffic (:func:`mirage.monitoring.drift`).
+    * ``drift``: a change between two periods of a log (:func:`mirage.monitoring.drift`).
     * ``logits``, ``rank intervals``, ``winner interval``: intervals of a judged ranking
       (:meth:`mirage.Ranking.from_judgments`). All rank intervals of a table must hold together.
     * ``balanced accuracy``: interval of the balanced accuracy of a judge

@@ -186,7 +186,7 @@ def _draw_ways(
 
 
 class _Units(NamedTuple):
-    """The values of each cluster in summary; each array has shape ``(clusters, columns)``.
+    """Sums and counts of the values of each cluster, of shape ``(clusters, columns)``.
 
     Attributes:
         values: Sum of the values.

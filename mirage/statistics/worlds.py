@@ -1,4 +1,4 @@
-"""Simulated scores and traffic whose true means are known, to study the coverage of intervals."""
+"""Simulated scores and logs whose true means are known, to study the coverage of intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StudyDesign:
     A method uses the fields that apply to it, and ignores the others.
 
     Attributes:
-        queries: Number of queries or items; for a drift, the number in each period.
+        queries: Number of queries or items; for the method ``drift``, the number in each period.
         cluster_sizes: Sizes of clusters of dependent queries. They repeat until each query has a
             cluster, so ``(5,)`` means that all clusters have five queries. By default queries are
             independent.
@@ -50,8 +50,8 @@ class StudyDesign:
             baseline of a regression test.
         day_noise: Standard deviation of a shift that all answers of a run or a day share. The unit
             is the standard deviation of the answers of one run.
-        days: Number of days in each period of a drift.
-        serial: Correlation of the scores of successive answers in traffic.
+        days: Number of days in each period, for the method ``drift``.
+        serial: Correlation of the scores of successive answers in a log.
         commits: Number of commits in a history. An effect begins after half of them.
 
     Raises:
@@ -142,7 +142,7 @@ class StudySample(NamedTuple):
 
     Attributes:
         values: The data; the shape depends on the method.
-        codes: Number of the cluster of each query; in traffic, the day of each query.
+        codes: Cluster index of each query; in simulated production logs, the day of each query.
         truth: The true values that intervals should contain.
         design: The design from which the data were drawn.
         level: Confidence level. The significance level of an alarm is ``1 - level``.
@@ -260,7 +260,7 @@ def draw_traffic(
     week: float = 0.0,
     columns: int = 1,
 ) -> Floats:
-    """Draw measures of successive answers in traffic, of shape ``(answers, columns)``.
+    """Draw measures of successive answers in a log, of shape ``(answers, columns)``.
 
     Each measure is a first-order autoregression with a variance of 1, plus ``day_noise`` and
     ``week``.

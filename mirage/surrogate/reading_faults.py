@@ -57,10 +57,10 @@ def _stop_after_one(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
 
 
 def _miscalculate(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Replace the right number in the draft by a number with another last digit.
+    """Return the draft with the last digit of the right number changed.
 
-    Return ``None`` if the draft writes the number in words, or if the draft still states all right
-    answers.
+    The result is ``None`` if no number could be replaced, for example because the draft writes it
+    in words, or if the draft still states all right answers.
     """
     forms = {form for forms in scene.query.answers for form in forms if re.search(r"\d", form)}
     if not forms:

@@ -141,7 +141,9 @@ def simulate(
     level: str = "quick",
     seed: int,
 ) -> tuple[list[Run], NDArray[np.float64]]:
-    """Write the responses of each system to the corpus of a language, and compute their utilities.
+    """Simulate the responses of systems in one language, and compute their utilities.
+
+    Each system responds to every query of the bundled corpus in this language.
 
     Args:
         corpora: Bundled corpora by language code.
@@ -175,7 +177,7 @@ def simulate(
 
 
 def _apply_faults(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) -> Draft:
-    """Write a faultless draft, and apply the faults to it; impossible faults are skipped."""
+    """Write a faultless draft and apply the faults, except those that are impossible in it."""
     draft = faultless(scene)
     for kind in kinds:
         changed = HARD_FAULTS[kind].done_to(draft, scene, rng)

@@ -156,7 +156,7 @@ def _intervals(side: Side, codes: Ints) -> str:
 
 
 def ceiling(side: Side) -> Iterator[Finding]:
-    """Find a metric in which most items have the best or the worst score."""
+    """Yield a finding if most items have the best score, or most have the worst."""
     values, facts = side.values, side.facts
     if len(values) < _FEWEST or not facts.has_scale or np.ptp(values) == 0:
         return
@@ -176,7 +176,7 @@ def ceiling(side: Side) -> Iterator[Finding]:
 
 
 def one_label(side: Side) -> Iterator[Finding]:
-    """Find a metric that gives all items the same score."""
+    """Yield a finding if all items have the same score."""
     values = np.array([s for row in side.scores.values() for s in row if not math.isnan(s)])
     if len(values) >= 5 and np.ptp(values) == 0:
         yield Finding(
@@ -189,7 +189,7 @@ def one_label(side: Side) -> Iterator[Finding]:
 
 
 def too_few(side: Side) -> Iterator[Finding]:
-    """Find a number of items that is too small for any claim."""
+    """Yield a finding if there are too few items for any claim."""
     count, needed = len(side.means), fewest_items(_MARGIN, _ALPHA)
     if count >= needed:
         return
@@ -202,7 +202,7 @@ def too_few(side: Side) -> Iterator[Finding]:
 
 
 def repeats(side: Side) -> Iterator[Finding]:
-    """Find repeats that disagree so much that single scores are mostly noise."""
+    """Yield a finding if repeats disagree so much that single scores are mostly noise."""
     rows = [row for row in side.scores.values() if sum(map(math.isfinite, row)) > 1]
     if len(rows) < _FEWEST:
         return
@@ -227,7 +227,7 @@ def repeats(side: Side) -> Iterator[Finding]:
 
 
 def length(side: Side) -> Iterator[Finding]:
-    """Find a metric that follows the length of answers."""
+    """Yield a finding if the scores are correlated with the length of the answers."""
     lengths: dict[str, list[int]] = {}
     for entry in side.file.entries:
         if entry.answer is not None and entry.item in side.means:
@@ -299,7 +299,7 @@ def _gap(before: Side, after: Side, items: set[str]) -> float:
 
 
 def ties(before: Side, after: Side) -> Iterator[Finding]:
-    """Find two sides with equal scores on nearly all items."""
+    """Yield a finding if the two sides have equal scores on nearly all items."""
     items = before.means.keys() & after.means.keys()
     equal = sum(abs(before.means[item] - after.means[item]) < 1e-9 for item in items)
     if len(items) < _FEWEST or equal < TIES * len(items):
@@ -325,7 +325,7 @@ def ties(before: Side, after: Side) -> Iterator[Finding]:
 
 
 def scales(before: Side, after: Side) -> Iterator[Finding]:
-    """Find two sides whose scores are on different scales."""
+    """Yield a finding if the scores of the two sides are on different scales."""
     highest = [float(np.nanmax(side.values)) for side in (before, after)]
     low, high = sorted(highest)
     if low <= 1 and high > 10:

@@ -87,7 +87,7 @@ class Side:
         return float(self.values.mean())
 
     def codes(self, groups: Mapping[str, str]) -> Ints:
-        """Return the number of each item's group; an item without one is a group by itself."""
+        """Return the index of each item's group; an item without a group is one by itself."""
         numbers: dict[str, int] = {}
         names = (groups.get(item, f"item {item}") for item in self.means)
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)

@@ -34,11 +34,11 @@ def with_flips(
     second is the test of flips.
 
     A flip is an answer that turned from right to wrong or back. The permutation test is
-    conservative if few answers flip. If three answers flip, all for the worse, its p-value is at
-    least ``0.5 ** 3 / 2``, although three flips without one for the better are rare. So the flips
-    in all features that check facts are tested together. Their p-value is the larger of two: one
-    assumes that flips in both directions are equally likely, the other that features misread
-    reworded answers at their usual rate (:mod:`mirage.statistics.flips`).
+    conservative if few answers flip. If three answers flip, all for the worse, the p-value of that
+    test is at least ``0.5 ** 3 / 2``, although three flips without one for the better are rare.
+    So the flips in all features that check facts are tested together. Their p-value is the larger
+    of two: one assumes that flips in both directions are equally likely, the other that features
+    misread reworded answers at their usual rate (:mod:`mirage.statistics.flips`).
 
     Args:
         p_values: P-values of the permutation test, one per feature.

@@ -243,7 +243,12 @@ def _table(scores: Scores, facts: Facts) -> FeatureTable:
 
 
 def repeated(file: ScoreFile) -> tuple[int, int]:
-    """Return the number of items with several entries, and with several entries of one repeat."""
+    """Count the items that occur repeatedly in a file.
+
+    Returns:
+        The number of items with several entries, and the number of items with several entries
+        whose repeat has the same name.
+    """
     entries = Counter(entry.item for entry in file.entries)
     names = Counter((entry.item, entry.repeat) for entry in file.entries)
     same = {item for (item, name), number in names.items() if number > 1 and name}

@@ -97,7 +97,7 @@ class Comparison:
         losses: ``worsening`` as a share of the feature's range. It is 1 if only the later run lacks
             a value that every good answer has, and 0 for other missing values. It is infinite if
             the range is not known.
-        codes: Cluster of each query, as a number.
+        codes: Index of the cluster of each query.
         clusters: Number of clusters; equal to the number of queries if none share a cluster.
         lower: Features for which smaller is better.
         alpha: Significance level of each verdict.

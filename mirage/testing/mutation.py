@@ -259,7 +259,7 @@ def _can_occur(fault: Fault, query: Query) -> bool:
 
 
 def _replace_by_foreign(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Replace all sentences by sentences of a bundled English reference.
+    """Replace all sentences with sentences of a bundled English reference.
 
     If the query is in English, a Spanish reference is used. Citations are kept.
     """
@@ -269,7 +269,10 @@ def _replace_by_foreign(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _mix_with_foreign(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Replace every second sentence by one in another language; append one if there is only one."""
+    """Replace every second sentence with one in another language.
+
+    If the draft has only one sentence, a sentence in another language is appended.
+    """
     foreign, sentences = _foreign_sentences(scene, rng), draft.sentences
     if len(sentences) == 1:
         return draft.saying((*sentences, Sentence(foreign[0], ())))
@@ -289,7 +292,10 @@ def _foreign_sentences(scene: Scene, rng: Random) -> list[str]:
 
 
 def _replace_by_abstention(_: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Replace the answer by the abstention of a bundled query in the same language."""
+    """Replace the answer with the abstention of a bundled query in the same language.
+
+    Returns ``None`` if no bundled queries are in that language.
+    """
     if scene.query.language not in LANGUAGES:
         return None
     corpus = MirageDataset.bundled(scene.query.language)
@@ -299,7 +305,7 @@ def _replace_by_abstention(_: Draft, scene: Scene, rng: Random) -> Draft | None:
 
 
 def _insert_wrong_answer(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Replace the right answer by a wrong one.
+    """Replace the right answer with a wrong one.
 
     If the text still states the right answer after that, the wrong answer replaces the whole text.
     """
@@ -367,8 +373,8 @@ that break in other languages and styles.
 SEEDS = 5
 """Number of random seeds of a mutation score.
 
-If the score reaches a minimum with a probability of 1/2 per seed, all five reach it with a
-probability of 1/32, and none reaches it with the same probability.
+If the score reaches a minimum with a probability of 1/2 per seed, the probability that it does so
+with all five seeds is 1/32. The probability that it does so with none of them is also 1/32.
 """
 
 
@@ -808,9 +814,9 @@ def suggested_bounds(
     """Return bounds that hold for the responses and detect faults, and their mutation score.
 
     A bound is suggested for each feature of :data:`WATCHED` that can be computed on the dataset. It
-    is the mean over the responses, minus the feature's slack (plus, if lower values are better). If
-    the end of the mean's confidence interval is farther from the mean, this end is the bound. So
-    all bounds hold for the responses. Bounds that no fault breaks are omitted.
+    is the mean over the responses minus the feature's slack, or plus the slack if lower values are
+    better. If the end of the mean's confidence interval is farther from the mean, this end is the
+    bound. So all bounds hold for the responses. Bounds that no fault breaks are omitted.
 
     The arguments and errors are those of :func:`mutation_score`.
     """

@@ -74,7 +74,7 @@ def assert_no_regression(
       ``inconclusive`` changes this outcome.
 
     Responses are compared query by query, all features together; see
-    :func:`mirage.testing.comparison.compare` for the test. Another wording is not a regression:
+    :func:`mirage.testing.comparison.compare` for the test. A change of wording is no regression:
     overlap with the reference (``answer_bleu``, ``answer_rougeL``) is compared only on request, and
     differences that true paraphrases cause in the other features are ignored. A true answer in
     new words raises no alarm; a false answer in the old words does.
@@ -102,7 +102,7 @@ def assert_no_regression(
             or ``"skip"`` if it is not set. Outside pytest nothing is skipped; check the
             ``verdict`` of the return value.
         features: Features of the baseline to compare, which may include features of wording. The
-            default are the features of language, citations, support, facts and abstention for
+            default is the features of language, citations, support, facts and abstention for
             which the queries have gold data. The baseline's features that you defined or that
             need a model are also included.
         on: The queries that the baseline was saved on: a dataset or a leaderboard. By default

@@ -1,4 +1,4 @@
-"""Find problems in an evaluation that was computed by any tool."""
+"""Find problems in evaluation results from any tool."""
 
 from __future__ import annotations
 

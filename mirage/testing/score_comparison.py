@@ -1,4 +1,4 @@
-"""Comparison of scores of any tool; the verdict is worse, no worse or inconclusive."""
+"""Comparison of the scores of two systems, which may have been computed by any tool."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def item_sheet(
         documents: The documents; see :func:`~mirage.testsets.corpus_of`.
         language: ISO 639-1 code of the documents and of the items.
         items: Number of rows; fewer if there are fewer passages worth asking about.
-        kinds: Share of each kind of item, on any scale.
+        kinds: Relative share of each kind of item; the shares need not add up to 1.
         size: Words per passage, if documents are split.
         overlap: Words that a passage repeats from the previous one.
         seed: Random seed of the order of documents.

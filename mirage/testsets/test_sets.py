@@ -190,7 +190,7 @@ def build_test_set(
         language: ISO 639-1 code of the documents and of the items.
         llm: The LLM that writes the items and answers them.
         items: Number of items to build.
-        kinds: Share of each kind of item, on any scale.
+        kinds: Relative share of each kind of item; the shares need not add up to 1.
         shown: Number of passages that an item shows.
         size: Words per passage, if documents are split.
         overlap: Words that a passage repeats from the previous one.

@@ -207,8 +207,8 @@ def _citation_forms(entry: Language) -> _Forms:
 def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citation]:
     """Yield every span of a text that looks like a citation, in order.
 
-    A citation is a bracket, a parenthesis, a superscript or a footnote. The definition of a
-    footnote cites the passages that the footnote refers to.
+    A citation is in brackets, in parentheses, a superscript, or a footnote mark. The definition of
+    a footnote, such as ``[^1]: Passage 3``, is also a citation of the passages that it names.
     """
     position = 0
     for match in _DEFINITION.finditer(text) if passages.footnotes else ():

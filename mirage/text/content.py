@@ -158,7 +158,7 @@ class WordIndex:
 
     @cached_property
     def _text_of_word(self) -> NDArray[np.int64]:
-        """The number of the text of each word."""
+        """For each word, the index of the text that contains it."""
         return np.arange(len(self._texts)).repeat([*map(len, self._words)])
 
     @cached_property
@@ -406,10 +406,10 @@ def _ranges(
 
 
 def _index_pairs(characters: Sequence[str]) -> NDArray[np.int64]:
-    """Return the distinct pairs of neighbouring characters of texts, each with its text's number.
+    """Return each text's distinct pairs of neighbouring characters, with the index of the text.
 
-    A text of one character has one pair, whose second character is U+0000. Each pair and number are
-    packed into one integer, and the integers are sorted.
+    A text of one character has one pair, whose second character is U+0000. Each pair is packed into
+    one integer together with the index of its text. The integers are sorted.
     """
     parts = [f"{part}{_NO_CHARACTER if len(part) == 1 else ''}\n" for part in characters]
     codes = code_points("".join(parts))
@@ -490,7 +490,7 @@ def _distinct(tokens: Sequence[str], entry: Language) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def grams(word: str, length: int) -> frozenset[str]:
-    """Return the n-grams of a word with a space before it; a shorter word is a single n-gram."""
+    """Return the character n-grams of ``" " + word``, or this whole text if it is shorter."""
     padded = f" {word}"
     length = min(length, len(padded))
     return frozenset([padded[i : i + length] for i in range(len(padded) - length + 1)])

@@ -96,7 +96,7 @@ SENTENCE_MARK = "\x1e"
 
 
 def fold_sentences(sentences: Iterable[str]) -> str:
-    """Fold sentences in NFC like :func:`fold`, and join them with :data:`SENTENCE_MARK`."""
+    """Fold sentences that are already in NFC, and join them with :data:`SENTENCE_MARK`."""
     return _fold_by(_FOLD_SENTENCES, SENTENCE_MARK.join(sentences))
 
 

@@ -190,11 +190,12 @@ def test_an_endpoint_indexes_and_is_asked_again(tmp_path: Path, server: ChatServ
 
 def test_what_an_index_by_a_model_lacks_is_said(index: Path, tmp_path: Path) -> None:
     message = refusal("retrieve", index, "en", "--by", "dense")
-    assert f"{index}: has no dense index; `mirage index DOCUMENTS {index} --encoder" in message
+    hint = f"add one with `mirage index DOCUMENTS {index} --encoder"
+    assert f"{index} has no dense index; {hint}" in message
     (index / "sparse").mkdir()
     for text in ("", "[1]", "{}", '{"model": 3}'):
         (index / "sparse.json").write_text(text)
-        assert "sparse.json: does not name the model" in refusal("retrieve", index, "en")
+        assert "sparse.json does not name the model" in refusal("retrieve", index, "en")
     (tmp_path / "n.md").write_text("x")
     assert "need --encoder" in refusal(
         "index", tmp_path / "n.md", tmp_path / "i", "--base-url", "http://localhost:1/v1"

@@ -106,7 +106,7 @@ TRANSIENT = {
     "408": (Reply("late", status=408), "HTTP 408"),
     "500": (Reply("down", status=500), "HTTP 500: .*down"),
     "503": (Reply("busy", status=503), "HTTP 503"),
-    "reset": (Reply(body=b'{"answer": "abc"}', cut=True), "connection failed or lost"),
+    "reset": (Reply(body=b'{"answer": "abc"}', cut=True), "connection failed or was lost"),
     "not JSON": (Reply(body=b"<html>"), "not JSON in UTF-8"),
     "not UTF-8": (Reply(body=b'{"answer": "\xff"}'), "not JSON in UTF-8"),
     "too deep": (Reply(body=b"[" * 100_000), "not JSON in UTF-8"),

@@ -192,7 +192,7 @@ REASONS = {
     "context_processor/extract/t30.yaml": "threshold is a dot product",
     "context_processor/lingua.yaml": "llmlingua2.LLMLingua2 is Python code of BERGEN",
     "generator/compressed.yaml": "llm_cocom.LLMCocom is Python code",
-    "generator/unset.yaml": "model_name is not set",
+    "generator/unset.yaml": "does not set model_name",
     "generator/other_llm.yaml": "llm_xrag.LLM is Python code",
     "generator/lost.yaml": "${nowhere.name} has no value",
     "prompt/upper.yaml": "uses the expression 'question.upper()'",

@@ -83,7 +83,7 @@ FAULTS = {
     "409": Fault(failed(409, "conflict"), True, "HTTP 409: conflict", 409),
     "hang": Fault(Reply(delay=30), True, "no complete answer within 0.6 s", None, QUICKLY),
     "slow drip": Fault(Reply(drip=0.02), True, "no complete answer within 0.6 s", None, QUICKLY),
-    "closed in mid-body": Fault(Reply(cut=True), True, "connection failed or lost"),
+    "closed in mid-body": Fault(Reply(cut=True), True, "connection failed or was lost"),
     "invalid JSON": Fault(Reply(body=b'{"choices": [{'), True, "not JSON in UTF-8"),
     "empty body": Fault(Reply(body=b""), True, "not JSON in UTF-8"),
     "HTML with status 200": Fault(Reply(body=b"<html>Log in"), True, "not JSON in UTF-8"),
@@ -304,7 +304,7 @@ def resetting_server() -> Iterator[tuple[str, list[bytes]]]:
 def test_a_reset_in_mid_body() -> None:
     with resetting_server() as (url, requests):
         llm = LLM("mwalimu", base_url=url, cache=False, backoff=0.01, retries=RETRIES)
-        with pytest.raises(LLMError, match=r"failed or lost.*; 3 attempts"):
+        with pytest.raises(LLMError, match=r"failed or was lost.*; 3 attempts"):
             ask(llm)
     assert len(requests) == 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ SIMULATIONS = ("repeats", "replications", "arenas", "series")
 
 LEVEL, ALPHA, DOUBT = 0.95, 0.05, 2
 Figures = Mapping[str, Any]
+Labels = tuple[tuple[str, str], ...]
+"""Regular expressions that match a part of a name in the file, and the words on the page."""
 
 
 class Column(NamedTuple):
@@ -35,21 +38,41 @@ class Column(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A table of a page: its title and text, its columns, and the names above its rows."""
+    """A table of a page.
+
+    Attributes:
+        title: Heading.
+        text: Sentences that say what a row and each column mean.
+        columns: Columns after the first, which has the label of the row.
+        path: Names in the file above the names of the rows.
+        labels: Replacements in the labels of the rows, beside those of the page.
+    """
 
     title: str
     text: str
     columns: tuple[Column, ...]
     path: tuple[str, ...] = ()
+    labels: Labels = ()
 
 
 class Page(NamedTuple):
-    """A page about a family of estimators: its script, title, text and sections."""
+    """A page about a family of estimators.
+
+    Attributes:
+        script: Script that writes the figures.
+        title: Title.
+        text: What was checked, and why it matters to a user of the library.
+        sections: Tables.
+        labels: Replacements in the labels of all rows.
+        blank: Sentence that explains blank cells.
+    """
 
     script: str
     title: str
     text: str
     sections: tuple[Section, ...]
+    labels: Labels = ()
+    blank: str = "A cell is blank if the library gave no interval."
 
 
 VERDICTS = (
@@ -58,63 +81,85 @@ VERDICTS = (
 )
 RANKS = (
     Column("all ranks", "all rank intervals"),
-    Column("lowest", "rank interval of the worst model"),
+    Column("lowest", "worst rank interval"),
     Column("winner", "`winner_interval`"),
-    Column("uncorrected", "interval in the first row", None),
+    Column("uncorrected", "uncorrected interval", None),
     Column("width", "width of a rank interval", None),
 )
 PAGES: Mapping[str, Page] = {
     "gate": Page(
         "coverage/gate_errors",
         "The gate",
-        "A verdict `worse` is an error if the mean loss over all possible queries is 0. A verdict "
-        "`no worse` is an error if this mean is the margin, 0.1.",
+        "This page shows how often the verdicts of `assert_no_regression`, the test for CI, are "
+        "wrong in simulations. It tells you how far you can rely on a verdict about your system. "
+        "A verdict `worse` is wrong if the mean loss over all possible queries is 0. A verdict "
+        "`no worse` is wrong if this mean is the margin, 0.1. Either should happen in at most 5 % "
+        "of the comparisons. In each table, a row is one way to simulate a comparison, and the "
+        "columns are the rates of the two wrong verdicts.",
         (
             Section(
-                "Shapes of change",
-                "Losses of single queries are drawn from twelve distributions with the mean 0. For "
-                "false `no worse`, they are rescaled to the mean 0.1. A row gives the shares of "
-                "queries that lose or win, and how much. In the rows *skewed*, one side is at most "
-                "0.15, and the other has an exponential tail. In *normal, 0.1*, losses have a "
-                "normal distribution with a standard deviation of 0.1. *features* is the number of "
-                "independent features that the gate compares.",
+                "Distributions of changes",
+                "Here the losses of single queries are drawn from one of twelve distributions with "
+                "a mean of 0. For false `no worse`, they are rescaled to a mean of 0.1. The name "
+                "of a row says which share of the queries loses or wins, and how much. In rows "
+                "with *skewed*, one side is at most 0.15, and the other has an exponential tail. "
+                "In *normal, 0.1*, losses have a normal distribution with a standard deviation of "
+                "0.1. *features* is the number of independent features that the gate compares.",
                 VERDICTS,
                 ("shapes",),
             ),
             Section(
                 "Clusters",
-                "The queries of a cluster share a part of their loss. This part is normal, "
-                "takes one of three values, or is skewed. A row begins with the sizes of the "
-                "clusters: *10 of 4* are ten clusters of four queries. In *20 of 20 / rank*, "
-                "the first cluster has 20 queries and the k-th of the 20 clusters has 20 / k, "
-                "rounded down.",
+                "Here the queries of a cluster share a part of their loss. The name of a row first "
+                "gives the sizes of the clusters: *10 of 4* means ten clusters of four queries. In "
+                "*20 clusters of sizes 20 / k*, the k-th cluster has 20 / k queries, rounded down. "
+                "After the semicolon is the distribution of the shared part: normal, one of three "
+                "values, or skewed.",
                 VERDICTS,
                 ("clusters",),
+                ((r"20 of 20 / rank", "20 clusters of sizes 20 / k"),),
             ),
             Section(
                 "Noise between runs",
-                "All answers of a run shift by a normal deviate on the logit scale. A row begins "
-                "with the standard deviation of this noise. *40 queries x 3* are three answers to "
-                "each of 40 queries. A baseline of one run cannot include the noise; three runs "
-                "can.",
+                "Here all answers of a run become better or worse together, as on a bad day of a "
+                "model's API: their logits shift by a normal deviate. The name of a row gives the "
+                "standard deviation of this noise, the number of queries and of answers to each "
+                "query, and the number of runs in the baseline. A baseline of one run gives no "
+                "estimate of the noise, so bold rates are expected there. A baseline of three "
+                "runs does.",
                 VERDICTS,
                 ("days",),
+                (
+                    (r"queries x 1,", "queries, 1 answer each,"),
+                    (r"queries x 3,", "queries, 3 answers each,"),
+                ),
             ),
         ),
     ),
     "history": Page(
         "coverage/history",
         "Histories of commits",
-        "Series of runs of one system, compared after each commit. All chances of a run shift by a "
-        "normal deviate on the logit scale with the standard deviation `day`.",
+        "`mirage history` tests after each commit whether a feature has dropped and stayed lower. "
+        "This page shows how often it raises a false alarm, and how often it finds a real drop. "
+        "In the simulations, each query has a probability of a right answer, and the system is run "
+        "once per commit. Some rows have day noise: the probabilities of all answers of a run "
+        "shift together by a normal deviate. Its standard deviation on the logit scale follows "
+        "*day noise*. A row name also gives the number of queries and how often each is asked in "
+        "a run. *clusters of five* means that five queries tend to be right or wrong together.",
         (
             Section(
-                "Series of 100 commits without a loss",
-                "The share of series with any alarm. Rows begin with the numbers of queries, of "
-                "answers to each, and of queries per cluster. A commit changes nothing; permutes "
-                "the chances of a tenth of the queries; or changes queries so that the mean of a "
-                "population stays the same, from a fixed base or from commit to commit. In the "
-                "last case the mean of these queries changes for good, so alarms are not false.",
+                "False alarms in 100 commits without a loss",
+                "A figure is the share of simulated histories of 100 commits that have at least "
+                "one alarm. The columns differ in what a commit changes:\n\n"
+                "- *no change*: nothing.\n"
+                "- *permuted*: a tenth of the queries exchange their probabilities, so the mean "
+                "stays the same.\n"
+                "- *around a base*: each query loses 0.02 with a probability of 0.95, or else "
+                "gains 0.38, always from the same starting probabilities. The mean over all "
+                "possible queries stays the same.\n"
+                "- *from commit to commit*: a tenth of the queries change in this way, and the "
+                "changes add up. The mean of these queries then really drifts, so these alarms "
+                "are not false, and there is no nominal rate.",
                 (
                     Column("none", "no change", ALPHA),
                     Column("permuted", "permuted", ALPHA),
@@ -124,33 +169,68 @@ PAGES: Mapping[str, Page] = {
                 ("false alarms",),
             ),
             Section(
-                "A tenth of the facts lost",
-                "The share of losses that are found within five commits.",
-                (Column("none", "no change", None), Column("permuted", "permuted", None)),
+                "Power: a tenth of the facts lost",
+                "At one commit, the first of two features becomes 0 on a tenth of the queries. A "
+                "figure is the share of simulated histories with an alarm within five commits, "
+                "starting with that one. A row name gives the number of commits before the loss. "
+                "In the column *permuted*, each commit also permutes the probabilities of a tenth "
+                "of the queries, as above.",
+                (Column("none", "no other change", None), Column("permuted", "permuted", None)),
                 ("found",),
             ),
             Section(
                 "Texts in 18 languages",
-                "Series of 20 runs of simulated systems through `compare_commits`.",
+                "Here `compare_commits` tests texts of simulated systems, scored by the gate's "
+                "features: 15 commits without a change, then five others. The row has all "
+                "languages together, with fewer histories than above. The columns are the shares "
+                "of histories with an alarm in the last five commits: if nothing changed, if only "
+                "the style of writing changed (both are false alarms), and if a tenth of the "
+                "answers became false (power).",
                 (
                     Column("no change", "no change", ALPHA, share=0.45),
-                    Column("another manner", "change of style", ALPHA, share=0.45),
-                    Column("a tenth lies", "found: a tenth lies", None, share=0.45),
+                    Column("another manner", "another style", ALPHA, share=0.45),
+                    Column("a tenth lies", "a tenth becomes false", None, share=0.45),
                 ),
                 ("texts",),
+                ((r"^all$", "all languages"),),
             ),
         ),
+        (
+            (r"^(\d+) 1 1;", r"\1 queries, asked once;"),
+            (r"^(\d+) 3 1;", r"\1 queries, asked 3 times;"),
+            (r"^(\d+) 3 5;", r"\1 queries, asked 3 times, clusters of five;"),
+            (r"; after (\d+);", r"; loss after \1 commits;"),
+            (r"; day ", "; day noise "),
+        ),
+        "A cell is blank if this combination was not simulated.",
     ),
     "paired": Page(
         "coverage/paired",
         "Paired differences",
-        "Differences of two systems on the same queries (`mirage.statistics.paired_means`). If the "
-        "systems are alike, a significant difference is a false positive; otherwise its rate is "
-        "the power.",
+        "`mirage.statistics.paired_means` compares two systems that answered the same queries. "
+        "This page shows how often its 95 % interval contains the true mean difference, and how "
+        "often its test finds a difference at a significance level of 0.05.",
         (
             Section(
-                "Populations",
-                "",
+                "Coverage, false positives and power",
+                "A row is one way to draw the differences between the systems, and a number of "
+                "queries:\n\n"
+                "| part of the row name | meaning |\n"
+                "| --- | --- |\n"
+                "| equal systems | the true mean difference is 0 |\n"
+                "| labels | answers are right or wrong, so a difference is -1, 0 or 1 |\n"
+                "| 10 % differ, 50 % differ | share of queries on which the labels differ |\n"
+                "| scores | each system has a score of about 0 to 1 |\n"
+                "| heavy tails | Student's t distribution with 3 degrees of freedom |\n"
+                "| skewed | log-normal distribution |\n"
+                "| difference 0.04 | the true mean difference is 0.04 |\n"
+                "| clusters of four | four queries mostly have the same difference |\n\n"
+                "*coverage* is the share of intervals that contain the true mean difference. "
+                "*with an interval* is the share of simulations that gave an interval: there is "
+                "none with fewer than ten clusters, or if all differences are 0. A query without "
+                "a cluster counts as a cluster. *significant* is the share of simulations with "
+                "p <= 0.05. This is the false positive rate for equal systems, and the power in "
+                "the other rows.",
                 (
                     Column("coverage", "coverage", present="draws with an interval"),
                     Column("draws with an interval", "with an interval", None),
@@ -158,69 +238,124 @@ PAGES: Mapping[str, Page] = {
                 ),
             ),
         ),
+        (
+            (r"^alike: ", "equal systems: "),
+            (r"in fours", "clusters of four"),
+            (r" \+\.(\d+)", r", difference 0.\1"),
+        ),
+        "A coverage is blank if no simulation gave an interval.",
     ),
     "ranks": Page(
         "coverage/rank_sets",
         "Rank intervals and the first model",
-        "Nearly equal models, a fifth of the verdicts ties, and models that are better on some "
-        "queries than on others. All rank intervals of a table should hold together.",
+        "A table of models has a 95 % interval for the rank of each model and, below it, an "
+        "interval for the logit of the first model. This page shows how often they contain the "
+        "true values. Except in the last table, the models are almost equally good (logits from "
+        "0.1 to -0.1), so the first model is first mostly by luck. A fifth of the simulated "
+        "verdicts are ties, and each model is better on some queries than on others. The columns "
+        "are:\n\n"
+        "| column | meaning |\n"
+        "| --- | --- |\n"
+        "| all rank intervals | share of simulations in which all rank intervals of the table "
+        "contain the true ranks at the same time |\n"
+        "| worst rank interval | share of simulations in which the rank interval of a model "
+        "contains its true rank, for the model with the lowest share |\n"
+        "| `winner_interval` | coverage of the interval of the first model's logit, which is "
+        "corrected for its selection as the best |\n"
+        "| uncorrected interval | coverage of the interval in the first row of the table, without "
+        "this correction |\n"
+        "| width of a rank interval | mean number of ranks in an interval |",
         (
             *(
-                Section(f"{models} models", "", RANKS, (f"{models} models",))
+                Section(
+                    f"{models} models",
+                    f"Rankings of {models} models from judgments in one language, one row per "
+                    "number of judged queries.",
+                    RANKS,
+                    (f"{models} models",),
+                )
                 for models in (3, 8, 19, 40)
             ),
             Section(
                 "Mean logit over 18 languages",
-                "Eight models, 14 queries in each language; a third of the simulations.",
+                "These rankings have eight models and 14 queries in each language. A row has a "
+                "third of the simulations. Its name says whether the true logits are near (from "
+                "0.3 to -0.3) or far apart (from 1.5 to -1.5). In rows with a correlation, the "
+                "queries are translations of each other, and the strengths of a model on a query "
+                "have this correlation between languages. The first column is the coverage of the "
+                "interval of a model's mean logit over the languages.",
                 (Column("logit", "interval of the mean logit"), *RANKS),
                 ("mean over 18 languages",),
+                (
+                    (r", (0\.\d+)$", r" logits, correlation \1"),
+                    (r", different$", " logits, different queries"),
+                ),
             ),
         ),
     ),
     "judged-rankings": Page(
         "coverage/judged_ranking",
         "Judged rankings",
-        "Models in even steps of logit, a fifth of the verdicts ties. `spread` is the standard "
-        "deviation of a model's logit from query to query.",
+        "`Ranking.from_judgments` gives each model a logit and a rank, each with a 95 % interval. "
+        "This page shows how often these intervals contain the true value, for different numbers "
+        "of models and queries. In the simulations, the logits of the models are equally spaced, "
+        "every pair is judged on every query, and a fifth of the verdicts are ties.",
         (
             Section(
-                "Sizes",
-                "",
+                "Coverage by number of models and queries",
+                "The name of a row gives the number of models, the largest and the smallest logit, "
+                "the *spread* and the number of queries. The spread is the standard deviation of "
+                "a model's logit across queries: with a spread above 0, verdicts on the same query "
+                "are correlated. Columns *logit* and *rank interval* are the coverage of the "
+                "intervals that the library gives by default. Columns with *bootstrap* are the "
+                "coverage with `tournaments=500`, in which intervals come from 500 bootstrap "
+                "samples of the queries; they have a third of the simulations. The last column is "
+                "the mean number of ranks in a rank interval.",
                 (
                     Column("coverage: logit", "logit", present="logits with an interval"),
-                    Column("coverage: logit, tournaments", "logit, 500 tournaments", share=1 / 3),
+                    Column("coverage: logit, tournaments", "logit, bootstrap", share=1 / 3),
                     Column("coverage: rank", "rank interval"),
-                    Column(
-                        "coverage: rank, tournaments", "rank interval, tournaments", share=1 / 3
-                    ),
+                    Column("coverage: rank, tournaments", "rank interval, bootstrap", share=1 / 3),
                     Column("width: rank", "width of a rank interval", None),
                 ),
             ),
         ),
+        ((r"models to (\d\.\d)", r"models, logits \1 to -\1"),),
     ),
     "intervals": Page(
         "coverage/intervals",
         "Logits, biases and agreement",
-        "Verdicts on one query are correlated. A row begins with the name of a design:\n\n"
+        "This page shows how often the 95 % intervals of logits, of judges' biases and of the "
+        "agreement of annotators contain the true value, and how often the gate's permutation test "
+        "raises a false alarm. Verdicts on the same query are correlated in all simulations. A row "
+        "is a design and a number of queries. The designs are:\n\n"
         "| design | how the verdicts on six models are drawn and used |\n"
         "| --- | --- |\n"
         "| no ties | all pairs of models are judged, without ties |\n"
-        "| half | 30 % of the verdicts are ties, which count as half a win |\n"
-        "| drop | 30 % of the verdicts are ties, which are dropped |\n"
-        "| davidson | verdicts follow Davidson's model, in which ties have a parameter |\n"
-        "| intransitive | preferences have a part that no order of the models explains |\n"
-        "| star | only the pairs of the first model with each other model are judged |\n"
-        "| clusters 0.2, 0.7 | as *no ties*, but five queries form a cluster with this "
-        "correlation |\n"
-        "| untold 0.2, 0.7 | the same, but the clusters are not passed to the library |\n\n"
-        "Without the clusters, intervals are too narrow, so figures in bold are expected there.",
+        "| ties count half | 30 % of the verdicts are ties, which count as half a win |\n"
+        "| ties dropped | 30 % of the verdicts are ties, which are dropped |\n"
+        "| ties in the model | verdicts follow Davidson's model, in which ties have a parameter |\n"
+        "| intransitive | preferences are partly circular, so no order of the models explains "
+        "them |\n"
+        "| one against all | only the pairs of the first model with each other model are judged |\n"
+        "| clusters, correlation 0.2 or 0.7 | as *no ties*, but five queries form a cluster, "
+        "and the deviations of a model from its usual strength on them have this correlation |\n"
+        "| clusters ignored, correlation 0.2 or 0.7 | the same, but the clusters are not passed to "
+        "the library |\n\n"
+        "Without the clusters, the library cannot know that the queries are correlated, and its "
+        "intervals are too narrow. Rates in bold are therefore expected in the rows *clusters "
+        "ignored*. They show why you should pass clusters.",
         (
             Section(
                 "Logits of six models",
-                "*wrong*: `p_better` is above 0.95 for the worse of two neighbours.",
+                "*one fit* is the coverage of the intervals of a Bradley-Terry fit, which a judged "
+                "ranking shows. *bootstrap* is the coverage of intervals from 200 bootstrap "
+                "samples of the queries. *rank interval* is the coverage of the intervals of the "
+                "ranks. *wrong* is the share of pairs of neighbouring models for which `p_better` "
+                "is above 0.95 for the weaker model.",
                 (
                     Column("logit", "one fit"),
-                    Column("tourn.", "tournaments"),
+                    Column("tourn.", "bootstrap"),
                     Column("rank", "rank interval"),
                     Column("wrong", "wrong", ALPHA),
                 ),
@@ -228,10 +363,14 @@ PAGES: Mapping[str, Page] = {
             ),
             Section(
                 "Biases of judges",
-                "Here the designs differ less. *half* and *davidson* have 30 % ties in the column "
-                "of the verbosity bias, and *star* has only its pairs there. For Fleiss' kappa, "
-                "all designs but *no ties* have ties. Otherwise the designs without clusters equal "
-                "*no ties*.",
+                "Each column is the coverage of the interval of one measure: the preference for "
+                "the answer shown first, for the longer answer, and for the judge's own answers, "
+                "and the agreement of three judges (Fleiss' kappa). Not all designs matter to all "
+                "columns. Designs without clusters repeat *no ties* with other random numbers, "
+                "with two exceptions. For the verbosity bias, *ties count half* and *ties in the "
+                "model* have 30 % ties, and *one against all* has only the pairs of the first "
+                "model. For Fleiss' kappa, a fifth of the true labels are ties in all "
+                "designs but *no ties*.",
                 (
                     Column("position", "position bias"),
                     Column("verbosity", "verbosity bias"),
@@ -242,39 +381,69 @@ PAGES: Mapping[str, Page] = {
             ),
             Section(
                 "Agreement of annotators",
-                "",
+                "Three annotators label three sentences per query with one of three labels. The "
+                "columns are the coverage of the intervals of two measures of their agreement. No "
+                "models are compared, so only the designs of clusters differ.",
                 (Column("AC1", "AC1"), Column("alpha", "Krippendorff's alpha")),
                 ("sentences",),
+                ((r"^no ties;", "no clusters;"),),
             ),
             Section(
                 "The permutation test of the gate",
-                "Three features of two runs of one system, each 0 or 1 on a query. In *half*, "
-                "*drop* and *davidson*, half of the queries do not change. In *star*, half of the "
-                "values are missing. In *intransitive*, changes are skewed instead: a few "
-                "queries lose much, and many gain little.",
+                "Two runs of the same system are compared on three features. A figure is the "
+                "share of simulations in which the test calls any of them worse, which is a false "
+                "alarm. A feature is 0 or 1 on each query, except in the row *few large losses, "
+                "many small gains*, whose changes are skewed. The three rows *half of the "
+                "queries unchanged* are repetitions with other random numbers.",
                 (Column("gate", "false positives", ALPHA),),
                 ("gate",),
+                (
+                    (r"^no ties;", "no clusters;"),
+                    (r"^half;", "half of the queries unchanged;"),
+                    (r"^drop;", "half of the queries unchanged, second repetition;"),
+                    (r"^davidson;", "half of the queries unchanged, third repetition;"),
+                    (r"^star;", "half of the values missing;"),
+                    (r"^intransitive;", "few large losses, many small gains;"),
+                ),
             ),
             Section(
                 "Predicted logits",
-                "A model that the surrogate has not seen (ridge regression, 19 models).",
+                "A surrogate (ridge regression) is trained on 19 models and predicts the logit of "
+                "a model that it has not seen. The column is the coverage of the interval of this "
+                "prediction. Rows differ only in the clusters of the queries.",
                 (Column("surrogate", "interval of the logit"),),
                 ("surrogate",),
+                ((r"^no ties;", "no clusters;"),),
             ),
+        ),
+        (
+            (r"^half;", "ties count half;"),
+            (r"^drop;", "ties dropped;"),
+            (r"^davidson;", "ties in the model;"),
+            (r"^star;", "one against all;"),
+            (r"^clusters (\S+);", r"clusters, correlation \1;"),
+            (r"^untold (\S+);", r"clusters ignored, correlation \1;"),
         ),
     ),
     "retrieval": Page(
         "coverage/retrieval_intervals",
         "Retrieval measures",
-        "Queries are drawn from the judged topics of NoMIRACL and MIRACL in four languages. A "
-        "difference is that of BM25 with two settings. The runs of the test are alike.",
+        "`mirage.retrieval.evaluate` gives the mean of a measure of retrieval with a 95 % "
+        "interval, and compares two runs with a test. This page shows how often the interval "
+        "contains the true mean, and how often the test calls two equal runs different. Queries "
+        "are drawn at random from the judged topics of NoMIRACL and MIRACL in four languages, with "
+        "the results of BM25. The mean over all these topics is the true mean. The command needs "
+        "these data in the folder that the environment variable `MIRAGE_DATA` names.",
         (
             Section(
-                "Measures",
-                "",
+                "Coverage and false positives by measure",
+                "A row is a measure and the number of queries in the sample. *mean* is the "
+                "coverage of the interval of the mean. *false positives* is the share of "
+                "simulations in which two equal runs have p <= 0.05. In equal runs, the values of "
+                "two settings of BM25 are assigned to the runs at random, query by query. The "
+                "coverage of intervals of differences was not measured in this run.",
                 (
                     Column("coverage: mean", "mean"),
-                    Column("coverage: difference", "difference"),
                     Column("false positive rate", "false positives", ALPHA),
                 ),
             ),
@@ -283,22 +452,47 @@ PAGES: Mapping[str, Page] = {
     "grids": Page(
         "coverage/grids",
         "Grids of pipelines",
-        "Queries are drawn from simulated grids of three retrievers, two rerankers and three "
-        "generators. The test compares all 18 cells, which are alike.",
+        "A grid compares all combinations of the components of a RAG pipeline. This page shows "
+        "how often the 95 % intervals in its result table contain the true value, and how often "
+        "its test finds a difference that does not exist. The simulated grids have three "
+        "retrievers, two rerankers and three generators, which makes 18 pipelines. Components "
+        "change the probability of a right answer, on some queries more than on others.",
         (
             Section(
-                "Populations",
-                "",
+                "Coverage and false positives by kind of grid",
+                "The name of a row says how much the components matter, and how many queries are "
+                "in the sample. In *one component matters*, this is the retriever. In *queries "
+                "asked twice*, all components matter, and each query occurs twice with almost the "
+                "same answers; the two form a cluster. The columns are:\n\n"
+                "| column | meaning |\n"
+                "| --- | --- |\n"
+                "| pipeline | coverage of the interval of a pipeline's mean |\n"
+                "| difference | coverage of the interval of the difference of two pipelines |\n"
+                "| share of the variance | coverage of the interval of the share of the variance "
+                "that a component explains |\n"
+                "| component | coverage of the interval of the mean of all pipelines with one "
+                "component, such as one of the retrievers |\n"
+                "| tau | coverage of the interval of Kendall's tau between a metric and a judge |\n"
+                "| false positives | share of simulations in which any two of 18 equal pipelines "
+                "are called different |",
                 (
-                    Column("coverage: mean", "mean of a cell"),
-                    Column("coverage: difference", "difference of cells"),
+                    Column("coverage: mean", "pipeline"),
+                    Column("coverage: difference", "difference"),
                     Column("coverage: share", "share of the variance"),
-                    Column("coverage: setting", "mean of a setting"),
-                    Column("coverage: tau", "tau of metric and judge"),
+                    Column("coverage: setting", "component"),
+                    Column("coverage: tau", "tau"),
                     Column("false positive rate", "false positives", ALPHA),
                 ),
             ),
         ),
+        (
+            (r"^all matter", "all components matter"),
+            (r"^one matters", "one component matters"),
+            (r"^little matters", "components matter little"),
+            (r"^asked twice", "queries asked twice"),
+        ),
+        "A cell is blank if the library gave no interval, or if the figure was not measured (tau "
+        "with queries asked twice).",
     ),
 }
 
@@ -335,34 +529,48 @@ def _results(page: Page) -> Path:
 def _text(page: Page, results: Mapping[str, Any]) -> str:
     number = simulations(results)
     file = _results(page).relative_to(ROOT).as_posix()
-    tables = [_table(section, results, number) for section in page.sections]
-    blank = " A cell without an interval is blank." if any("|  |" in t for t in tables) else ""
+    tables = [_table(section, page.labels, results, number) for section in page.sections]
+    blank = f" {page.blank}" if any("|  |" in table for table in tables) else ""
     parts = [
         f"# Validation: {page.title}",
         f"<!-- python validation/report.py -->\n\n{page.text}",
-        f"`{command(results)}`: {number:,} simulations in each cell "
-        f"({results['date']}, commit {results['commit'][:7]}, "
+        f"This command repeats the check: `{command(results)}`. The figures below come from "
+        f"{number:,} simulations per row, unless a section says otherwise ({results['date']}, "
+        f"commit {results['commit'][:7]}, "
         f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{file})).",
-        "Standard errors are in brackets, in units of the last digit. A figure in bold is worse "
-        f"than its nominal rate by more than two standard errors.{blank}",
+        "The nominal rate is in brackets in the column title. The number in brackets after a "
+        "figure is its standard error in thousandths: 0.950 (12) means 0.950 with a standard error "
+        "of 0.012. Rates of 0 and 1 have one too, computed as if one more simulation were right "
+        "and one more were wrong. A rate in bold is worse than the nominal rate by more than two "
+        f"standard errors.{blank}",
     ]
     for section, table in zip(page.sections, tables, strict=True):
         parts += [f"## {section.title}", *filter(None, [section.text]), table]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(section: Section, results: Mapping[str, Any], number: int) -> str:
+def _table(section: Section, labels: Labels, results: Mapping[str, Any], number: int) -> str:
     figures = results["figures"]
     for name in section.path:
         figures = figures[name]
     titles = [_title(column) for column in section.columns]
     rows = [
-        (label, *(_cell(cell, column, number) for column in section.columns))
+        (
+            _label(label, (*section.labels, *labels)),
+            *(_cell(cell, column, number) for column in section.columns),
+        )
         for label, cell in _cells(figures)
         if any(cell.get(column.figure) is not None for column in section.columns)
     ]
     lines = [("design", *titles), ("---",) * (len(titles) + 1), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _label(name: str, labels: Labels) -> str:
+    """Return the name of a row in the file in the words of the page."""
+    for pattern, words in labels:
+        name = re.sub(pattern, words, name)
+    return name
 
 
 def _title(column: Column) -> str:

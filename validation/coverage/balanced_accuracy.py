@@ -45,7 +45,7 @@ QUERIES, LARGE, LANGUAGES = (14, 20, 40, 100), 60_000, 4
 def draw(
     queries: int, models: str, second: float, correlation: float, random: Random, first: int = 0
 ) -> cl.Tallies:
-    """Return the counts of one sample; ``first`` is the number of its first query."""
+    """Return the counts of one sample; ``first`` is the index of its first query."""
     count, unequal = MODELS[models]
     lengths = random.integers(1, 4, (queries, count)).ravel()
     query = np.repeat(np.repeat(np.arange(queries), count), lengths)

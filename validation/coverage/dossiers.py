@@ -5,7 +5,7 @@ probability that varies between its dossiers (a beta distribution; the correlati
 or, in the rows "misread", mostly fails on whole dossiers that it misreads. Each failure costs 0.1
 to 0.43. Three ways to compute the probability are compared: :func:`p_positive` with all questions
 independent, with the clusters ("dossiers"), and with each dossier as a single question
-("one each"). Printed are:
+("one each"). The script prints:
 
 - equal: how often either of two equally good systems is better with P of at least 0.9, and of at
   least 0.975 or at most 0.025; the nominal rates are 0.2 and 0.05;

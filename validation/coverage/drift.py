@@ -1,4 +1,4 @@
-"""False positives, coverage and power of drift on traffic whose answers depend on each other.
+"""False positives, coverage and power of `drift` on production logs with correlated answers.
 
 A log has 200 questions a week. In the earlier log it has one or four weeks, in the later log one.
 Each measure is normal with a standard deviation of 1, plus the effects named below. Days have 28 or

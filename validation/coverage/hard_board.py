@@ -2,9 +2,9 @@
 
 The systems of the simulated arena are split by kind of fault (12 folds) and by manner of writing.
 The surrogate is trained without each fold in turn, in all languages together, and predicts the
-systems of that fold. Printed is how often the 95 % interval holds the logit from the verdicts, and
-how wide it is. ``compared_systems.py --level hard`` measures differences of two systems, and
-``python corpora/hard.py LANGUAGE`` the baselines.
+systems of that fold. The script prints how often the 95 % interval contains the logit from the
+verdicts, and how wide the interval is. ``compared_systems.py --level hard`` measures differences of
+two systems, and ``python corpora/hard.py LANGUAGE`` the baselines.
 
 A second table shows the CPU time that ranking one system takes in a new process, with imports.
 

@@ -41,7 +41,7 @@ from mirage.sources import nomiracl
 LANGUAGES = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
 FEATURES = (*nomiracl.FEATURES, "reference_recall")
 JUDGMENTS = (15, 25, 40, 65, 100, 160, 250, 400)
-AT = (25, 40, 65)  # of the judgments, where savings are read off: with more, queries decide
+AT = (25, 40, 65)  # numbers of judgments at which savings are measured
 QUERIES = (5, 20, 100)
 
 

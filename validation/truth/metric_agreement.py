@@ -8,11 +8,11 @@ a relevant passage, an irrelevant passage, an abstention, the reference followed
 sentence, and the short answer alone. The shown passages vary: all, a relevant and an irrelevant
 one, irrelevant ones alone, or the relevant ones last.
 
-If a metric needs an LLM, a loopback stands in for it, without a network. It splits a text into
-sentences, and a sentence is supported by a text that has its numbers and names and at least 60 % of
-its longer words. A sentence is relevant to a question if it shares a longer word with it, and a
-passage if it has 60 % of them. Embeddings are vectors of hashed words. So the figures show how
-alike the questions of the metrics are, and not how good an LLM answers them.
+If a metric needs an LLM, a function called the loopback replaces it, without a network. It splits a
+text into sentences, and a sentence is supported by a text that has its numbers and names and at
+least 60 % of its longer words. A sentence is relevant to a question if it shares a longer word with
+it, and a passage if it has 60 % of them. Embeddings are vectors of hashed words. So the figures
+show how alike the questions of the metrics are, and not how well an LLM answers them.
 
 The agreement is Spearman's rank correlation, positive if both call the same rows good.
 """

@@ -6,7 +6,7 @@ The script inserts one fault into each text, and records its position. The texts
 responses of the bundled benchmark's sources, and sentences of its passages. A fault is a replaced
 number, year, day, month or name; an added or removed negation; an added sentence in another
 language; or a citation of no passage or of the wrong one. Faults are made without using the rules
-that search for them. Names are replaced by right answers of other queries ("name"), or by the
+that search for them. Names are replaced with right answers of other queries ("name"), or with the
 query's own wrong answers ("wrong answer"). Sentences of passages ("quotes") are no answers, so
 their query has no short answers.
 
@@ -51,7 +51,7 @@ KINDS = (
     "no passage",
     "wrong passage",
 )
-# Put in once the rules were made, and looked at without changing them for it.
+# Kinds of fault that were added after the rules; the rules were not changed for them.
 HELD_OUT = ("digits turned", "next year", "strange sentence", "two of none")
 TYPES = {
     "digits turned": {"number", "date"},
@@ -79,7 +79,7 @@ OF_TYPE = {
     "language": ("sentence", "clause"),
     "citation": ("no passage", "wrong passage"),
 }
-# How a statement is negated; what stands before the arrow is replaced once.
+# How a statement is negated: the text before the arrow is replaced once.
 NEGATED = {
     "ar": ((r"(?<= )(كان|كانت) ", r"لم يكن "), (r" (ي\w{3,}|ت\w{3,}) ", r" لا \1 ")),
     "bn": ((r"(ছে|ছেন|েন|ল|লেন|ে|য়)।", r"\1 না।"),),
@@ -229,7 +229,7 @@ _NUMBER = re.compile(r"(?<![\w\[.,:])\d[\d.,]*\d(?![\d\]])|(?<![\w\[.,:])[4-9](?
 
 
 def number(text: str, source: str, rng: random.Random) -> Made:
-    """Replace a number by one with other digits."""
+    """Replace a number with one that has other digits."""
     matches = [m for m in _NUMBER.finditer(text) if not re.fullmatch(r"1\d{3}|20\d\d", m[0])]
     for match in matches[:1]:
         for _ in range(20):
@@ -240,7 +240,7 @@ def number(text: str, source: str, rng: random.Random) -> Made:
 
 
 def number_word(text: str, source: str, language: str, rng: random.Random) -> Made:
-    """Replace a number word by another one, from four on."""
+    """Replace a number word for four or more with another one."""
     numbers = lexicon(language).numbers
     word_only = re.compile(rf"[{IN_WORD}]+")
     if LANGUAGES[language].tokens == "character":
@@ -260,7 +260,7 @@ def number_word(text: str, source: str, language: str, rng: random.Random) -> Ma
 
 
 def year(text: str, source: str, rng: random.Random) -> Made:
-    """Replace a year by another year."""
+    """Replace a year with another year."""
     for match in re.finditer(r"(?<![\d\[.,])(1\d{3}|20\d\d)(?![\d\].,]\d|\d|\])", text):
         for _ in range(20):
             other = str(int(match[0]) + rng.choice((-1, 1)) * rng.randint(2, 60))
@@ -270,7 +270,7 @@ def year(text: str, source: str, rng: random.Random) -> Made:
 
 
 def month(text: str, source: str, language: str, rng: random.Random) -> Made:
-    """Replace a month next to a day or a year by another month."""
+    """Replace a month next to a day or a year with another month."""
     months = {
         m: n for m, n in lexicon(language).months.items() if len(m) > 3 or "月" in m or "월" in m
     }
@@ -290,7 +290,7 @@ def month(text: str, source: str, language: str, rng: random.Random) -> Made:
 
 
 def name(text: str, record: Record, names: dict[str, str], source: str, rng: random.Random) -> Made:
-    """Replace the name that answers by one that answers another query."""
+    """Replace the name that answers the query with one that answers another query."""
     if record["id"] not in names:
         return None
     place = stated(text, record["answers"][0])
@@ -309,7 +309,7 @@ def stated(text: str, forms: list[str]) -> tuple[int, int] | None:
 
 
 def wrong_answer(text: str, record: Record, rng: random.Random) -> Made:
-    """Replace a right answer by a wrong one of the query."""
+    """Replace a right answer with a wrong one of the same query."""
     for answer in record["answers"][:1]:
         if place := stated(text, answer):
             return replaced(text, *place, rng.choice(record["wrong_answers"])[0])
@@ -394,7 +394,7 @@ def digits_turned(text: str, source: str) -> Made:
 
 
 def next_year(text: str, source: str) -> Made:
-    """Replace a year by the next year."""
+    """Replace a year with the next year."""
     for match in re.finditer(r"(?<![\d\[.,])(1\d{3}|20\d\d)(?![\d\].,]\d|\d|\])", text):
         other = str(int(match[0]) + 1)
         if other not in source:
