@@ -568,7 +568,7 @@ def unmeasured(side: LogMeasures) -> dict[str, str]:
 
 def _describe_needs(needs: tuple[Need, ...]) -> str:
     if needs == ("passages",):
-        return "the log does not say which passages were shown"  # as in features.traffic
+        return "the log does not say which passages were shown"
     return f"needs {' and '.join(_GOLD.get(need, need) for need in needs)}"
 
 

@@ -45,7 +45,7 @@ class Section(NamedTuple):
         text: Sentences that say what a row and each column mean.
         columns: Columns after the first, which has the label of the row.
         path: Names in the file above the names of the rows.
-        labels: Replacements in the labels of the rows, beside those of the page.
+        labels: Replacements in the labels of the rows, made before those of the page.
     """
 
     title: str
@@ -438,12 +438,17 @@ PAGES: Mapping[str, Page] = {
             Section(
                 "Coverage and false positives by measure",
                 "A row is a measure and the number of queries in the sample. *mean* is the "
-                "coverage of the interval of the mean. *false positives* is the share of "
+                "coverage of the interval of the mean, and *difference* that of the interval of "
+                "the difference between two settings of BM25. *false positives* is the share of "
                 "simulations in which two equal runs have p <= 0.05. In equal runs, the values of "
-                "two settings of BM25 are assigned to the runs at random, query by query. The "
-                "coverage of intervals of differences was not measured in this run.",
+                "the two settings are assigned to the runs at random, query by query.",
                 (
                     Column("coverage: mean", "mean"),
+                    Column(
+                        "coverage: difference",
+                        "difference",
+                        present="differences with an interval",
+                    ),
                     Column("false positive rate", "false positives", ALPHA),
                 ),
             ),
@@ -545,7 +550,7 @@ def _text(page: Page, results: Mapping[str, Any]) -> str:
         f"standard errors.{blank}",
     ]
     for section, table in zip(page.sections, tables, strict=True):
-        parts += [f"## {section.title}", *filter(None, [section.text]), table]
+        parts += [f"## {section.title}", section.text, table]
     return "\n\n".join(parts) + "\n"
 
 
