@@ -165,15 +165,14 @@ def sentence_support(
     with linear interpolation between them. In a language without spaces, pairs of characters are
     used instead of words. ``h`` is the mean of two similarities of the word. One is the highest
     similarity anywhere in the passages. The other is the highest similarity within three
-    neighbouring sentences of a passage. Of all such windows, the one that matches the sentence best
-    is used.
+    neighbouring sentences of a passage: the three that match the whole sentence best.
 
     A word of ``l`` letters adds ``l h`` to the numerator of the score and ``l (h + w (1 - h))`` to
     the denominator. The weight ``w`` is 2 if the word occurs in one of the passages in ``others``,
     because its content then comes from there. Otherwise ``w`` is 0.5, because the word may be
     phrasing. ``l`` is halved if the word occurs in the question. A number that the question does
-    not state counts as 10 letters and matches exactly or not at all. The ratio is divided by 0.6,
-    up to a score of 1, because the rest of a sentence is phrasing.
+    not state counts as 10 letters and matches exactly or not at all. The ratio is divided by 0.6
+    and limited to 1, because the rest of a sentence may be phrasing.
 
     Wording score: A passage that supports a sentence often shares long runs (sequences of adjacent
     characters) with it. Every character of the sentence outside function words is scored by the
@@ -186,7 +185,7 @@ def sentence_support(
     - A character in a shared run of ``b`` bits scores ``b / (b + 50)``.
     - A passage's score is the mean over the characters, weighted by their bits.
     - The wording score is the mean of two values: the score of the best single passage, and the
-      score if each character is compared with its best passage.
+      score if each character may use the passage that scores it highest.
     - The wording score is halved if the sentence states a number that occurs in no passage. The
       number of a list item does not count as a number.
 
@@ -388,7 +387,7 @@ def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.f
 
 @lru_cache(maxsize=1024)
 def _index_runs(texts: tuple[str, ...], code: str) -> _RunIndex:
-    """Return one index of several texts for looking up shared runs, after folding the texts."""
+    """Fold several texts, and index them together for looking up shared runs."""
     entry = Language.of(code)
     return _RunIndex([_join(text_form(text, entry).tokens.split(), entry) for text in texts])
 
@@ -403,8 +402,9 @@ class _RunIndex:
 
     Attributes:
         texts: The texts.
-        counts: For each text, the number of occurrences of each character. The index of a character
-            is its rank; rank 0 is for characters that occur in no text, and its count is 0.
+        counts: Number of occurrences of each character in each text, of shape ``(texts,
+            characters)``. The column of a character is called its rank. Rank 0 is for characters
+            that occur in no text, and its count is 0.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -418,7 +418,7 @@ class _RunIndex:
         self.counts = counts.reshape(len(texts), kinds)
         self.counts[:, 0] = 0
         self._length = min(max(GRAM_LENGTHS), (62 - len(texts).bit_length()) // self._alphabet.bits)
-        # The number of a text and an n-gram of it are packed into one integer.
+        # The index of a text and an n-gram of it are packed into one integer.
         self._keys = np.sort(number << self._length * self._alphabet.bits | self._pack(ranks))
 
     def _pack(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -434,7 +434,7 @@ class _RunIndex:
         return self._alphabet.numbers(code_points(text))
 
     def run_lengths(self, ranks: NDArray[np.int64], numbers: Sequence[int]) -> NDArray[np.int64]:
-        """Return the length of the longest shared run at each position of a text, up to a limit.
+        """Return the length of the longest shared run from each position of a text, up to a limit.
 
         The limit is the length of the n-grams, which is 5 unless the texts have very many different
         characters.

@@ -1,7 +1,7 @@
 """Support by an NLI model and relevance by a reranker; these features need the extra ``neural``.
 
 They are defined in MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Support" and
-"Reranker score". Both are means over pairs of texts, and the pairs of many responses are scored
+"Reranker score". Each feature is a mean over pairs of texts. The pairs of many responses are scored
 together.
 """
 
@@ -36,7 +36,7 @@ def support_entailment(nli: NLI) -> NeuralFeature:
 
     Its value is the mean probability (softmax) of entailment over all pairs of a sentence and a
     passage that it cites, in [0, 1]. The passage's title and text are the premise and the sentence
-    is the hypothesis. Sentences of the reason and of the answer both count, because the
+    is the hypothesis. Sentences of both sections, reason and answer, count, because the
     benchmark asks for citations in the reason. A sentence without citations forms no pair, and a
     response without any pair gets 0. Not computed if no passage answers the query, because a good
     response then cites nothing, or if a cited passage has no text.
@@ -117,7 +117,6 @@ class NeuralFeature:
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
         """Return one value for each answered query; all pairs are scored together."""
         entries = [self.pairs(item) for item in batch]
-        # All pairs are scored in one call, then handed out to the responses in the same order.
         scores = iter(self.score(_flatten_pairs(entries)).tolist())
         return [
             entry

@@ -67,7 +67,7 @@ class Nugget:
 Nuggets = tuple[Nugget, ...]
 
 Source = Nuggets | Question[Nuggets] | NotComputed
-"""A query's nuggets, or the question that asks an LLM for them, or why there are none."""
+"""A query's nuggets, the question that asks an LLM for them, or the reason why there are none."""
 
 
 def nugget_recall(
@@ -98,8 +98,8 @@ def nugget_recall(
     Here one call does both, since a query has few relevant passages.
 
     An empty answer gets 0 without a call. Not computed if no passage answers the query, if it has
-    neither a reference nor the text of a relevant passage, if a call fails, or if six outputs of
-    the LLM have no readable list.
+    neither a reference nor the text of a relevant passage, if a call fails, or if the LLM is asked
+    six times and none of its outputs has a readable list.
 
     Args:
         llm: The LLM that lists the nuggets and labels them, or its name.

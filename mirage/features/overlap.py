@@ -1,6 +1,7 @@
 """Overlap in wording between an answer and the reference's answer.
 
-MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Answer overlap".
+``answer_bleu`` and ``answer_rougeL`` are features of MIRAGE-Bench (arXiv 2410.13716), section 4.1
+and appendix A, "Answer overlap".
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
     for i, token in enumerate(a):
         positions[token] = positions.get(token, 0) | 1 << i
     everything = (1 << len(a)) - 1
-    # A zero bit at i means that the longest subsequence of a[: i + 1] is one token longer than the
-    # longest subsequence of a[:i].
+    # A zero bit at i means that the longest common subsequence with the tokens of b so far is one
+    # token longer for a[: i + 1] than for a[:i].
     row = everything
     for token in b:
         matches = row & positions.get(token, 0)

@@ -1,8 +1,8 @@
 """Features that an LLM rates from 1 to 5: agreement with the reference, and fluency.
 
-MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Answer overlap" and "Fluency". The
-scales and the forms of the rater's output are those of its Figures 11 and 12. The wording of the
-prompts is our own.
+They are features of MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Answer overlap"
+and "Fluency". The scales and the forms of the rater's output are those of its Figures 11 and 12.
+The wording of the prompts is our own.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature
     - 5: right and complete.
 
     The rater sees the question and both answers, without reasons and citations. An empty answer is
-    graded 1. Not computed if the query has no reference, if a call fails, or if six outputs of the
-    rater have no grade at the end or were cut off.
+    graded 1. Not computed if the query has no reference, if a call fails, or if the rater is asked
+    six times and each output has no grade at the end or was cut off.
 
     Args:
         llm: The rater, or its name.
@@ -64,7 +64,8 @@ def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
 
     Whether the response is right does not matter. The rater sees the question, the shown passages
     and the whole response. A response with an empty answer is graded 1. Not computed if a call
-    fails, or if six outputs of the rater have no grade at the beginning or were cut off.
+    fails, or if the rater is asked six times and each output has no grade at the beginning or was
+    cut off.
 
     Args:
         llm: The rater, or its name.
@@ -80,9 +81,9 @@ def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
 
 
 def named_by_prompt(name: str, template: Template | None) -> str:
-    """Return the name of a rated feature, such as ``fluency@1a2b3c4d`` with the user's prompt.
+    """Return the name of a rated feature, such as ``fluency@1a2b3c4d`` for the user's prompt.
 
-    The digest of the prompt is part of the name. Therefore values from two prompts are never
+    A digest of that prompt is part of the name. Therefore values from two prompts are never
     confused, and a surrogate that was trained with one prompt refuses a table from another prompt.
     """
     return f"{name}@{template.digest[:8]}" if template else name
@@ -92,7 +93,7 @@ def named_by_prompt(name: str, template: Template | None) -> str:
 class RatedFeature:
     """A feature whose value an LLM gives to a response, such as a grade.
 
-    The responses of a batch are rated concurrently. It runs in one process (``n_jobs=1``).
+    The responses of a batch are rated concurrently, in one process (``n_jobs=1``).
 
     Attributes:
         name: The name of the feature.

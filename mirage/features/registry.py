@@ -91,7 +91,7 @@ OFFLINE = (
 _BOARD_FILES = (abstention, answers, fault_spans, informative, lexical)
 
 FOR_BOARDS = frozenset(definition.name for file in _BOARD_FILES for definition in file.DEFINITIONS)
-"""The features that need word lists, which exist only for languages with a bundled board."""
+"""The features that need word lists, which exist only for languages with a bundled leaderboard."""
 
 _NO_BOARD = NotComputed(
     "this language has no bundled board, and so no word lists for the feature; use the qa_* "
@@ -100,7 +100,7 @@ _NO_BOARD = NotComputed(
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
-        # The columns of the benchmark's data on the hub.
+        # The columns of MIRAGE-Bench's data on the Hugging Face Hub.
         "citation_MAP@10": "citation_map@10",
         "citation_Recall@10": "citation_recall@10",
         "citation_MAP": "citation_map",
@@ -141,7 +141,7 @@ def canonical_name(name: str) -> str:
 
 
 def needs(feature: str | Feature) -> tuple[Need, ...]:
-    """Return the needs of a feature, including the need of a language with a bundled board."""
+    """Return the needs of a feature, including a language with a bundled board if it needs one."""
     name = feature if isinstance(feature, str) else feature.name
     is_for_boards = not isinstance(feature, FunctionFeature) and name in FOR_BOARDS
     declared = facts(feature).needs

@@ -24,7 +24,7 @@ class Item(NamedTuple):
 
     Attributes:
         query: The query.
-        responses: For each run, its number and its response; ``None`` if it has no response.
+        responses: For each run, its index and its response; ``None`` if it has no response.
     """
 
     query: Query
@@ -40,7 +40,8 @@ class ResponseFile:
         path: Path of the file: JSON Lines, gzipped or not, or Parquet.
 
     Attributes:
-        positions: For each repeat, the position of each response by query id.
+        positions: For each repeat, the position of each response in the file, by query id. If the
+            file is compressed or Parquet, positions are those in an uncompressed temporary copy.
 
     Raises:
         DatasetError: If the file has no response, or a line is invalid.
@@ -151,7 +152,7 @@ class RunFiles:
             :attr:`Query.cluster <mirage.Query>`.
 
     Attributes:
-        runs: The model and the repeat of each run.
+        runs: The model and the repeat number of each run.
         clusters: The cluster of each query, by query id; complete once all items have been read.
 
     Raises:
@@ -199,7 +200,7 @@ class RunFiles:
         return sum(map(len, self._files.values()))
 
     def digest(self) -> str:
-        """Return a digest of the queries and responses."""
+        """Return a text that changes if the queries or the responses change."""
         dataset = self.dataset
         queries = (
             file_digest(dataset)

@@ -8,9 +8,9 @@ They ignore citations and headings, use the tokenizer of the language, and ignor
 case, width, digits and accents.
 
 The labels are the spellings of the short answers in :attr:`mirage.Query.answers`. ``bergen_*``
-return the best value over all labels. ``qa_*`` return the mean over the short answers of the best
-value over the spellings of each. For a query with one short answer, as in BERGEN, both are the best
-value over all labels.
+return the best value over all labels. ``qa_*`` use the best spelling of each short answer, and
+return the mean over the short answers. For a query with one short answer, as in BERGEN, both are
+the best value over all labels.
 """
 
 from __future__ import annotations
@@ -172,9 +172,9 @@ def _rouge_n(item: Answered, n: int) -> float | NotComputed:
 
 
 def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | NotComputed:
-    """Return the mean over short answers of the best value over the spellings of each.
+    """Use the best spelling of each short answer, and return the mean over the short answers.
 
-    The function ``value`` returns the value of the tokens of a spelling.
+    The function ``value`` returns the value of a spelling, given its tokens.
     """
     labels = _labels(item)
     if isinstance(labels, NotComputed):
@@ -183,9 +183,10 @@ def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> 
 
 
 def _labels(item: Answered) -> list[list[tuple[str, ...]]] | NotComputed:
-    """Return the tokens of each spelling of each short answer, without spellings without tokens.
+    """Return a list of spellings for each short answer; a spelling is a tuple of tokens.
 
-    If the feature cannot be computed for the query, return the reason.
+    Spellings without tokens are left out. If the feature cannot be computed for the query, return
+    the reason.
     """
     if item.query.answerable is False:
         return UNANSWERABLE
@@ -315,7 +316,7 @@ def bergen_char3_recall(item: Answered) -> float | NotComputed:
 
 
 def bergen_rouge1(item: Answered) -> float | NotComputed:
-    """Return the highest ROUGE-1 F-measure of the rouge package over labels; BERGEN's ``Rouge-1``.
+    """Return the rouge package's highest ROUGE-1 F-measure over labels; BERGEN's ``Rouge-1``.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.
@@ -324,7 +325,7 @@ def bergen_rouge1(item: Answered) -> float | NotComputed:
 
 
 def bergen_rouge2(item: Answered) -> float | NotComputed:
-    """Return the highest ROUGE-2 F-measure of the rouge package over labels; BERGEN's ``Rouge-2``.
+    """Return the rouge package's highest ROUGE-2 F-measure over labels; BERGEN's ``Rouge-2``.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.
@@ -333,7 +334,7 @@ def bergen_rouge2(item: Answered) -> float | NotComputed:
 
 
 def bergen_rougeL(item: Answered) -> float | NotComputed:
-    """Return the highest ROUGE-L F-measure of the rouge package over labels; BERGEN's ``Rouge-L``.
+    """Return the rouge package's highest ROUGE-L F-measure over labels; BERGEN's ``Rouge-L``.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.

@@ -16,7 +16,7 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.neural.embedders import Embedder, embed
 
-# Vectors in memory. The same references recur with every model, so their vectors are cached.
+# Number of vectors. The same references recur with every model, so their vectors are cached.
 _CACHE_SIZE = 20_000
 _EMPTY = NotComputed("the answer is empty")
 _ZERO = NotComputed("the embedder returns a vector of zeros, which has no direction")

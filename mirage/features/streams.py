@@ -50,7 +50,7 @@ class Stream(Protocol):
 
     @property
     def runs(self) -> Sequence[tuple[str, int]]:
-        """The model and the repeat of each run; complete once all items have been read."""
+        """The model and the repeat number of each run; complete once all items have been read."""
 
     @property
     def clusters(self) -> Mapping[str, str]:
@@ -68,7 +68,7 @@ class Stream(Protocol):
         """Yield the queries in order."""
 
     def digest(self) -> str:
-        """Return a digest of everything that the items depend on."""
+        """Return a text that changes if anything that the items depend on changes."""
 
 
 class Measures(NamedTuple):
@@ -254,10 +254,10 @@ class _Context(NamedTuple):
 
     Attributes:
         model: Name of the model.
-        repeat: Number of the repeat.
+        repeat: Repeat number; 0 if there is one response per query.
         gaps: Reasons why the citations of the run cannot be measured.
         recurring: Sentences that recur in the run.
-        needs: The needs of features that the queries of the run meet.
+        needs: The needs of features that at least one query of the run meets.
         failed: Ids of the queries that the model failed on.
         responses: Number of responses.
     """
@@ -334,7 +334,7 @@ def _survey(stream: Stream) -> list[_Context]:
 def _run_blocks(
     stream: Stream,
 ) -> Iterator[tuple[int, Sequence[Query], Sequence[Response | None]]]:
-    """Yield each run's number, queries and responses, in blocks of :data:`_SURVEY` queries."""
+    """Yield each run's index, queries and responses, in blocks of :data:`_SURVEY` queries."""
     for items in _blocks(stream.items(), _SURVEY):
         by_run: dict[int, tuple[list[Query], list[Response | None]]] = {}
         for query, responses in items:
@@ -378,7 +378,7 @@ def _score_items(
     contexts: Sequence[_Context],
     items: Sequence[Item],
 ) -> bytes:
-    """Return the rows of a block of queries as JSON Lines."""
+    """Score a block of queries, and return the rows of the file as JSON Lines."""
     pairs: dict[int, list[Pair]] = {}
     for query, responses in items:
         for number, response in responses:
@@ -490,7 +490,7 @@ def _collect(
     """Return the values of each run, from the rows of the file."""
     numbers = {(context.model, context.repeat): n for n, context in enumerate(contexts)}
     collected = [_Values() for _ in stream.runs]
-    ids: dict[str, str] = {}  # one text for the id in all runs
+    ids: dict[str, str] = {}  # all runs share one object per id, which saves memory
     for row in rows:
         number = numbers[row["model"], row.get("repeat", 0)]
         collected[number].add(row, names, ids.setdefault(row["query_id"], row["query_id"]))
@@ -505,7 +505,7 @@ def _summaries(
     unmet: Sequence[Mapping[str, tuple[Need, ...]]],
     declared_facts: Mapping[str, Facts],
 ) -> list[ScoredRun]:
-    """Return the features of each model, with means over repeats."""
+    """Return the features of each model; values are means over its repeats."""
     by_model: dict[str, list[int]] = {}
     for number, context in enumerate(contexts):
         by_model.setdefault(context.model, []).append(number)

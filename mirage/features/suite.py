@@ -240,7 +240,7 @@ class FeatureSuite(NearNames):
                 contains the values of each repeat.
             cluster: The clusters of dependent queries, if they differ from :attr:`Query.cluster
                 <mirage.Query>`: a key of the queries' metadata, a function of the query, or a
-                mapping from query id. In the intervals of means, a cluster counts once.
+                mapping from query id. In the intervals of means, a cluster counts as one query.
             n_jobs: Number of processes, as in joblib. The result does not depend on it.
             executor: Executor whose workers compute the features instead of local processes; the
                 result is the same. Models that score pairs of texts are loaded on the workers, but

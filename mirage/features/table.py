@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TOLERANCE = 1e-6
-"""Values that differ by no more than this count as equal, since files and platforms round."""
+"""Values that differ by at most this count as equal, because files and platforms round."""
 
 
 class Stability(NamedTuple):
@@ -34,12 +34,12 @@ class Stability(NamedTuple):
 
     Attributes:
         feature: The name of the feature.
-        within: Variance of the values of one query over the repeats.
+        within: Variance of a query's values over the repeats, averaged over queries.
         between: Variance of the queries' means, minus the part that ``within`` explains.
         queries: Number of queries for which the feature has a value.
         changing: Ids of the queries whose values differ between repeats.
-        interval: 95 % confidence interval of the share of queries whose values differ between this
-            number of repeats; NaN without repeats.
+        interval: 95 % confidence interval of the share of queries whose values differ between as
+            many repeats as the table has; NaN without repeats.
     """
 
     feature: str

@@ -1,4 +1,7 @@
-"""Surrogates: regressions that predict a model's logit from features, without a judge."""
+"""Surrogates: regressions that predict the Bradley-Terry logit of a model without a judge.
+
+The model is a retrieval-augmented generation system. The surrogate uses features of its responses.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader of bundled joblib files that does not import joblib, which would take longer.
+"""A reader of bundled joblib files that does not import joblib, because this import is slow.
 
 :func:`mirage.surrogate.artifacts.write_joblib` writes the files. Each is a pickle, compressed by
 LZMA, in which the bytes of an array follow the object that describes it. The reader accepts only
@@ -22,7 +22,7 @@ _WRAPPER = ("joblib.numpy_pickle", "NumpyArrayWrapper")
 
 
 def read_bundled(content: bytes) -> dict[str, Any]:
-    """Return the mapping that is stored in a file.
+    """Return the mapping from names to arrays and texts that a bundled file stores.
 
     Args:
         content: Content of the file.

@@ -52,7 +52,7 @@ class TreeArrays:
 
     @classmethod
     def of(cls, fitted: Any) -> TreeArrays:
-        """Convert a fitted ``HistGradientBoostingRegressor`` with squared error to arrays."""
+        """Convert a ``HistGradientBoostingRegressor`` that was fitted with squared error."""
         trees: Sequence[Any] = [members[0].nodes for members in fitted._predictors]
         sizes = [len(nodes) for nodes in trees]
         roots = np.cumsum([0, *sizes[:-1]])
@@ -97,7 +97,7 @@ class TreeArrays:
     def is_sound(self, features: int) -> bool:
         """Return whether the arrays are valid trees.
 
-        Every path must end in a leaf and compare only existing features.
+        Every path must end in a leaf and compare only existing features. Leaves must be finite.
 
         Args:
             features: Number of features.

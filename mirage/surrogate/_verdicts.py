@@ -1,12 +1,12 @@
-"""Scores of single responses that are trained on verdicts, and logits of models from these scores.
+"""Scores of single responses, fitted to verdicts, and logits of models, computed from these scores.
 
 A language has ten to forty models, but thousands of verdicts. A verdict compares the responses of
 two models to one query. A linear score of single responses is fitted to the verdicts. If it is
 known in advance whether higher values of a feature are better, its slope cannot have the opposite
 sign. The difference of two scores gives the probability that one response wins, as the difference
 of two logits does in the model of Bradley and Terry (1952). The scores of a model's responses give
-the share of verdicts that the model is expected to win, and the model gets the logit that wins this
-share.
+the share of verdicts that the model is expected to win against the training models. Its predicted
+logit is the one with which a model wins this share.
 
 If a language has many models, trees can be trained instead. They directly predict the share of
 verdicts that a response wins, and can represent interactions that a linear score cannot.
@@ -35,23 +35,24 @@ More verdicts would not improve its accuracy, which is limited by the number of 
 RIDGE = 0.01
 """Ridge penalty: this number, times half the sum of the squared slopes, is added to the mean loss.
 
-With fewer than 100 verdicts, the penalty is 1 divided by the number of verdicts.
+With fewer than 100 verdicts, 1 divided by the number of verdicts is used instead.
 """
 
 FARTHEST = 3.0
-"""Largest distance from the mean, in standard deviations, to which a response's features are
-clipped. The regression on mean features has the same limit.
+"""Distance from the mean, in standard deviations, at which a response's features are clipped.
+
+The regression on mean features has the same limit.
 """
 
 RESPONSES, RESPONSES_PER_LANGUAGE = 20_000, 4_000
 """Limits of the number of responses that trees are trained on.
 
-The first limit is for all languages together, and is divided equally between them. Each language
-may have at least as many responses as the second limit.
+The limit per language is the first number divided by the number of languages, or the second number
+if that is larger.
 """
 
 LEAST_SHARE = 0.001
-"""Smallest share of verdicts that a response is predicted to win, and smallest share to lose."""
+"""Predicted shares of won verdicts are clipped to the range from this number to 1 minus it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Scores:
     Attributes:
         slopes: Change of the score if a feature rises by one standard deviation, by feature.
         centres: Mean of each feature over the responses, by language.
-        scale: Standard deviation of each feature between the responses in a language.
+        scale: Standard deviation of each feature over the responses in a language.
     """
 
     slopes: Floats
@@ -210,12 +211,12 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
 
 
 def stored_shares(data: Mapping[str, TrainingData], trees: TreeArrays) -> Shares:
-    """Return the model of shares that has these trees, which were fitted to the same data."""
+    """Return the :class:`Shares` of trees that were fitted to the same data before."""
     return Shares(trees, {code: _mean(part.values) for code, part in data.items()})
 
 
 def _count_wins(part: TrainingData) -> tuple[Floats, Floats]:
-    """Return the number of verdicts that each response won, and the number that it has.
+    """Return the number of verdicts that each response won, and the number of verdicts on it.
 
     Both arrays have the shape ``(models * queries,)``. A tie counts as half a win.
     """
@@ -293,8 +294,8 @@ def _mean_wins(logits: Floats, others: Floats, exp: Callable[[Floats], Floats]) 
 def _exact_exp(x: Floats) -> Floats:
     """Return the exponential as the C library computes it, which ``scipy.special.expit`` uses too.
 
-    For real numbers, numpy does not call the C library, and its last digit depends on the
-    processor. For complex numbers, numpy calls the C library.
+    For real numbers, numpy does not call the C library, and the last digit of its results depends
+    on the processor. For complex numbers, numpy calls the C library.
     """
     return np.asarray(np.exp(x.astype(np.complex128)).real)
 

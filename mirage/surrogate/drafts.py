@@ -32,8 +32,8 @@ class Texts:
         terse: A true answer in few words, or an abstention if no passage answers the query.
         false: A fluent false answer that is worded differently from the reference, or a confident
             invention if no passage answers the query.
-        other_false: A false answer that gets another fact wrong than ``false``. Only answerable
-            queries of the hard level have it; otherwise it is empty.
+        other_false: A false answer that is wrong about another fact than ``false`` is. Only
+            answerable queries of the hard level have it; otherwise it is empty.
     """
 
     true: tuple[str, str]
@@ -298,8 +298,8 @@ def _write_quotes(scene: Scene) -> Draft:
     """Quote one sentence of each relevant passage.
 
     It is the sentence that states the most right answers. If several state equally many, it is the
-    one that shares most words with the reference. If the quoted sentences do not state all answers,
-    as for a question about a sum, the reference is written instead.
+    one that shares most words with the reference. If the quoted sentences do not state all right
+    answers, as for a question about a sum, the reference is written instead.
     """
     draft, language = _write_reference(scene), scene.query.language
     wanted = set(tokenize(draft.text, language))

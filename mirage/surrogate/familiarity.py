@@ -18,19 +18,19 @@ from mirage.statistics.quantiles import normal_quantiles, t_quantiles
 from mirage.surrogate.training import TrainingData
 
 RESIDUALS_FROM_ALL = 5
-"""Weight of the mean squared residual over all languages, in numbers of models.
+"""Number of models that the mean squared residual over all languages counts as.
 
-It is averaged with the squared residuals of near models in the same language.
+This mean is averaged with the squared residuals of near models in the same language.
 """
 
 MANY = 100
-"""Smallest number of models with which errors have the distribution of the residuals.
+"""Smallest number of models with which errors are drawn from the distribution of the residuals.
 
-With fewer models, they have Student's t-distribution.
+With fewer models, they are drawn from Student's t-distribution.
 """
 
 RESIDUALS_FROM_ALL_OF_MANY = 20
-"""Weight of the residuals over all languages in that distribution, in numbers of models."""
+"""Number of models that the residuals over all languages count as in that distribution."""
 
 FAR = 0.9
 """Quantile of the distances between training models and their nearest neighbours.
@@ -114,6 +114,9 @@ class Familiarity:
             profile: Mean features of the model, of shape ``(features,)``.
             draws: Number of errors to draw.
             seed: Random seed.
+
+        Returns:
+            Errors in natural-log odds, of shape ``(draws,)``.
         """
         distances = _distances(self.profiles, profile / self.scale)
         weights = np.exp(-((distances / max(float(np.median(self.nearest)), 1e-9)) ** 2) / 2)
@@ -135,7 +138,10 @@ class Familiarity:
         return np.asarray(growth * np.sqrt(square) * by_t)
 
     def _residual_quantiles(self, weights: Floats, quantiles: Floats) -> Floats:
-        """Return quantiles of the weighted distribution of residuals with random sign."""
+        """Return the given quantiles of the distribution of residuals with either sign.
+
+        ``weights`` are the weights of the language's held-out models.
+        """
         sizes = np.concatenate([self.residuals, self.everywhere])
         share = RESIDUALS_FROM_ALL_OF_MANY / len(self.everywhere)
         mass = np.concatenate([weights, np.full(len(self.everywhere), share)])

@@ -30,7 +30,7 @@ def _lie(draft: Draft, scene: Scene, _: Random) -> Draft:
 
 
 def _name_wrong_entity(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Replace the right answer in the draft by a wrong one; the other words stay the same.
+    """Replace the right answer in the draft with a wrong one; the other words stay the same.
 
     If this does not remove the right answer, for instance because it occurs in another spelling,
     return the handwritten false answer instead.
@@ -57,7 +57,7 @@ def _pattern_of(forms: Iterable[str]) -> re.Pattern[str]:
 
 
 def _change_numbers(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Replace all digits by other digits; return ``None`` if there are none.
+    """Replace all digits with other digits; return ``None`` if there are none.
 
     If the draft then no longer states all right answers, it gets an additional fault.
     """
@@ -258,7 +258,7 @@ def _write_wrong_language(_: Draft, scene: Scene, __: Random) -> Draft:
 
 
 def _mix_languages(draft: Draft, scene: Scene, _: Random) -> Draft:
-    """Replace every other sentence by one in another language.
+    """Replace every other sentence with one in another language.
 
     If no sentence can be replaced, append a sentence in the other language.
     """

@@ -88,7 +88,7 @@ class Level(NamedTuple):
 
     Attributes:
         systems: Systems on which the surrogates of the level are trained.
-        anchors: Names of the systems that a leaderboard shows.
+        anchors: Names of the systems that the bundled leaderboards of the level show.
         rich: Languages in which all systems are simulated. In other languages, only the anchors and
             the systems in :data:`EVERYWHERE` are simulated.
     """
@@ -106,7 +106,7 @@ class Level(NamedTuple):
 
     @property
     def groups(self) -> dict[str, str]:
-        """The kinds of fault of each system by name, as a text such as ``lying+padded``.
+        """The kinds of fault of each system, as a text such as ``lying+padded``, by system name.
 
         Systems with the same kinds are held out together.
         """

@@ -41,10 +41,10 @@ Data = Mapping[str, TrainingData]
 Residuals = dict[str, Floats]
 
 ALPHAS = (10.0, 3.0)
-"""Ridge strengths of the language part."""
+"""Ridge strengths of the language part that are tried."""
 
 FARTHEST = 3.0
-"""Largest distance from the mean, in standard deviations, to which features are clipped.
+"""Distance from the mean, in standard deviations, at which features are clipped.
 
 A feature that hardly differs between the training models may be extreme in a new model.
 """
@@ -63,7 +63,9 @@ linear scores.
 """
 
 PRIOR = 1.0
-"""Weight of the prior that logits from verdicts need no scaling, in numbers of models per language.
+"""Number of models per language that the prior of the stacking weights counts as.
+
+The prior says that logits from verdicts need no scaling.
 """
 
 FOLDS, FOLDS_OF_GROUPS = 6, 12
@@ -80,8 +82,8 @@ class Recipe:
     Attributes:
         shared: Name of the estimator that is trained on all languages together; ``None`` to train
             each language separately.
-        alpha: Ridge strength of the language part, in numbers of models: an ``alpha`` of 10 has the
-            weight of 10 models. ``None`` to leave the language part out.
+        alpha: Ridge strength of the language part, in numbers of models: with an ``alpha`` of 10,
+            the penalty has the weight of 10 models. ``None`` to leave the language part out.
         verdicts: Whether single verdicts are used. If ``shared`` and ``alpha`` are ``None``, only
             verdicts are used.
         trees: Whether verdicts train boosted trees instead of linear scores.
@@ -151,8 +153,8 @@ class FittedModel:
         scores: Scores of single responses, or shares of verdicts that they win, as a function of
             features; ``None`` if verdicts were not used.
         data: Training data by language.
-        weights: Weights of the two predicted logits: of the one from verdicts, and of the one from
-            mean features. Both are relative to the mean logit of the training models.
+        weights: Weights of two predicted logits: the one from verdicts, and the one from mean
+            features. They are applied after subtracting the mean logit of the training models.
     """
 
     means: PooledModel | None
@@ -225,7 +227,7 @@ class FittedModel:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A recipe with its residuals on held-out models, which are ``actual - predicted`` logits.
+    """A recipe with its residuals, which are ``actual - predicted`` logits, on held-out models.
 
     Attributes:
         recipe: Configuration of the regression.
@@ -337,7 +339,7 @@ def _mean_loss(data: Data, candidate: Candidate) -> float:
 
 
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
-    """Return a recipe with its residuals on held-out models."""
+    """Compute the residuals of a recipe on held-out models, and return both."""
     folds = _folds(data, seed)
     means = None
     if recipe.means:

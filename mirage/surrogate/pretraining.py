@@ -53,7 +53,7 @@ def simulated_arena(
     number: int = TOURNAMENTS,
     seed: int = 0,
 ) -> Arena:
-    """Compute features and verdicts of simulated systems on the bundled corpus of a language.
+    """Compute features, logits and verdicts of simulated systems on a language's bundled corpus.
 
     The logits of the systems are fitted in tournaments, which are bootstrap samples of the queries.
     Each sample has as many queries as the corpus; larger samples would overstate the evidence. On

@@ -352,8 +352,8 @@ class SurrogateRanker(NearNames):
 
         If the model answered all queries of the training tournaments, the i-th draw uses the
         queries of the i-th tournament. Otherwise clusters of the answered queries are drawn with
-        replacement. Draws are widened, as Student's t-distribution is wider than the normal
-        distribution.
+        replacement. Draws are widened (:func:`mirage.statistics.bootstrap.widened`), because plain
+        bootstrap intervals of few queries are too narrow.
 
         A query without any feature value counts as failed. The logit is predicted twice: without
         the failed queries, and with the worst value that a training model has on each of them. The
@@ -412,7 +412,6 @@ class SurrogateRanker(NearNames):
         estimates = [
             self._estimate(table, values, order[: len(values)], part) for values in versions
         ]
-        # Use the lower logit, because a model must not gain by not answering.
         least = min(estimates, key=lambda estimate: estimate.logit)
         spread = max((estimate.spread for estimate in estimates), key=np.std)
         errors = max((estimate.errors for estimate in estimates), key=np.std)

@@ -76,7 +76,7 @@ def _miscalculate(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
 
 
 def _slip(form: str, step: int) -> str:
-    """Return a spelling of an answer in which the last digit of the first number is changed.
+    """Return a spelling of an answer with the last digit of its first number changed.
 
     ``step`` is added to the digit, modulo 10.
     """

@@ -112,7 +112,7 @@ Many have few faults on few queries, as most real systems do.
 GROUPS: Mapping[str, str] = {
     system.name: "+".join(system.faults) or "faultless" for system in SYSTEMS
 }
-"""Kinds of fault of each system; systems with the same kinds are held out together."""
+"""Kinds of fault of each system by name; systems with the same kinds are held out together."""
 
 _MANNERS_WITH_FAULTS = ("casual", "terse")
 

@@ -246,7 +246,7 @@ def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> 
 
 
 def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
-    """Return the judgments with the indices of models and queries that the training data uses.
+    """Return the judgments with models and queries numbered as in the training data.
 
     Raises:
         UnknownNameError: If the training data lacks a model or query of the judgments.
@@ -276,7 +276,7 @@ def _indices_of(names: Sequence[str], among: Sequence[str], noun: str) -> NDArra
 
 
 def _restrict_judgments(judgments: Judgments, rows: Sequence[int]) -> Judgments:
-    """Return the judgments between the models at some indices, with new indices."""
+    """Return the judgments between the models at the indices ``rows``, which are numbered anew."""
     new_index = np.full(len(judgments.models), -1, dtype=np.int32)
     new_index[rows] = np.arange(len(rows))
     a, b = new_index[judgments.a], new_index[judgments.b]
