@@ -93,14 +93,14 @@ _SHORT_GAP = 12  # most characters between two neighbouring candidates of a list
 
 
 class Mentioned(NamedTuple):
-    """The position of a mention of a candidate answer, and the number of the answer's group.
+    """The position of a mention of a candidate answer, and the group of the answer.
 
     The candidate answers of one group can be true together.
 
     Attributes:
         start: Offset of the first character.
         end: Offset after the last character.
-        group: Number of the group of the candidate answer.
+        group: Number that identifies the group of the candidate answer.
     """
 
     start: int

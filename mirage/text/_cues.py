@@ -29,7 +29,7 @@ _WIDER = {
     "exclusion": ("truth",),
     "truth": ("falsity",),
 }
-"""Kinds of cue that do not count inside a longer cue of another kind.
+"""For each kind of cue, the kinds of a longer cue inside which it does not count.
 
 "No myth" and "cannot be denied" affirm a statement, and "not true" denies it.
 """
@@ -48,7 +48,7 @@ Tokens = tuple[str, ...]
 
 
 class Cue(NamedTuple):
-    """The span and the kind of a cue word or phrase in a folded text."""
+    """The span (start and end offset) and the kind of a cue word or phrase in a folded text."""
 
     start: int
     end: int
@@ -64,11 +64,11 @@ def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
     cue_free_spans: list[Span] = []
     for code in (entry.code,) if is_english else (entry.code, "en"):
         spans = [_spans(pattern, folded.text) for pattern in cues_of(code)]
-        # Those of the language also apply to English cues: French "dont" is not "don't".
+        # Cue-free words of the language also exclude English cues: French "dont" is not "don't".
         cue_free_spans += _spans(_cue_free_pattern(code), folded.text)
         for kind, matches in enumerate(spans):
-            # "Second only to" and "not as long as" also match comparison words, but there the
-            # lesser comes first.
+            # "Second only to" and "not as long as" also match comparison words, but in them the
+            # lesser of the two comes first.
             inferiority_spans = spans[_INFERIORITY] if kind == _COMPARISON else []
             wider_spans = [
                 span for other in _WIDER.get(CUES[kind], ()) for span in spans[CUES.index(other)]

@@ -73,7 +73,10 @@ class Context(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The small-talk words of one language, folded like the words of a text."""
+    """The small-talk words of one language, folded like the words of a text.
+
+    ``beginnings`` and ``endings`` are parts of words that mark a whole word as small talk.
+    """
 
     entry: Language
     words: frozenset[str]
@@ -305,8 +308,8 @@ def is_heading(
         loosely: Whether the text may contain other words besides small-talk words.
 
     Returns:
-        Whether this is the case; always ``False`` for a language without a bundled board, because
-        it has no list of small-talk words.
+        ``True`` if it states nothing. Always ``False`` for a language without a bundled board,
+        which has no list of small-talk words, unless the text is empty.
     """
     if has_number(text) or not text:
         return not text

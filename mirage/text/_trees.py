@@ -1,9 +1,10 @@
 """Boosted trees stored as JSON: small models that ship without a machine learning library.
 
 The trees are trained by gradient boosting (Friedman 2001, *Greedy function approximation*). A sign
-is a numeric input feature. A node is ``[sign, threshold, left, right]`` and a leaf ``[value]``. The
-number of the sign refers to the list of signs in the same file. The path through a tree continues
-at the left child if the sign is at most the threshold.
+is a numeric input feature. A node is ``[sign, threshold, left, right]`` and a leaf ``[value]``:
+``sign`` is an index into the list of signs in the same file, and ``left`` and ``right`` are indices
+of nodes of the same tree. The path through a tree continues at the left child if the sign is at
+most the threshold.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ class Forest(NamedTuple):
 
     Attributes:
         start: The log odds before the first tree.
-        roots: The number of the first node of each tree.
+        roots: The index of the first node of each tree.
         steps: The number of steps from a root to the deepest leaf.
         signs: The index of each node's sign; 0 in a leaf.
         thresholds: The threshold of each node, or the value of a leaf.
-        left_children: The number of the node that follows if the sign is at most the threshold.
-        right_children: The number of the node that follows otherwise.
+        left_children: The index of the node that follows if the sign is at most the threshold.
+        right_children: The index of the node that follows otherwise.
     """
 
     start: float
@@ -74,7 +75,7 @@ def forest(model: Any, names: Sequence[str], signs: Sequence[str]) -> Forest:
 
     Args:
         model: JSON of the trees.
-        names: Names of the input features to which the numbers in the nodes refer.
+        names: Names of the input features to which the indices in the nodes refer.
         signs: Names of the input features, in the order in which they are passed to
             :meth:`Forest.margin`.
     """

@@ -125,7 +125,7 @@ _PERSIAN_MONTHS = {name: number for number, name in enumerate(_PERSIAN_NAMES.spl
 _PERSIAN_DAY = re.compile(
     rf"(\d{{1,2}})\s({any_of(_PERSIAN_MONTHS)})(?:\s?ماه)?\s(1[2-4]\d\d|۱[۲-۴]\d\d)"
 )
-_PERSIAN_OFFSET = 621  # of all but the last 80 days of a Persian year
+_PERSIAN_OFFSET = 621  # right for all but the last 80 days of a Persian year
 _PERSIAN_YEAR = re.compile(r"(?<!\d)(\d{4})\s?(?:هجری\s)?(?:خورشیدی|شمسی)")
 _SMALL = (
     "the of on in de del el le la les am den der das im tarehe mwezi wa ya mwaka tahun tanggal "

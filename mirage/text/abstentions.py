@@ -122,11 +122,11 @@ class _Words(NamedTuple):
     gap: str  # separator of words: a space, or nothing in scripts without spaces
     scale: float  # number of words that one character counts as
     phrases: tuple[_Phrase, ...]
-    whole: Mapping[str, int]
-    begins: Sequence[tuple[int, tuple[str, ...]]]
+    whole: Mapping[str, int]  # word classes of whole words
+    begins: Sequence[tuple[int, tuple[str, ...]]]  # a class, and the beginnings of its words
     ends: Sequence[tuple[int, tuple[str, ...]]]
     inside: Sequence[tuple[int, tuple[str, ...]]]
-    runs: Sequence[tuple[str, int]]  # of several words, or of characters
+    runs: Sequence[tuple[str, int]]  # several words or characters, and their word classes
     contrast_patterns: tuple[re.Pattern[str], re.Pattern[str]]  # where a part begins, where it ends
     function_words: frozenset[str]
     verdicts: frozenset[str]  # yes and no
@@ -322,7 +322,7 @@ _PIECE = re.compile(r"[;:،؛、，；：,](?!\d)|\s[-–—]+\s|[—()（）]")
 class _Piece(NamedTuple):
     """A part of a sentence between two punctuation marks or words of contrast."""
 
-    classes: int
+    classes: int  # word classes that occur in it, one bit each
     new: float  # number of words without a class that are not in the question
     repeated: float  # number of words of the question
     figures: int  # number of numbers that are not in the question
@@ -330,8 +330,8 @@ class _Piece(NamedTuple):
 
 
 class _Sentence(NamedTuple):
-    phrase: bool  # contains a set phrase
-    opens: bool  # begins with a set phrase
+    phrase: bool  # contains a fixed phrase of abstention
+    opens: bool  # its first part contains one
     pieces: tuple[_Piece, ...]
 
 

@@ -1,4 +1,4 @@
-"""Find replacements: words of a reference for which an answer has others in the same context."""
+"""Find the words of a reference that an answer replaces with others in the same context."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Replacement(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, ...]:
-    """Return the words of a reference that an answer replaces with other words.
+    """Return the words of a reference that an answer replaces, and the words in their place.
 
     Only short differences count, and only if both texts have the same words around them. The
     alignment uses the algorithm of Ratcliff and Obershelp (:mod:`difflib`).

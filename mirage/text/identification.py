@@ -96,8 +96,8 @@ _WORD = re.compile(
 # Texts are measured in letters; one character of these scripts counts as several letters.
 _WEIGHT = {"Han": 3, "Hangul": 2}
 _UNSPACED = {"Han", "Thai"}
-_STRETCH = 20  # letters from which on a sentence is rated by itself
-_FOREIGN_RUN = 3  # consecutive words in another script that do not make a text bilingual
+_STRETCH = 20  # a sentence with fewer letters is joined with the next one
+_FOREIGN_RUN = 3  # at most this many consecutive words in another script are ignored
 
 Word = tuple[str, str]  # script and word
 
@@ -167,8 +167,8 @@ _FLOOR_PER_LETTER = 0.3
 _TRIGRAM_FACTOR = 0.8  # below 1, as the trigrams of a word are not independent
 _TRIGRAM_LETTERS = 60  # maximum number of letters of a sentence whose trigrams are counted
 _UNUSUAL_LETTER = 2.0  # evidence against a language that lacks a letter of a word
-_SHORTEST_WORD = 4  # letters below which an unknown word is no evidence
-_FEW_LETTERS = 12  # letters of other words below which capitalised words count too
+_SHORTEST_WORD = 4  # unknown words with fewer letters in all are no evidence
+_FEW_LETTERS = 12  # if the other words have fewer letters, capitalised words count too
 
 
 @cache

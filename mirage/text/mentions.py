@@ -238,7 +238,7 @@ def bare_text(text: str) -> str:
 
 
 class _Letters(dict[int, int | None]):
-    """Each character, or ``None`` for a mark, for :meth:`str.translate`; computed at first use."""
+    """A table for :meth:`str.translate` that drops accents; filled as characters are looked up."""
 
     def __missing__(self, code: int) -> int | None:
         is_dropped = unicodedata.category(chr(code)) == "Mn" and code not in _KEPT_MARKS

@@ -127,7 +127,7 @@ class _SentenceIndex(NamedTuple):
 
     Attributes:
         sentences: The words and the text of each sentence.
-        holders: For each word, the numbers of the sentences that contain it.
+        holders: For each word, the indices of the sentences that contain it.
     """
 
     sentences: Sequence[tuple[frozenset[str], str]]
@@ -180,7 +180,7 @@ def _tokens(text: str, code: str) -> tuple[_Token, ...]:
 
 @cache
 def _token_table(code: str) -> Memo[str, tuple[str, bool]]:
-    """Return the text of each token, and whether it is a negation by itself."""
+    """Return a table from a token to its folded form and whether it is a negation by itself."""
     whole, _ = _negation_patterns(code)
 
     def read_token(token: str) -> tuple[str, bool]:

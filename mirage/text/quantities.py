@@ -53,7 +53,7 @@ _HAN_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4} |
 HOURS = 24
 
 UNMISTAKABLE = 6
-"""Minimum number of letters of a month's name that is a date even without a day or year."""
+"""Minimum number of letters of a month's name that counts as a date without a day or year."""
 
 LONGEST_WORD = 60
 """Maximum number of characters of a number word."""
@@ -116,7 +116,7 @@ def quantities(text: str, language: str | Language) -> tuple[Quantity, ...]:
 
 @lru_cache(maxsize=4096)
 def values_in(text: str, language: str | Language) -> Values:
-    """Return every value that any reading of the numbers in a text may have.
+    """Return every value that the numbers in a text have in any reading.
 
     The result contains the values of :func:`quantities`, and in addition the parts of times, dates
     and compound number words, numbers in names, hours counted from noon, and numbers separated by

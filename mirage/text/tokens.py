@@ -106,7 +106,7 @@ def is_blank(character: str) -> bool:
 
 
 class _Fold(dict[int, str]):
-    """The folded form of each character, for :meth:`str.translate`; computed at first use."""
+    """A table for :meth:`str.translate` that folds characters; filled as they are looked up."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
