@@ -287,7 +287,10 @@ def _content_score(
 def _passage_matches(
     words: tuple[str, ...], letters: NDArray[np.float64], cited: Sequence[int], index: WordIndex
 ) -> list[float]:
-    """Return how well the passages match each word: the value ``h`` of :func:`sentence_support`."""
+    """Return how well the passages match each word: the value ``h`` of :func:`sentence_support`.
+
+    ``letters`` are the weights of the words.
+    """
     table, windows = index.sentence_matches(words), []
     for number in cited:
         first, last = index.columns[number] + 1, index.columns[number + 1]
@@ -520,8 +523,8 @@ _GAP = "\0" * max(GRAM_LENGTHS)
 def relevance_lexical(item: Answered) -> float | NotComputed:
     """Return the mean relevance of the cited passages to the query, from 0 to 1.
 
-    The relevance of a passage is the weighted share of the query's n-grams that it contains,
-    divided by the share of the best shown passage, whose relevance is therefore 1. The n-grams have
+    The relevance of a passage is the weighted share of the query's n-grams that it contains. It is
+    divided by that of the best shown passage, whose relevance is therefore 1. The n-grams have
     2 to 5 characters, folded as in :func:`mirage.text.tokenize`. The weight of an n-gram is its
     inverse document frequency as in BM25 (Robertson and Zaragoza 2009). It is ``log(1 + (n - d +
     0.5) / (d + 0.5))`` if ``d`` of the ``n`` shown passages contain the n-gram.

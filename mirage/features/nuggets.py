@@ -97,9 +97,9 @@ def nugget_recall(
     ``all``. The track lists nuggets passage by passage and rates their importance in further calls.
     Here one call does both, since a query has few relevant passages.
 
-    An empty answer gets 0 without a call. Not computed if no passage answers the query, if it has
-    neither a reference nor the text of a relevant passage, if a call fails, or if the LLM is asked
-    six times and none of its outputs has a readable list.
+    An empty answer gets 0 without a call. Not computed if no passage answers the query, or if it
+    has neither a reference nor a relevant passage with text. Also not computed if a call fails, or
+    if six attempts give no output with a readable list.
 
     Args:
         llm: The LLM that lists the nuggets and labels them, or its name.

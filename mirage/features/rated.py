@@ -37,8 +37,8 @@ def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature
     - 5: right and complete.
 
     The rater sees the question and both answers, without reasons and citations. An empty answer is
-    graded 1. Not computed if the query has no reference, if a call fails, or if the rater is asked
-    six times and each output has no grade at the end or was cut off.
+    graded 1. Not computed if the query has no reference, if a call fails, or if six attempts give
+    no complete output with a grade at the end.
 
     Args:
         llm: The rater, or its name.
@@ -64,8 +64,7 @@ def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
 
     Whether the response is right does not matter. The rater sees the question, the shown passages
     and the whole response. A response with an empty answer is graded 1. Not computed if a call
-    fails, or if the rater is asked six times and each output has no grade at the beginning or was
-    cut off.
+    fails, or if six attempts give no complete output with a grade at the beginning.
 
     Args:
         llm: The rater, or its name.

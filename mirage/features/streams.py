@@ -437,7 +437,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _columns(names: Sequence[str], contexts: Sequence[_Context]) -> dict[str, str]:
-    """Return the columns of a Parquet file of the rows, with their types."""
+    """Return the type of each column of the file, which is needed if the file is Parquet."""
     repeat = {"repeat": "int64"} if any(context.repeat for context in contexts) else {}
     columns = {"query_id": "string", "model": "string", **repeat}
     return columns | dict.fromkeys(names, "float64") | {"not_computed": "texts"}

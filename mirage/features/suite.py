@@ -236,7 +236,7 @@ class FeatureSuite(NearNames):
                 in their order.
             run: The responses. If a query has no response, or the model failed on it, the row is
                 NaN and the reason is recorded. If the model answered several times, each value is
-                the mean over the repeats for which it can be computed, and the table's ``repeats``
+                the mean over the repeats for which it can be computed. The table's ``repeats`` then
                 contains the values of each repeat.
             cluster: The clusters of dependent queries, if they differ from :attr:`Query.cluster
                 <mirage.Query>`: a key of the queries' metadata, a function of the query, or a

@@ -52,7 +52,7 @@ class TreeArrays:
 
     @classmethod
     def of(cls, fitted: Any) -> TreeArrays:
-        """Convert a ``HistGradientBoostingRegressor`` that was fitted with squared error."""
+        """Return the arrays of a ``HistGradientBoostingRegressor`` fitted with squared error."""
         trees: Sequence[Any] = [members[0].nodes for members in fitted._predictors]
         sizes = [len(nodes) for nodes in trees]
         roots = np.cumsum([0, *sizes[:-1]])

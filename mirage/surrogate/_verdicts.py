@@ -160,7 +160,10 @@ class Shares:
         return np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
 
     def of(self, language: str, values: Floats) -> Floats:
-        """Return a score for each response: the logit of the share of verdicts that it wins."""
+        """Return a score for each response: the logit of the share of verdicts that it wins.
+
+        Arguments are those of :meth:`wins`.
+        """
         from scipy.special import logit
 
         return np.asarray(logit(self.wins(language, values)))
@@ -175,8 +178,8 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
 
     Args:
         data: Training data by language, all with judgments.
-        signs: 1 for a feature that must not lower the share as it rises, -1 for one that must not
-            raise it, 0 for any other.
+        signs: 1 for a feature whose higher values must not lower the share, -1 for one whose higher
+            values must not raise it, 0 for any other.
         seed: Random seed of the trees, and of the sample of responses if there are more than
             :data:`RESPONSES` or :data:`RESPONSES_PER_LANGUAGE`.
     """

@@ -33,8 +33,8 @@ def fit_regressor(
 
     Args:
         name: Name of the regressor, one of :data:`NAMES`.
-        monotone: 1 for a feature that must not lower the logit as it rises, -1 for one that must
-            not raise it, 0 for any other.
+        monotone: 1 for a feature whose higher values must not lower the logit, -1 for one whose
+            higher values must not raise it, 0 for any other.
         X: Features of each language, of shape ``(tournaments, models, features)``.
         y: Logits of each language, of shape ``(tournaments, models)``.
         seed: Random seed.

@@ -102,8 +102,8 @@ class Familiarity:
         the root of the weighted mean of the squared residuals. Its degrees of freedom are one less
         than the smaller of two numbers: the effective number of near models (Kish 1965) plus
         :data:`RESIDUALS_FROM_ALL`, and :attr:`models`. With more models, the errors have the
-        distribution of the residuals with either sign, widened by the ratio of the quantiles of
-        Student's t to those of the normal distribution. A scaled Student's t would not fit here:
+        distribution of the residuals with either sign. It is widened by the ratio of the quantiles
+        of Student's t to those of the normal distribution. A scaled Student's t would not fit here:
         most residuals are small and a few are large, so its 80 % intervals would contain 92 % of
         errors.
 

@@ -109,7 +109,7 @@ def abstention_of(template: str, scene: Scene) -> str:
 
 
 def _make_template_fault(kind: str) -> Change:
-    """Return a function that replaces a draft by a filled template of a kind, such as ``denial``.
+    """Return a function that replaces a draft with a filled template of a kind, such as ``denial``.
 
     The function returns ``None`` if the draft lacks a right answer, or if the query has no values
     for the slots of any template.

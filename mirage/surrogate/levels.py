@@ -56,7 +56,7 @@ def _faulty_systems() -> Iterator[System]:
 
 
 def _mixtures(name: str, number: int, shares: Sequence[float], seed: int) -> Iterator[System]:
-    """Yield systems with one to three kinds of fault, each on a random share of the queries."""
+    """Yield systems with one to three kinds of fault, each on a share drawn from ``shares``."""
     rng = np.random.default_rng(seed)
     kinds = [*(kind for kind in HARD_FAULTS if kind not in _UNMIXED), *_FREQUENT]
     for i in range(number):

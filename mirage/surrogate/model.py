@@ -413,8 +413,8 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
 def _signs(data: Data) -> list[int]:
     """Return the sign of each feature's effect on the logit.
 
-    It is 1 if a higher value of the feature must not lower the logit, -1 if it must not raise the
-    logit, and 0 if the sign is unknown or differs between languages.
+    1 means that a higher value of the feature must not lower the logit, and -1 that it must not
+    raise the logit. 0 means that the sign is unknown or differs between languages.
     """
     by_language = np.array([part.monotone for part in data.values()])
     agree = (by_language == by_language[0]).all(axis=0)
@@ -430,7 +430,7 @@ def _training_tournaments(data: Data) -> int:
 def _held_out_residuals(
     data: Data, name: str | None, folds: Sequence[set[str]], seed: int
 ) -> Residuals:
-    """Return the residuals of the shared regressor on held-out models, by language."""
+    """Return the residuals of the shared regressor ``name`` on held-out models, by language."""
     residuals = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
         rest = {code: part.without(fold) for code, part in data.items()}
@@ -589,7 +589,7 @@ def _standardise(X: Floats, centre: Floats, scale: Floats) -> Floats:
 
 
 def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
-    """Fit the ridge regression of one language, and return its coefficients.
+    """Fit the ridge regression of ``y`` on ``Z`` in one language, and return its coefficients.
 
     Their signs are constrained by ``monotone`` if there is no shared regressor.
     """

@@ -210,10 +210,10 @@ class SurrogateRanker(NearNames):
 
     It is trained on feature tables of judged models and on tournaments. A tournament is a bootstrap
     sample of the queries; the logits of the models are fitted to the judgments on these queries. A
-    tournament gives one training row per model, which consists of its mean features over the
-    tournament's queries and its logit in the tournament (Algorithm 1 of MIRAGE-Bench, arXiv
-    2410.13716). If judgments are passed, single verdicts are used as well. Train on one language
-    or, better, on several at once: see :mod:`mirage.surrogate.model`.
+    tournament gives one training row per model: the model's mean features over the tournament's
+    queries, and its logit in the tournament (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716). If
+    judgments are passed, single verdicts are used as well. Train on one language or, better, on
+    several at once: see :mod:`mirage.surrogate.model`.
 
     Args:
         estimator: A name in :data:`~mirage.surrogate.estimators.NAMES`, or ``"verdicts"``,
@@ -260,8 +260,8 @@ class SurrogateRanker(NearNames):
     ) -> Self:
         """Train on feature tables of models and on tournaments, in one language or several.
 
-        A language is left out if its tables do not have the same features as those of most
-        languages, or if a model has no value of a feature on any query. :attr:`left_out` gives the
+        A language is left out if its tables have other features than those of most languages. It is
+        also left out if a model has no value of a feature on any query. :attr:`left_out` gives the
         reason.
 
         Args:
@@ -708,9 +708,9 @@ def _fill_with_worst(
 ) -> Floats:
     """Return the values of the answered queries, followed by worst values for the unanswered ones.
 
-    For each feature, this is the worst value that a training model has on the query or, if no
-    training model has a value on it, on any query. It is never better than the model's mean over
-    the answered queries. For features of which neither high nor low values are better, it is NaN.
+    The worst value of a feature is the worst one that a training model has on the query, or on any
+    query if no training model has a value on this one. It is never better than the model's mean
+    over the answered queries. It is NaN if neither high nor low values of the feature are better.
     """
     signs = np.array(part.monotone)
     direction = np.where(signs < 0, -1, 1)

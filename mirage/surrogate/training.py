@@ -67,8 +67,8 @@ class TrainingData:
     def monotone(self) -> list[int]:
         """The sign of each feature's effect on the logit.
 
-        It is 1 if a higher value of the feature must not lower the logit, -1 if it must not raise
-        the logit, and 0 if the sign is unknown.
+        1 means that a higher value of the feature must not lower the logit, and -1 that it must not
+        raise the logit. 0 means that the sign is unknown.
         """
         signs = {True: 1, False: -1, None: 0}
         feature_facts = (facts(name, self.facts) for name in self.features)
@@ -165,8 +165,8 @@ def data_and_left_out(
 ) -> tuple[dict[str, TrainingData], dict[str, str]]:
     """Return the training data by language, and the reasons why other languages are left out.
 
-    A language is left out if its tables do not have the same features as those of most languages,
-    or if a model has no value of a feature on any query. Arguments are those of
+    A language is left out if its tables have other features than those of most languages. It is
+    also left out if a model has no value of a feature on any query. Arguments are those of
     :meth:`mirage.SurrogateRanker.fit`.
     """
     by_language: dict[str, list[FeatureTable]] = {}

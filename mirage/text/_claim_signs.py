@@ -383,7 +383,7 @@ def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> floa
     """Return how near a mention is to a word of comparison, such as "than".
 
     The score is above 0 if the mentioned candidate is the lesser of two ("longer than the Nile"),
-    below 0 if it is the greater, and 0 without such a word.
+    and below 0 if it is the greater. It is 0 without such a word.
     """
     lesser = _marking_nearness(scene, mention, CUES.index("comparison"), sentence)
     greater = _marking_nearness(scene, mention, CUES.index("inferiority"), sentence)

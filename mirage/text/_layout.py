@@ -193,7 +193,7 @@ class _Page:
         self._marks: list[tuple[int, int, str]] = []
 
     def mask(self, start: int, end: int, *, fill: str = GAP) -> None:
-        """Schedule a span for masking.
+        """Schedule a span for masking; each of its characters will be replaced with ``fill``.
 
         :meth:`apply` masks all scheduled spans together, because each copy of the text takes time.
         """

@@ -4,9 +4,9 @@
 of phrases covers all such sentences. Therefore the words of a sentence are put into three classes:
 small-talk words, function words, and all others. Small-talk words are greetings, thanks, and words
 about questions, answers and documents. They come from ``data/small_talk.json`` and the phrases that
-ship with mirage. A sentence is small talk if it consists mostly of small-talk words, contains no
-number and no name, and shares no other words with the question or the passages, except function
-words.
+ship with mirage. A sentence is small talk if it consists mostly of small-talk words and contains no
+number and no name. None of its words of the third class may occur in the question, and hardly any
+in the passages.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ class Identification(NamedTuple):
     Attributes:
         shares: The probable share of the text in each language, by ISO 639-1 code; empty if no word
             of the text belongs to a language.
-        doubts: For each language, the share of the text for which it is uncertain whether it is in
-            this language.
+        doubts: For each language, the share of the text that may or may not be in this language.
     """
 
     shares: Mapping[str, float]

@@ -35,12 +35,12 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     digits of any script, with or without separators, or as equal values (``5.5 thousand`` for
     ``5,500``).
 
-    For the rest of the phrase, the result is the share of its character n-grams that occur within a
-    window of the text that is 1.5 times as long as the phrase. An n-gram has 3 characters, or 2 if
-    a character is a syllable or a word. So endings, an omitted title and small differences of
-    spelling cost little, and letters scattered over the text do not count. A phrase of at most four
-    n-grams that does not occur completely scores at most 0.7. Differences of case, character width,
-    accents and optional marks are ignored.
+    For the rest of the phrase, the result is the share of its character n-grams that occur within
+    one window of the text, which is about 1.5 times as long as the phrase. An n-gram has 3
+    characters, or 2 if a character is a syllable or a word. So endings, an omitted title and small
+    differences of spelling cost little, and letters scattered over the text do not count. A phrase
+    of at most four n-grams that does not occur completely scores at most 0.7. Differences of case,
+    character width, accents and optional marks are ignored.
 
     Args:
         phrase: Name, number or a few words; longer phrases are not compared reliably.

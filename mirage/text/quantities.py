@@ -118,9 +118,9 @@ def quantities(text: str, language: str | Language) -> tuple[Quantity, ...]:
 def values_in(text: str, language: str | Language) -> Values:
     """Return every value that the numbers in a text have in any reading.
 
-    The result contains the values of :func:`quantities`, and in addition the parts of times, dates
-    and compound number words, numbers in names, hours counted from noon, and numbers separated by
-    spaces as one number.
+    The result contains the values of :func:`quantities`. It also contains the parts of times, dates
+    and compound number words, numbers in names, and hours counted from noon. Numbers separated by
+    spaces are also read as one number.
 
     Raises:
         UnknownNameError: If there is no such language.
