@@ -49,10 +49,10 @@ The rest may be phrasing, because a paraphrase needs some other words.
 """
 
 PHRASING_WEIGHT, ELSEWHERE_WEIGHT = 0.5, 2.0
-"""Weights of a word that no passage contains, and of a word that only other passages contain."""
+"""Weights of a word that no passage contains, and of a word that only uncited passages contain."""
 
 ELSEWHERE_MATCH = 0.75
-"""Minimum match of a word that another passage contains, from 0 to 1."""
+"""Minimum similarity, from 0 to 1, at which an uncited passage counts as containing a word."""
 
 NUMBER_LETTERS = 10
 """Weight of a number; the weight of a word is its number of letters."""

@@ -65,7 +65,7 @@ class Stream(Protocol):
         """The number of responses; known once all items have been read."""
 
     def items(self) -> Iterator[Item]:
-        """Yield the queries in order."""
+        """Yield the queries in order, each with its responses."""
 
     def digest(self) -> str:
         """Return a text that changes if anything that the items depend on changes."""
@@ -272,7 +272,7 @@ class _Context(NamedTuple):
 
 
 class _Survey:
-    """The data of one run that a first pass over the items collects."""
+    """The data of one run, which are collected in one or two passes over the items."""
 
     def __init__(self) -> None:
         self.citations = CitationSurvey()

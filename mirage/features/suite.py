@@ -103,10 +103,10 @@ class FeatureSuite(NearNames):
 
     @staticmethod
     def available() -> tuple[str, ...]:
-        """Return the names of all features that a suite accepts by name, with 10 as the cutoff.
+        """Return the names of all features that a suite accepts by name.
 
-        Features that need a model are not among them: :mod:`mirage.features` has functions that
-        take the model.
+        If a feature has a cutoff, its name is given with the cutoff 10. Features that need a model
+        are not among them: :mod:`mirage.features` has functions that take the model.
 
         Example:
             >>> "citation_recall@10" in FeatureSuite.available()
@@ -277,9 +277,9 @@ class FeatureSuite(NearNames):
     ) -> list[FeatureTable]:
         """Compute every feature for every response of several runs.
 
-        The tables equal those of :meth:`score`, in the order of the runs. They take less time,
-        because the responses of all runs to a query are scored together, so that its passages are
-        read only once.
+        The tables equal those of :meth:`score`, in the order of the runs. One call takes less time
+        than a call of :meth:`score` per run, because the passages of a query are read only once for
+        the responses of all runs.
 
         Args:
             dataset: As in :meth:`score`.

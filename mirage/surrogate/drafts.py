@@ -144,11 +144,11 @@ class Draft:
     frame: Frame | None = None
 
     def having(self, *faults: str) -> Draft:
-        """Return a copy of this draft with the names of additional faults."""
+        """Return a copy of this draft with the names of these faults added."""
         return replace(self, faults=self.faults + faults)
 
     def saying(self, sentences: Iterable[Sentence]) -> Draft:
-        """Return a copy of this draft with other sentences."""
+        """Return a copy of this draft with these sentences instead of its own."""
         return replace(self, sentences=tuple(sentences))
 
     def citing(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
@@ -180,7 +180,7 @@ class Draft:
 
 
 def _with_brackets(sentence: Sentence, language: Language) -> str:
-    """Return the sentence with its citations before its final punctuation."""
+    """Return a sentence as text, with its citations in brackets before its final punctuation."""
     body = sentence.text.rstrip(language.terminators)
     citations = "".join(f"[{citation}]" for citation in sentence.citations)
     return f"{body} {citations}{sentence.text[len(body) :]}" if citations else sentence.text
@@ -241,7 +241,7 @@ class Scene:
         return [mentioned(forms, text, self.query.language) for forms in self.query.answers]
 
     def at(self, query: Query) -> Scene:
-        """Return a copy of this scene with another query."""
+        """Return a copy of this scene with this query instead of its own."""
         return replace(self, query=query)
 
     def abroad(self, place: int) -> Scene:

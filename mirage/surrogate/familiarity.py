@@ -30,7 +30,7 @@ With fewer models, they are drawn from Student's t-distribution.
 """
 
 RESIDUALS_FROM_ALL_OF_MANY = 20
-"""Number of models that the residuals over all languages count as in that distribution."""
+"""Number of models that the residuals over all languages count as, from :data:`MANY` models on."""
 
 FAR = 0.9
 """Quantile of the distances between training models and their nearest neighbours.

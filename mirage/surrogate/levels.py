@@ -56,7 +56,10 @@ def _faulty_systems() -> Iterator[System]:
 
 
 def _mixtures(name: str, number: int, shares: Sequence[float], seed: int) -> Iterator[System]:
-    """Yield systems with one to three kinds of fault, each on a share drawn from ``shares``."""
+    """Yield ``number`` systems with one to three random kinds of fault.
+
+    Each kind affects a share of the queries that is drawn from ``shares``.
+    """
     rng = np.random.default_rng(seed)
     kinds = [*(kind for kind in HARD_FAULTS if kind not in _UNMIXED), *_FREQUENT]
     for i in range(number):

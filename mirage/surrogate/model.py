@@ -227,7 +227,7 @@ class FittedModel:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A recipe with its residuals, which are ``actual - predicted`` logits, on held-out models.
+    """A recipe with its residuals on held-out models; a residual is ``actual - predicted`` logit.
 
     Attributes:
         recipe: Configuration of the regression.
@@ -325,7 +325,7 @@ def _add_language_part(
 
 
 def _losses(data: Data, residuals: Residuals) -> Floats:
-    """Return each model's loss, in the order of :func:`_model_names`."""
+    """Return each model's loss (see :func:`select`), in the order of :func:`_model_names`."""
     by_model: dict[str, list[float]] = {name: [] for name in _model_names(data)}
     for code, part in data.items():
         losses = residuals[code] ** 2 / max(float(part.mean_y.var()), 1e-12)
@@ -339,7 +339,7 @@ def _mean_loss(data: Data, candidate: Candidate) -> float:
 
 
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
-    """Compute the residuals of a recipe on held-out models, and return both."""
+    """Compute the residuals of a recipe on held-out models, and return recipe and residuals."""
     folds = _folds(data, seed)
     means = None
     if recipe.means:

@@ -27,7 +27,7 @@ CHAINED = frozenset(
 """Kinds of question that one of the relevant passages alone does not answer."""
 
 _CLOSEST = 2
-"""Number of sentences of a passage that a careless reader answers with."""
+"""Number of sentences of a passage that a careless reader quotes as the answer."""
 
 
 def _tell_other_lie(draft: Draft, scene: Scene, _: Random) -> Draft:

@@ -89,7 +89,10 @@ def system_name(kind: str, manner: str) -> str:
 def _mixtures(
     name: str, number: int, most: int, shares: Sequence[float], seed: int
 ) -> Iterator[System]:
-    """Yield systems with one to ``most`` kinds of fault, each on a share drawn from ``shares``."""
+    """Yield ``number`` systems with one to ``most`` random kinds of fault.
+
+    Each kind affects a share of the queries that is drawn from ``shares``.
+    """
     rng = np.random.default_rng(seed)
     kinds = [kind for kind in ARENA_FAULTS if kind != "garbled"]
     for i in range(number):

@@ -276,7 +276,10 @@ def _indices_of(names: Sequence[str], among: Sequence[str], noun: str) -> NDArra
 
 
 def _restrict_judgments(judgments: Judgments, rows: Sequence[int]) -> Judgments:
-    """Return the judgments between the models at the indices ``rows``, which are numbered anew."""
+    """Return the judgments between the models at the indices ``rows``.
+
+    In the result, these models are numbered from 0 in the order of ``rows``.
+    """
     new_index = np.full(len(judgments.models), -1, dtype=np.int32)
     new_index[rows] = np.arange(len(rows))
     a, b = new_index[judgments.a], new_index[judgments.b]

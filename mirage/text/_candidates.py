@@ -48,7 +48,7 @@ _CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
 def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
     """Return the spans of a text that mention a candidate answer in one of its spellings.
 
-    The text must be in NFC. The spans do not overlap.
+    The text must be in NFC. The spans do not overlap. ``forms`` are the spellings.
     """
     entry = Language.of(language)
     occurrences = [

@@ -214,7 +214,7 @@ class _Page:
         self._marks.clear()
 
     def mask_all(self, pattern: re.Pattern[str], group: int | str = 0) -> None:
-        """Mask every match of a pattern's group, except in citations."""
+        """Mask a group of every match of a pattern, unless the group overlaps with a citation."""
         for match in pattern.finditer(self.text):
             if not self.has_citation(*match.span(group)):
                 self.mask(*match.span(group))

@@ -227,7 +227,12 @@ _COLUMN = ("steps", "values", "numerators", "denominators")
 
 
 def _column(arrays: Sequence[Floats], size: int) -> Floats:
-    """Return the log probability of each n-gram in one language; NaN without data on the n-gram."""
+    """Return the log probability of each n-gram in one language; NaN without data on the n-gram.
+
+    Args:
+        arrays: The language's arrays in the data file, in the order of ``_COLUMN``.
+        size: Number of rows of the table.
+    """
     steps, values, numerators, denominators = arrays
     column = np.full(size, np.nan)
     column[np.cumsum(steps, dtype=np.intp)] = np.log(numerators / denominators)[values]
@@ -235,7 +240,12 @@ def _column(arrays: Sequence[Floats], size: int) -> Floats:
 
 
 def _split_grams(letters: NDArray[np.uint16], sizes: Sequence[int]) -> list[str]:
-    """Return the n-grams of one, two and three letters, which follow each other in this order."""
+    """Split letters into n-grams: first those of one letter, then of two, then of three.
+
+    Args:
+        letters: Code points of the letters of all n-grams, one after another.
+        sizes: Number of n-grams of each length.
+    """
     grams: list[str] = []
     start = 0
     for length, size in enumerate(sizes, start=1):

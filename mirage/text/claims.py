@@ -196,7 +196,7 @@ def _find_present(
     mentions: Sequence[Mention],
     code: str,
 ) -> frozenset[int]:
-    """Return the candidates that a text mentions.
+    """Return the indices of the candidates that a text mentions.
 
     Among overlapping candidates, only one is in ``mentions``. An overlapping candidate also counts
     as mentioned if it belongs to the same group. Candidates of one group can be true together.

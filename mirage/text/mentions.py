@@ -129,7 +129,7 @@ _HALF = re.compile(
 
 
 def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
-    """Return whether phrase and text state different numbers with a half, in words.
+    """Return whether phrase and text state numbers with a half in words, but different ones.
 
     Such phrases need a separate check, because "three and a half hours" and "four and a half hours"
     have most n-grams in common.

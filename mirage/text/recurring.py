@@ -46,7 +46,8 @@ class RecurringSurvey:
     """A survey for :func:`recurring_sentences` of answers that are read block by block.
 
     A sentence that at least half of all answers contain is in at least half of the answers of some
-    block. So only such sentences are counted, and memory does not grow with the number of answers.
+    block. Only the sentences that are so frequent in some block are kept as candidates. Therefore
+    memory does not grow with the number of answers.
     """
 
     def __init__(self) -> None:
@@ -87,7 +88,7 @@ class RecurringSurvey:
         return bool(self._late)
 
     def recount(self, answers: Iterable[str]) -> None:
-        """Count the candidates of later blocks in some of the answers."""
+        """Count the candidates that only a later block had, in some of the answers."""
         for answer in answers:
             for piece in self._late.intersection(_pieces(answer)):
                 self._recounts[piece] = self._recounts.get(piece, 0) + 1

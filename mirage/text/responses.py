@@ -182,7 +182,7 @@ def _sections_of_json(
 def _mask_answer(
     answer: str, entry: Language, passage_index: Passages, context: Context | None
 ) -> str:
-    """Return the answer with its layout and its small talk masked, at unchanged length."""
+    """Return the answer with its layout and its small talk masked; its length does not change."""
     brackets = tuple(citations(answer, entry, passage_index))
     masked = mask_layout(answer, entry, brackets, context)
     if context is not None:
