@@ -254,7 +254,10 @@ def test_a_link_at_the_name_of_a_lock_is_refused(tmp_path: Path, victim: Path) -
     lock = tmp_path / ".index.lock"
     for target in (victim, tmp_path / "made"):
         lock.symlink_to(target)
-        with pytest.raises(DatasetError, match=r"\.index\.lock: is a symbolic link"), locked(lock):
+        with (
+            pytest.raises(DatasetError, match=r"\.index\.lock: this is a symbolic link"),
+            locked(lock),
+        ):
             pass
         lock.unlink()
     assert victim.read_text() == SECRET
@@ -290,7 +293,7 @@ def test_the_parts_of_repeats_are_not_links(tmp_path: Path) -> None:
     dataset = MirageDataset.bundled("sw").sample(2)
     outside = tmp_path / "victim.jsonl"
     (tmp_path / "run.jsonl.repeat-1").symlink_to(outside)
-    with pytest.raises(DatasetError, match=r"repeat-1: is a symbolic link"):
+    with pytest.raises(DatasetError, match=r"repeat-1: this is a symbolic link"):
         mirage.respond(
             lambda _: "x", dataset, repeats=2, out=tmp_path / "run.jsonl", progress=False
         )
@@ -376,7 +379,7 @@ def test_a_link_out_of_a_folder_of_documents_is_not_read(
     for source in (folder, folder / "*.md", folder / "**" / "*.md"):
         caplog.clear()
         assert ids(source) == ["again.md", "leave.md"]
-        assert "secret.md: is a symbolic link out of" in caplog.text
+        assert "secret.md: this link leads out of" in caplog.text
         assert SECRET not in str([document.text for document in read_documents(source)])
     assert ids(folder / "secret.md") == ["secret.md"]  # whoever names it means it
 
@@ -393,7 +396,7 @@ def test_links_to_folders_and_loops_are_not_followed(
     for source in (folder, folder / "**" / "*.md", folder / "*" / "*.md"):
         caplog.clear()
         assert ids(source) == ["rules/leave.md"]
-        assert "outside: is a symbolic link to a folder" in caplog.text
+        assert "outside: this is a symbolic link to a folder" in caplog.text
     from mirage.grids._entries import fingerprint
 
     assert len(fingerprint(folder)) == 64
@@ -515,7 +518,7 @@ def test_an_endless_pipe_ends_in_one_error(
 def test_a_bomb_in_a_history_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(inputs.LIMIT, "1M")
     assert inputs.inflate(zlib.compress(b"x" * 1000), "history") == b"x" * 1000
-    with pytest.raises(DatasetError, match=r"history: has more than 1 MiB"):
+    with pytest.raises(DatasetError, match=r"history: the input has more than 1 MiB"):
         inputs.inflate(zlib.compress(b"x" * (8 << 20)), "history")
     with pytest.raises(DatasetError, match="cannot be unpacked"):
         inputs.inflate(b"no", "history")
@@ -545,7 +548,9 @@ def test_lines_within_the_limit_are_read_and_one_more_byte_is_not(
     path.write_text(json.dumps({"query_id": "q", "text": "x" * (1023 - len(row))}) + "\n")
     assert len(Run.load(path, language="sw")) == 1
     path.write_text(json.dumps({"query_id": "q", "text": "x" * (1024 - len(row))}) + "\n")
-    with pytest.raises(DatasetError, match=r"x\.jsonl, line 1: has a line that is longer than 1 K"):
+    with pytest.raises(
+        DatasetError, match=r"x\.jsonl, line 1: the input has a line that is longer than 1 K"
+    ):
         Run.load(path, language="sw")
 
 

@@ -169,7 +169,7 @@ def test_kendall_tau_by_hand() -> None:
 def test_kendall_tau_needs_two_shared_models_with_numbers() -> None:
     with pytest.raises(MirageError, match="got 1"):
         ranking([2, 1]).kendall_tau({"a": 1.0, "z": 2.0})
-    with pytest.raises(MirageError, match="the number of model 'b' is NaN"):
+    with pytest.raises(MirageError, match="the value of model 'b' in `other` is NaN"):
         ranking([2, 1]).kendall_tau({"a": 1.0, "b": NAN})
 
 

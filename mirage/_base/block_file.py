@@ -25,7 +25,9 @@ _ROW_GROUP = 10_000  # number of rows in a row group of Parquet
 
 
 class _Block(BaseModel):
-    """A record of the journal: the end of a complete block, or (first record) the inputs.
+    """A record of the journal.
+
+    The first record identifies the inputs; every other record marks the end of a complete block.
 
     Attributes:
         size: Size of the file of rows at the end of the block, in bytes.
@@ -100,7 +102,7 @@ class BlockFile:
         return file
 
     def _check(self, file: IO[bytes], blocks: Sequence[_Block]) -> None:
-        """Check all complete blocks, and cut the file after the last of them."""
+        """Check all complete blocks, and truncate the file after the last of them."""
         self.blocks: int = 0
         self._size = 0
         file.seek(0)

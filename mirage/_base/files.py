@@ -261,7 +261,7 @@ def writing(path: Path | None) -> Iterator[None]:
 
 
 def _link_error(path: object) -> DatasetError:
-    return DatasetError(f"{path}: is a symbolic link, which is not followed here; delete it")
+    return DatasetError(f"{path}: this is a symbolic link, which is not followed here; delete it")
 
 
 @contextmanager

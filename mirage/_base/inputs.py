@@ -65,8 +65,8 @@ def too_large(source: object, kind: Kind = "file") -> DatasetError:
     unit = next((unit for unit in "TGMK" if limit >> _UNITS[unit]), "")
     size = f"{limit / (1 << _UNITS[unit]):.4g} {unit}{'iB' if unit else 'bytes'}"
     return DatasetError(
-        f"{source}: has {excess} than {size}; if this is intended, raise the limit with the "
-        f"environment variable {LIMIT}, such as {LIMIT}=8G"
+        f"{source}: the input has {excess} than {size}; if this is intended, raise the limit "
+        f"with the environment variable {LIMIT}, such as {LIMIT}=8G"
     )
 
 
@@ -93,7 +93,9 @@ def check_input(path: Path) -> None:
     if stat.S_ISDIR(mode):
         raise DatasetError(f"{path}: cannot be read ({os.strerror(errno.EISDIR)})")
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-        raise DatasetError(f"{path}: is a device; give a file, a pipe, or - for standard input")
+        raise DatasetError(
+            f"{path}: this is a device; give a file, a pipe, or - for standard input"
+        )
 
 
 @contextmanager
@@ -227,15 +229,15 @@ def files_below(
         for name in folders:
             if (parent / name).is_symlink():
                 _LOG.warning(
-                    "%s: is a symbolic link to a folder, which is not followed; to read the files "
-                    "in it, pass that folder itself",
+                    "%s: this is a symbolic link to a folder, which is not followed; to read the "
+                    "files in it, pass that folder itself",
                     parent / name,
                 )
         for path in (parent / name for name in names):
             if path.is_file() and wanted(path):
                 if path.is_symlink() and not _is_inside(path, root):
                     _LOG.warning(
-                        "%s: is a symbolic link out of %s and is not read; copy the file, or pass "
+                        "%s: this link leads out of %s and is not read; copy the file, or pass "
                         "its own path",
                         path,
                         folder,

@@ -105,7 +105,7 @@ def _open_locked(path: Path) -> IO[bytes]:
             try:
                 mode = os.fstat(file.fileno()).st_mode
                 if not stat.S_ISREG(mode):
-                    raise DatasetError(f"{path}: is a device or a pipe; choose a regular file")
+                    raise DatasetError(f"{path}: this is a device or a pipe; choose a regular file")
                 portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
                 if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                     return file

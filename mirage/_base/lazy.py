@@ -40,9 +40,10 @@ def lazy(
 
 
 def imported_when_called(module: str, name: str) -> Callable[..., Any]:
-    """Return a function that imports a function of a module when it is called, and calls it.
+    """Return a function that stands for a function of another module.
 
-    So a method can be implemented in a package that the module of its class must not import.
+    The other module is imported when the returned function is called. In this way, the body of a
+    method can be in a package that the module of its class must not import.
     ``tests/test_layers.py`` lists the few functions that are called in this way.
     """
 

@@ -108,8 +108,8 @@ class RecordedJudge:
         self._recorded = read_judged(path).votes
         if not self._recorded:
             raise DatasetError(
-                f"{path}: contains judgments, but votes are needed; pass a file that `mirage label "
-                "--pairs` wrote"
+                f"{path}: the file contains judgments, but votes are needed; pass a file that "
+                "`mirage label --pairs` wrote"
             )
 
     def __repr__(self) -> str:
@@ -155,8 +155,8 @@ class RecordedJudge:
             )
         if not current:
             raise NoJudgmentError(
-                f"{self.path}: has no vote on any of the {len(possible)} pairs to judge; label "
-                "pairs of these models, with the same seed"
+                f"{self.path}: there is no vote on any of the {len(possible)} pairs to judge; "
+                "label pairs of these models, with the same seed"
             )
         return Judged(tuple(current), judgments_of(current), skipped)
 

@@ -42,7 +42,7 @@ class AnswerItem:
     """One answer to label.
 
     Attributes:
-        sentence: The answer in the form that judges of sentences read, without layout and
+        sentence: The answer in the form that judges of sentences read, without formatting and
             citations.
         text: The answer as the page shows it.
         model: The system that wrote the answer; raters do not see it.

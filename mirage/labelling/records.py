@@ -21,7 +21,7 @@ class Label(Record):
         query: The question.
         language: ISO 639-1 code.
         passages: The passages that the answer was based on.
-        sentence: The answer, without layout and citations.
+        sentence: The answer, without formatting and citations.
         rater: The name of the rater. ``settled`` is the name for labels that settle a conflict.
         label: The label.
         citations: The ids of the passages that the answer cites; ``None`` if it cites nothing.

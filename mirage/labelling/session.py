@@ -207,7 +207,7 @@ def _check_labels(session: Session, path: Path | None) -> None:
     for row in session.rows:
         if isinstance(row, Label) and row.label not in session.labels:
             raise DatasetError(
-                f"{path}: has the label {row.label!r}, but the scale is "
+                f"{path}: the file has the label {row.label!r}, but the scale is "
                 f"{', '.join(session.labels)}; use the same --scale as before, or another file"
             )
 

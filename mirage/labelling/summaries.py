@@ -66,7 +66,10 @@ def read_labels(path: Path) -> list[Row]:
         else:
             rows.append(validated(Label, fields, where))
     if len({type(row) for row in rows}) > 1:
-        raise DatasetError(f"{path}: has labels of answers and votes on pairs; use one file each")
+        raise DatasetError(
+            f"{path}: the file contains both labels of answers and votes on pairs; use a file for "
+            "each"
+        )
     return rows
 
 

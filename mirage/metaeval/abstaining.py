@@ -106,8 +106,8 @@ class AbstainingJudge:
 
         The candidates are margins that decide 5, 10, ... 100 % of the items; the narrowest that
         passes is used. By default a margin passes if the error among the items that it decides is
-        at most the risk. For this check, an imaginary cluster as large as the largest is added, in
-        which every item is decided wrongly (:func:`~mirage.statistics.selective.conformal_error`).
+        at most the risk, even if the data had one more cluster, as large as the largest, in which
+        every decision is wrong (:func:`~mirage.statistics.selective.conformal_error`).
         The error is then at most the risk on average over calibrations, each with a new sample of
         labels. A calibration after which the rule abstains on all items counts as one without
         errors. In a single calibration the error may be above the risk.
@@ -115,11 +115,11 @@ class AbstainingJudge:
         With ``confidence``, the error is at most the risk in this share of calibrations. A margin
         then passes if a significance test shows that the error among the items that it decides is
         below the risk (:func:`~mirage.statistics.selective.risk_p_value`). The margins are tested
-        in sequence, from wide to narrow (:func:`~mirage.statistics.selective.fallback`). The
+        in sequence, from wide to narrow (:func:`~mirage.statistics.selective.fallback`). One
         sequence starts at the margin that decides a quarter of the items, or at a narrower one if a
-        quarter is too few to pass. It has a second start at the margin that decides half of the
-        items. This needs more labels than the default, and the rule more often abstains on all
-        items.
+        quarter is too few to pass. A second sequence starts at the margin that decides half of the
+        items. With ``confidence``, more labels are needed than by default, and the rule more often
+        abstains on all items.
 
         The scores must not depend on these labels: a model fitted to them would look too good.
         ``validation/coverage/abstaining.py`` prints how often the risk is exceeded, with and

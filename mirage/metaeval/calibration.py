@@ -53,9 +53,9 @@ class Calibration(Record):
         try:
             fields = json.loads(read_text(Path(path)))
         except ValueError as error:
-            raise DatasetError(f"{path}: is not a calibration ({error})") from None
+            raise DatasetError(f"{path}: the file is not a calibration ({error})") from None
         if not isinstance(fields, dict):
-            raise DatasetError(f"{path}: is not a calibration: expected a JSON object")
+            raise DatasetError(f"{path}: the file is not a calibration: expected a JSON object")
         return validated(cls, fields, str(path))
 
     def save(self, path: str | Path) -> None:

@@ -375,9 +375,10 @@ def _common_pairs(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -
 
 
 def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
-    """Return the code of each item's verdict in each language, and the number of each item's query.
+    """Return the verdicts on all items as integers, and an integer per item for its query.
 
-    The codes are integers of shape ``(items, languages)``; -1 if a verdict is missing.
+    The verdicts have the shape ``(items, languages)``. Equal verdicts have equal integers, and a
+    missing verdict is -1.
     """
     items = list(dict.fromkeys(item for column in verdicts.values() for item in column))
     kinds = dict.fromkeys(

@@ -17,7 +17,9 @@ MEAN = "mean"
 
 
 def clusters_of_sentences(labelled: LabelledSentences, cluster: Cluster) -> Ints:
-    """Return the number of each sentence's cluster; clusters are numbered in order of their names.
+    """Return, for each sentence, an integer that identifies its cluster.
+
+    The integers follow the order of the names of the clusters.
 
     A cluster is a group of queries that are not independent. A query without a cluster is a cluster
     by itself.
@@ -45,9 +47,10 @@ class Truth:
     Attributes:
         labelled: The sentences and their labels.
         language: The index of each sentence's language in ``languages``.
-        query: The number of each sentence's query; queries in different languages are different.
-        cluster: The number of each sentence's cluster of dependent queries; a query without a
-            cluster is a cluster by itself. Languages may share clusters.
+        query: An integer that identifies each sentence's query. Queries in different languages have
+            different integers, even if they have the same id.
+        cluster: An integer that identifies each sentence's cluster of dependent queries; a query
+            without a cluster is a cluster by itself. Languages may share clusters.
         label: The index of each sentence's label in ``names``.
         left_out: For each reason, the number of sentences that were left out because they have no
             usable label.

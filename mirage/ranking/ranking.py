@@ -521,7 +521,9 @@ class Ranking(Presentable):
         ]
         for model, value in zip(shared, theirs, strict=True):
             if math.isnan(value):
-                raise MirageError(f"the number of model {model!r} is NaN; leave the model out")
+                raise MirageError(
+                    f"the value of model {model!r} in `other` is NaN; leave the model out"
+                )
         # Only the order of the other numbers matters, so replace them by their ranks.
         return float(kendall_tau(ours, np.unique(theirs, return_inverse=True)[1]))
 

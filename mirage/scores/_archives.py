@@ -45,8 +45,8 @@ def _unpack(path: Path, info: zipfile.ZipInfo) -> bytes:
         zstandard: Any = import_module("zstandard")
     except ImportError:
         raise MissingPackageError(
-            f"{path}: is compressed with zstd; install zstandard (pip install zstandard), or "
-            "convert the log with: inspect log convert --to json"
+            f"{path}: the file is compressed with zstd; install zstandard (pip install zstandard), "
+            "or convert the log with: inspect log convert --to json"
         ) from None
     with path.open("rb") as file:
         file.seek(info.header_offset)

@@ -96,7 +96,7 @@ def _load_file(path: Path) -> Content:
         start = file.read(4)
     source = str(path)
     if not start:
-        raise DatasetError(f"{path}: is empty")
+        raise DatasetError(f"{path}: the file is empty")
     if start == _ZIP:
         return Content(source, [], archive=path)
     if start == _PARQUET or path.name.lower().endswith(_TABLES):
@@ -108,16 +108,16 @@ def _load_file(path: Path) -> Content:
         # The second value of a file of JSON Lines is extra data after the first.
         if str(error).startswith("Extra data"):
             return Content(source, list(parse_rows(text, source)))
-        raise DatasetError(f"{path}: not JSON ({error}); is the file complete?") from None
+        raise DatasetError(f"{path}: the file is not JSON ({error}); is it complete?") from None
     return _of_json(value, source)
 
 
 def _table(path: Path, *, parquet: bool) -> Rows:
     if parquet and not path.name.lower().endswith(".parquet"):
-        raise DatasetError(f"{path}: is a Parquet file; give it a name that ends in .parquet")
+        raise DatasetError(f"{path}: this is a Parquet file; give it a name that ends in .parquet")
     rows = list(rows_of(path))
     if not rows:
-        raise DatasetError(f"{path}: has no rows")
+        raise DatasetError(f"{path}: the file has no rows")
     return rows
 
 
@@ -143,5 +143,5 @@ def _entries(values: list[Any], source: str) -> Rows:
             raise DatasetError(f"{where}: expected an object, got {type(value).__name__}")
         rows.append((where, {str(key): each for key, each in value.items()}))
     if not rows:
-        raise DatasetError(f"{source}: has no entries")
+        raise DatasetError(f"{source}: there are no entries")
     return rows

@@ -81,6 +81,6 @@ def _entries(rows: list[Mapping[str, Any]], wheres: list[str], *, named: bool) -
             scores[name] = math.nan if metric.get("error") else score
         item = row.get("name") if named else row.get("input") or row.get("turns")
         if not item:
-            raise DatasetError(f"{where}: has neither a name nor an input")
+            raise DatasetError(f"{where}: the test case has neither a name nor an input")
         answer = answer_of(row.get("actualOutput", row.get("actual_output")))
         yield Entry(where, row, name_of(item), scores, answer=answer)

@@ -59,7 +59,8 @@ def _unpack(path: Path) -> tuple[Mapping[str, Any], list[Any]]:
             samples.append(_parse(path, name, data))
     if header is None:
         raise DatasetError(
-            f"{path}: has no header.json; it is not a log of inspect_ai, or the run did not finish"
+            f"{path}: header.json is missing, so the file is not a log of inspect_ai, or the run "
+            "did not finish"
         )
     return header, samples
 
@@ -76,7 +77,7 @@ def _entries(samples: Any, source: str, model: str) -> Iterator[Entry]:
         where = f"{source}, sample {number}"
         sample = check_object(value, where, "a sample")
         if is_missing(sample.get("id")):
-            raise DatasetError(f"{where}: has no id")
+            raise DatasetError(f"{where}: the sample has no id")
         scores: dict[str, float] = {}
         for name, score in check_object(sample.get("scores") or {}, where, "scores").items():
             entry = check_object(score, where, f"the score {name!r}")

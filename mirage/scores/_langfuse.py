@@ -75,14 +75,14 @@ def _entries(
             ):
                 skipped[name] = _TEXTS
             elif name in scores:
-                raise DatasetError(f"{where}: has two scores with the name {name!r}")
+                raise DatasetError(f"{where}: the entry has two scores with the name {name!r}")
             else:
                 scores[name] = score_of(score.get("value"), where, name)
         if key == "evaluations":
             source = check_object(row.get("item"), where, "item")
             item = source.get("id") or source.get("input")
             if not item:
-                raise DatasetError(f"{where}: has neither an id nor an input")
+                raise DatasetError(f"{where}: the item has neither an id nor an input")
         else:
             item = check_text(row, "experimentItemId", where)
         failed = row.get("level") == "ERROR"

@@ -46,7 +46,9 @@ def read(content: Content) -> ScoreFile:
 def _entries(content: Content, skipped: dict[str, str]) -> Iterator[Entry]:
     for where, row in content.rows:
         if not {"doc_id", "filtered_resps"} <= row.keys():
-            raise DatasetError(f"{where}: has no doc_id or filtered_resps, unlike the first sample")
+            raise DatasetError(
+                f"{where}: doc_id or filtered_resps is missing, unlike in the first sample"
+            )
         names = check_list(row.get("metrics"), where, "metrics")
         kind = row.get("filter", "none")
         suffix = "" if kind == "none" else f" ({kind})"

@@ -67,7 +67,7 @@ def _entries(content: Content, item: str) -> Iterator[Entry]:
         name = next((str(attributes[key]) for key in names if attributes.get(key)), "")
         if not name:
             raise DatasetError(
-                f"{where}: has no attribute {' or '.join(names)}; name the attribute that "
+                f"{where}: the span has no attribute {' or '.join(names)}; name the attribute that "
                 "identifies an item with --field item=NAME"
             )
         model = attributes.get("gen_ai.request.model")

@@ -46,13 +46,13 @@ def read(content: Content, fields: Fields) -> ScoreFile:
         DatasetError: The table has no field for the item or the score, or a row is not valid.
     """
     if content.archive is not None or not content.rows:
-        raise DatasetError(f"{content.source}: is not a table")
+        raise DatasetError(f"{content.source}: the content is not a table")
     first = content.first_row()
     used = {name: [*fields.get(name, ())] or _usual(name, first) for name in NAMES}
     for name in ("item", "score"):
         if not used[name]:
             raise DatasetError(
-                f"{content.source}: has no field for the {name}; name it with --field "
+                f"{content.source}: there is no field for the {name}; name it with --field "
                 f"{name}=NAME. The fields are {_list_fields(content)}"
             )
     return finish(content.source, "table", _entries(content, used))

@@ -128,7 +128,7 @@ def _recognise(content: Content, names: Mapping[str, Sequence[str]]) -> str:
 
 def _check_format(content: Content, name: str) -> None:
     if not FORMATS[name].recognises(content):
-        raise DatasetError(f"{content.source}: is not a file of {FORMATS[name].title}")
+        raise DatasetError(f"{content.source}: this is not a file of {FORMATS[name].title}")
 
 
 def _renamed(file: ScoreFile, names: Mapping[str, Sequence[str]]) -> ScoreFile:

@@ -89,8 +89,8 @@ class ScoreFile:
             if len(self.systems) > 1:
                 names = ", ".join(self.systems[:5]) + (", ..." if len(self.systems) > 5 else "")
                 raise DatasetError(
-                    f"{self.source}: has scores of {len(self.systems)} systems ({names}); choose "
-                    "one with --before-system or --after-system"
+                    f"{self.source}: there are scores of {len(self.systems)} systems ({names}); "
+                    "choose one with --before-system or --after-system"
                 )
             return self
         if name not in self.systems:
@@ -230,9 +230,9 @@ def finish(
     """
     file = ScoreFile(source, form, tuple(entries), skipped or {}, lower or {})
     if not file.entries:
-        raise DatasetError(f"{source}: has no items")
+        raise DatasetError(f"{source}: the file has no items")
     if not any(math.isfinite(value) for entry in file.entries for value in entry.scores.values()):
         reasons = [f"{name}: {why}" for name, why in file.skipped.items()][:3]
         hint = f" ({'; '.join(reasons)})" if reasons else ""
-        raise DatasetError(f"{source}: none of its {len(file.entries)} items has a score{hint}")
+        raise DatasetError(f"{source}: none of the {len(file.entries)} items has a score{hint}")
     return file

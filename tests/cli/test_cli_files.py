@@ -425,7 +425,7 @@ def test_a_device_is_refused_at_once(words: list[str]) -> None:
     more = [LANGUAGE] if words == ["eval-run"] else []
     done = mirage(*words, "/dev/zero", *more)
     assert done.exit_code == 2
-    assert "/dev/zero: is a device" in done.stderr
+    assert "/dev/zero: this is a device" in done.stderr
 
 
 def test_an_endless_standard_input_ends_within_bounded_memory() -> None:
@@ -444,7 +444,7 @@ resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
             env={**os.environ, "MIRAGE_READ_LIMIT": "32M"},
         )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: standard input: has more than 32 MiB")
+    assert done.stderr.startswith("error: standard input: the input has more than 32 MiB")
     assert done.stderr.count("\n") == 1
 
 
