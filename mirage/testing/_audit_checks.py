@@ -90,7 +90,7 @@ def duplicates(side: Side) -> Iterator[Finding]:
         parts.append(f"{len(again)} items occur more than once, such as {again[0][:60]!r}")
     if same:
         parts.append(
-            f"{sum(map(len, same)) - len(same)} items repeat the question of another, such as "
+            f"{sum(map(len, same)) - len(same)} items have the question of another item, such as "
             f"{same[0][1][:60]!r}"
         )
     yield Finding(
@@ -98,8 +98,8 @@ def duplicates(side: Side) -> Iterator[Finding]:
         side.label,
         side.metric,
         "; ".join(parts),
-        f"the mean of all scores is {np.nanmean(values):.3f}, with each item once {unique:.3f}; "
-        f"{len(once)} items instead of {len(entries)}",
+        f"the mean of all scores is {np.nanmean(values):.3f}, with each item counted once "
+        f"{unique:.3f}; {len(once)} items instead of {len(entries)}",
     )
 
 
@@ -123,8 +123,8 @@ def clusters(side: Side) -> Iterator[Finding]:
             side.label,
             side.metric,
             f"items with the same {name} have similar scores ({len(codes)} items, {count} groups)",
-            f"standard errors are {ratio:.1f} times as large; {_intervals(side, codes)}; compare "
-            f"with --field cluster={name}",
+            f"standard errors with clusters are {ratio:.1f} times as large; "
+            f"{_intervals(side, codes)}; compare with --field cluster={name}",
         )
 
 
@@ -194,10 +194,11 @@ def too_few(side: Side) -> Iterator[Finding]:
     if count >= needed:
         return
     effect = (
-        f"even if no item changes, a loss of {_MARGIN:g} cannot be ruled out below {needed} items"
+        f"with fewer than {needed} items, a loss of {_MARGIN:g} cannot be ruled out even if no "
+        "item changes"
     )
     if count < FEWEST_FOR_MEANS:
-        effect += f", and below {FEWEST_FOR_MEANS} items no mean has an interval"
+        effect += f"; with fewer than {FEWEST_FOR_MEANS} items, no mean has an interval"
     yield Finding("too few items", side.label, side.metric, f"{count} items with a score", effect)
 
 
@@ -221,8 +222,8 @@ def repeats(side: Side) -> Iterator[Finding]:
         f"{differing} of {len(rows)} items have repeats that differ; "
         f"{100 * within / (within + between):.0f} % of the variance of a score is between repeats "
         "of one item",
-        f"the standard error of the mean is {single:.3f} with one repeat and {averaged:.3f} with "
-        f"{times:.3g}",
+        f"the standard error of the mean is {single:.3f} with one repeat, and {averaged:.3f} with "
+        f"{times:.3g} repeats",
     )
 
 
@@ -255,8 +256,8 @@ def length(side: Side) -> Iterator[Finding]:
         "scores correlate with the number of characters of the answers (rank correlation "
         f"{rho:+.2f} over {len(x)} items)",
         f"the mean is {short.mean():.3f} for the {len(short)} answers of {most:g} characters or "
-        f"fewer and {long.mean():.3f} for the {len(long)} others; a system that writes more or "
-        "less changes it without another quality",
+        f"fewer and {long.mean():.3f} for the {len(long)} others; longer or shorter answers can "
+        "change it without being better or worse",
     )
 
 
@@ -289,7 +290,7 @@ def one_sided_items(before: Side, after: Side) -> Iterator[Finding]:
         f"{len(only[0])} items only in {before.label}, {len(only[1])} only in {after.label}, such "
         f"as {listed}",
         f"the means differ by {after.mean - before.mean:+.3f} on all items, and by {gap:+.3f} on "
-        "those that both have",
+        "the items that both have",
     )
 
 
@@ -308,9 +309,9 @@ def ties(before: Side, after: Side) -> Iterator[Finding]:
     effect = (
         f"the difference of {_gap(before, after, items):+.3f} depends on {differing} items; "
         + (
-            "at least 4 must differ, all in one direction, for a significant loss"
+            "at least 4 items must differ, all in one direction, for a significant loss"
             if differing < 4
-            else "all others say nothing about it"
+            else "the other items have no effect on it"
         )
         if differing
         else "there is no difference to test; are these two runs of different systems?"
@@ -333,7 +334,8 @@ def scales(before: Side, after: Side) -> Iterator[Finding]:
             "scales",
             f"{before.label}, {after.label}",
             before.metric,
-            f"scores reach {highest[0]:g} in {before.label} and {highest[1]:g} in {after.label}",
+            f"the highest score is {highest[0]:g} in {before.label}, but {highest[1]:g} in "
+            f"{after.label}",
             f"the means differ by {after.mean - before.mean:+.3f}, because the scales differ",
         )
 

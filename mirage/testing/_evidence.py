@@ -63,7 +63,7 @@ class Evidence(NamedTuple):
         if self.covered:
             problem = f"correctness was measured on only {self.covered} of {self.changed} answers"
         else:
-            problem = "nothing that measures correctness could be computed"
+            problem = "no feature that measures correctness could be computed"
         return f"{problem}; give the queries short answers, references or relevant passages (qrels)"
 
 

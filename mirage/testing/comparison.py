@@ -153,7 +153,7 @@ class Comparison:
     def not_compared(self) -> dict[str, str]:
         """The features for which no query has a value in both runs, each with the reason."""
         reasons = {**self.before.unmeasured, **self.after.unmeasured}
-        why = "no query has it in both runs"
+        why = "no query has a value in both runs"
         return {
             change.feature: reasons.get(change.feature, why)
             for change in self.changes

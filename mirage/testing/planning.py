@@ -109,9 +109,10 @@ class Plan:
         rows = tuple(_cells(design) for design in self.designs)
         highlights = tuple(design == self.best for design in self.designs)
         notes = [
-            "detected, cleared: share of comparisons in which the loss is called worse, and no "
-            f"loss is called no worse; the target is {self.power:g} for both, within {_SLACK:g}. "
-            "Saving the baseline takes the calls of one more run",
+            "detected: share of comparisons with the loss in which the verdict is “worse”; "
+            "cleared: share of comparisons without a loss in which the verdict is “no worse”; the "
+            f"target is {self.power:g} for both, within {_SLACK:g}. Saving the baseline "
+            "takes the calls of one more run",
             f"Assumptions: {self.assumptions}",
         ]
         if self.best is None:

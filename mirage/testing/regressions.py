@@ -418,7 +418,7 @@ def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
         )
     why = f"cannot tell whether {model} is worse than the baseline"
     if not comparison.compared:
-        return f"{why}: no query has any of the features in both runs"
+        return f"{why}: no query has a value of any feature in both runs"
     names = ", ".join(change.feature for change in comparison.inconclusive)
     sentence = f"{why}: on {queries}, a loss above {margin} is not ruled out in {names}"
     rangeless = [c.feature for c in comparison.inconclusive if np.isinf(c.lost_at_most)]

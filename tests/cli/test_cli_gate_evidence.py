@@ -34,4 +34,4 @@ def test_nothing_that_measures_correctness_ends_with_the_inconclusive_status(
     ended = mirage(*check, "--json")
     plain = json.loads(ended.stdout)
     assert (ended.exit_code, plain["verdict"], plain["evidence"]) == (3, "inconclusive", {})
-    assert plain["reason"].startswith("inconclusive: nothing that measures correctness")
+    assert plain["reason"].startswith("inconclusive: no feature that measures correctness")

@@ -82,8 +82,8 @@ def test_without_qrels_and_answers_nonsense_is_never_no_worse(code: str, referen
         assert comparison.verdict != "no worse"
     if not reference:
         assert summary(comparison).startswith(
-            "inconclusive: nothing that measures correctness could be computed; give the queries "
-            "short answers, references or relevant passages"
+            "inconclusive: no feature that measures correctness could be computed; give the "
+            "queries short answers, references or relevant passages"
         )
 
 
@@ -91,7 +91,7 @@ def test_a_comment_and_junit_report_missing_evidence() -> None:
     dataset = without(SWAHILI, reference=None, relevant=(), **UNLABELLED)
     runs = compare_texts(REFERENCES, irrelevant(SWAHILI), dataset)
     assert "### Mirage: inconclusive" in comment(runs)
-    assert "inconclusive: nothing that measures correctness" in comment(runs)
+    assert "inconclusive: no feature that measures correctness" in comment(runs)
     assert 'name="correctness"' in junit(runs)
     assert extra_queries(runs.comparison) is None
 

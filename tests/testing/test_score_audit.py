@@ -74,7 +74,7 @@ def test_one_sided_items_change_the_difference() -> None:
     kinds = {finding.kind: finding for finding in audit_scores(before, after).findings}
     effect = kinds["one-sided items"].effect
     assert "-0.100 on all items" in effect
-    assert "+0.000 on those that both have" in effect
+    assert "+0.000 on the items that both have" in effect
     assert "40 of 40 items have equal scores" in kinds["ties"].problem
 
 
@@ -112,7 +112,7 @@ def test_a_paraphrase_with_another_id_is_a_duplicate() -> None:
         for i in range(60)
     ]
     [finding] = audit_scores(data).findings
-    assert "30 items repeat the question of another" in finding.problem
+    assert "30 items have the question of another item" in finding.problem
 
 
 def test_nothing_to_check_is_said() -> None:
