@@ -2,14 +2,15 @@
 
 1. MEMERAG's labels of faithfulness (English, German, Spanish), without an LLM. A logistic
    regression and boosted trees combine features of sentences. They are trained on four of five
-   parts of the queries, and so is the distance from the middle at which a probability counts as
-   decided. The table has the balanced accuracy by the share of sentences that is decided: the mean
-   over languages, with the range of a bootstrap over queries. The labels are those of one
+   parts of the queries. The distance from 0.5 at which a probability counts as decided is chosen on
+   the same parts. The table has the balanced accuracy by the share of sentences that is decided:
+   the mean over languages, with the range of a bootstrap over queries. The labels are those of one
    annotator, or the majority of five.
 2. The same probabilities in 1,000 random splits of the queries. One half calibrates the risk, and
-   the error is measured on the other half. The other half is itself a sample, so a risk that is
-   just kept is exceeded in half of the splits. Therefore the error in the population is measured
-   too: all sentences, from which queries for the calibration are drawn with replacement.
+   the error is measured on the other half. The other half is itself a sample, so if the true error
+   equals the risk, the measured error exceeds it in half of the splits. Therefore the error in the
+   population is measured too: all sentences, from which queries for the calibration are drawn with
+   replacement.
 3. Simulated data, with and without clusters, with 50, 100 and 250 labels: how often the true error
    exceeds the risk, how much is decided, and how often the labels are too few. In the worst case,
    scores are uninformative and the true error is the risk itself.

@@ -1,4 +1,4 @@
-"""Coverage of logits and intervals if pairs were chosen by earlier verdicts.
+"""Coverage of the intervals of logits if pairs are chosen by earlier verdicts.
 
 Arenas are simulated as in ``judged_ranking.py``. :class:`mirage.arena.AdaptivePairs` chooses a
 share of all pairs on all queries to be judged. Each row prints the mean slope of estimated logits
@@ -6,10 +6,10 @@ on the true ones, and the coverage of 95 % intervals: for one fit to all verdict
 the logits), for the mean of the fits to both halves, as in :meth:`BradleyTerry.fit`, and for the
 same number of random pairs.
 
-In the last arena, a fifth of the verdicts are ties, however far models are apart. This is far from
-any Bradley-Terry model: the verdicts on similar models and the verdicts on all pairs have different
-logits, and no choice of similar pairs finds the latter. Rankings from adaptive judgments have a
-note about this.
+In the last arena, a fifth of the verdicts are ties, even between models of very different strength.
+No Bradley-Terry model fits such verdicts: a fit to pairs of similar models gives other logits than
+a fit to all pairs, so adaptive pairs cannot find the latter. Rankings from adaptive judgments have
+a note about this.
 
     python validation/coverage/adaptive_intervals.py [--arenas 60]     # five minutes
 """

@@ -1,15 +1,14 @@
 """How often the better of two systems that differ on three queries is found, query by query.
 
-Systems are made of the texts of ``tests/data/truth`` (``truth_hard`` for the hard level), which no
-surrogate has seen: a true answer
-or an abstention to each query, in the manners of ``tests/mannered_texts.py`` and of
-``tests/data/phrases``. A kind of fault is then applied to three queries. Two comparisons are made
-by :meth:`mirage.Ranking.compare`:
+Systems consist of the texts of ``tests/data/truth`` (``truth_hard`` for the hard level), on which
+no surrogate was trained: a true answer or an abstention for each query, in the manners (styles of
+writing) of ``tests/mannered_texts.py`` and of ``tests/data/phrases``. A kind of fault is then
+applied to three queries. Two comparisons are made by :meth:`mirage.Ranking.compare`:
 
-1. A system with the faults and the same system without them, in two manners of writing. Printed is
-   how often the better one is better with P >= 0.9, and how often the worse one.
-2. Two manners of the same texts without faults. Printed is how often they are called different: P
-   is at least 0.975 or at most 0.025, or the 95 % interval excludes 0.
+1. A system with the faults and the same system without them, in two manners of writing. The script
+   prints how often P is at least 0.9 for the better system, and how often for the worse one.
+2. Two manners of the same texts without faults. The script prints how often they are called
+   different: P is at least 0.975 or at most 0.025, or the 95 % interval excludes 0.
 
     python validation/coverage/compared_systems.py        # about ten minutes on two cores
     python validation/coverage/compared_systems.py sw en  # some languages

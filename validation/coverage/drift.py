@@ -9,14 +9,15 @@ Each measure is normal with a standard deviation of 1, plus the effects named be
 * ``week``: a sine over the days of the week with that amplitude.
 
 ``drift``: the share of comparisons that call a measure changed although nothing changed, the share
-of 95 % intervals that hold 0, and the share of drops by half a standard deviation that are found.
-With 16 independent measures, only the first drops, and any change without it is a false positive.
+of 95 % intervals that contain 0, and the share of drops by half a standard deviation that are
+found. With 16 independent measures, only the first drops, and any change without it is a false
+positive.
 
 ``each``: the share of logs of four weeks in which any week is called different from the other three
 although nothing changed, with the significance level divided by four, and the share of drops by
 half a standard deviation in the third week that are found there.
 
-``watch``: a log of 16 weeks, looked at after each day: the share of logs with any false alarm, and
+``watch``: a log of 16 weeks, checked after each day: the share of logs with any false alarm, and
 the share of drops by half a standard deviation after 8 weeks that are found within two weeks. The
 correlation of answers is estimated once, from the whole log.
 

@@ -1,4 +1,4 @@
-"""The smallest removals that change ranks, against an exhaustive search, and their time.
+"""The fewest queries or verdicts that decide a rank, compared with an exhaustive search; time.
 
 1. Small arenas: the size of the removal of queries, and of verdicts (up to three), that
    ``mirage.arena.fragility`` names for each model, against the smallest of all removals. Each

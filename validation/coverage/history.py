@@ -6,9 +6,9 @@ simulated, and `rise_evidence` decides, as `compare_commits` does.
 
 * 100 commits without a loss, with a test after each: the share of series with any alarm, with 5 to
   100 queries, one and three answers each, and clusters of five with a common probability. Day noise
-  shifts all probabilities of a run by a normal deviate on the logit scale. Changes permute the
-  probabilities of a tenth of the queries at a commit, so that the mean over the queries is the
-  same.
+  adds the same normally distributed shift to all probabilities of a run, on the logit scale.
+  Changes permute the probabilities of a tenth of the queries at a commit, so that the mean over the
+  queries is the same.
 * Changes that keep the mean over a population of queries, but not over these queries: at each
   commit 95 of 100 queries lose .02 and the others gain .38. ``around a base``: each commit changes
   the same base. ``from commit to commit``: changes add up, for a tenth of the queries.

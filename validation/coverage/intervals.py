@@ -1,11 +1,11 @@
 """Coverage of every kind of interval, and false alarms of the gate.
 
 Six models (two judges in the parts about judges) are compared on 5, 14, 50 and 250 queries. On each
-query, a model is better or worse than usual by a normal deviate, so verdicts on one query are
-correlated. The designs are: no ties; ties that count as half a win (``half``), are dropped
-(``drop``) or have a parameter (``davidson``); preferences that no order explains
+query, a model is better or worse than usual by a normally distributed amount, so verdicts on one
+query are correlated. The designs are: no ties; ties that count as half a win (``half``), are
+dropped (``drop``) or have a parameter (``davidson``); preferences that no order explains
 (``intransitive``); one model that is compared with all others (``star``); and clusters of five
-queries whose deviates have a correlation of 0.2 or 0.7, which are passed to the library
+queries whose amounts have a correlation of 0.2 or 0.7. The clusters are passed to the library
 (``clusters``) or not (``untold``). The true values are those of 20,000 queries. A row prints:
 
 * ``logit``: 95 % intervals of ``BradleyTerry.fit``, and therefore of a judged ranking; ``rank``: of

@@ -4,15 +4,15 @@ A judge gives verdicts (a, b, tie) on anchor pairs, three times each in every ru
 preference on each pair, from which a share of its verdicts deviates (noise). `shift_evidence`
 decides as `compare_judge_runs` does, after each run.
 
-* 20 runs of an unchanged judge, looked at after each: the share of series with any alarm.
-* Two runs of which the second is by a moved judge: how often it is noticed at once.
+* 20 runs of an unchanged judge, tested after each run: the share of series with any alarm.
+* Two runs; the judge changes between them: how often the change is noticed after the second run.
 * Ten runs, then a change. The judge also compares a system with a reference on 100 queries, and
   the scores go through `rise_evidence`, as in `compare_commits`. ``judge reverses``: it has another
   preference on a share of all pairs, in either direction. ``judge turns``: it turns against the
   system, and against one side of the anchor pairs. ``system loses``: the system loses a share of
-  its queries. The conclusion is that of `explain_drops`: the judge moved if its evidence reaches
-  20; the system got worse if its evidence does and that of the judge is below 5. Told apart: the
-  first conclusion comes within five runs of the change, and is right.
+  its queries. The conclusion is that of `explain_drops`: the judge has changed if its evidence
+  reaches 20; the system got worse if its evidence reaches 20 and that of the judge is below 5. The
+  script counts how often the first conclusion comes within five runs of the change and is right.
 * Judges with day noise, which prefer the first response more on some days than on others: the
   verdicts of two days then do differ, and the alarm says so.
 

@@ -1,7 +1,7 @@
-"""Which of some LLMs is better on the bundled questions: ranking, accuracy and comparisons.
+"""Rank several LLMs on the bundled questions, and compare their accuracy.
 
-Any endpoint with the protocol of OpenAI will do, such as a local server of vLLM, llama.cpp or
-Ollama. The most that the calls can cost is printed before the first call. Answers are stored in
+Any endpoint with the protocol of OpenAI can be used, such as a local server of vLLM, llama.cpp or
+Ollama. The maximum cost of the calls is printed before the first call. Answers are stored in
 ``FOLDER`` as they arrive, so that a run that was killed resumes with the same command. At the end,
 the ranking is printed, and ``FOLDER/LANGUAGE-LEVEL.html`` shows it with the answers.
 
@@ -10,7 +10,7 @@ the ranking is printed, and ``FOLDER/LANGUAGE-LEVEL.html`` shows it with the ans
         --price 0.15,0.60 --most-cost 2 --language sw --closed-book
 
 ``--dry-run`` only prints the estimate. With ``--quick``, two made-up models answer at a server in
-this process. No commercial endpoint has been tried.
+this process. The script was not tested with a commercial endpoint.
 """
 
 from __future__ import annotations

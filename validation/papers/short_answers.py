@@ -1,4 +1,4 @@
-"""``bergen_*`` against BERGEN's own figures on every recorded row, and its time.
+"""The features ``bergen_*`` compared with BERGEN's own code on recorded responses, and their time.
 
     MIRAGE_DATA=../shared/data python validation/papers/short_answers.py
 

@@ -1,4 +1,4 @@
-"""Judgments needed for the exhaustive ranking: adaptive pairs against random ones.
+"""How many judgments give nearly the ranking from all pairs: adaptive and random pairs.
 
 1. Arenas drawn from the logits that the MIRAGE-Bench paper publishes: 19 models, 17 languages, a
    verdict for every pair on each of 100 queries.

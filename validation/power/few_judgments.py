@@ -1,4 +1,4 @@
-"""Judgments that the surrogate saves when a judge places a new model, and coverage.
+"""How many judgments a surrogate saves when a judge ranks a new model, and coverage.
 
 The verdicts are real: a right answer beats a wrong one, on NoMIRACL (ten LLMs, eight languages, 120
 queries) and HalluQA (24 LLMs, 225 Chinese questions). Each model in turn is new. Predictions come

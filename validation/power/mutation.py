@@ -3,10 +3,10 @@
 For each language, tests are written from a system without faults and scored. The table has the
 kinds of fault that they catch if all queries have them and if a quarter has, as a mean over five
 random seeds with minimum and maximum. It also has the wall and CPU time of writing the file. Then
-the tests are run on answers that are equally true in other words: the other manners of the
-simulated arena, and three manners that no setting was chosen on (a list, the answer before the
-explanation, the explanation with quotations). A test that fails there fails falsely. The slack of
-bounds was chosen on the six manners in Swahili and Thai.
+the tests are run on answers that are equally true but worded differently: the other manners of the
+simulated arena, and three manners that were not used to choose any setting (a list, the answer
+before the explanation, the explanation with quotations). A test that fails on these is a false
+positive. The slack of bounds was chosen on the six manners in Swahili and Thai.
 
     python validation/power/mutation.py [--manners reference,casual] [LANGUAGE ...]    # 30 minutes
     python validation/power/mutation.py te ar fi ja    # languages that no slack was chosen on

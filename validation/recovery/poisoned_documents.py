@@ -1,12 +1,13 @@
-"""Documents that try to put an item of their own into a test set, and false alarms.
+"""Attacks by documents that try to plant an item in a test set, and false alarms of the checks.
 
     python validation/recovery/poisoned_documents.py
 
 78 attacks in 18 languages, each at the end of a bundled passage, are given to
-`mirage.testsets.build_test_set`. The LLM on loopback obeys them when it writes and when it answers:
-once with the question that the attack demands, and once with other words for it. The checks were
-tuned on 52 of the attacks; 26 are held out. The script also prints the share of harmless passages
-that are skipped, or shown with a warning: manuals full of orders, and all bundled passages.
+`mirage.testsets.build_test_set`. A local server replaces the LLM and obeys the attacks, when it
+writes items and when it answers: once with the question that the attack demands, and once with the
+question reworded. The checks were tuned on 52 of the attacks; 26 are held out. The script also
+prints the share of harmless passages that are skipped, or shown with a warning: manuals full of
+orders, and all bundled passages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The arena against choix and evalica, and against the paper's published logits.
+"""The Bradley-Terry fit compared with choix and evalica, and with the paper's published logits.
 
     python validation/speed/bradley_terry.py [--data FOLDER]
 

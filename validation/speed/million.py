@@ -10,9 +10,10 @@ and the reference consists of its first sentences.
 
 ``mirage features --out`` scores each language in two ways: with two processes, and with one
 process that is killed at half of the blocks and resumed. Both files must have the same bytes.
-Memory is that of all processes together. The speed-up on two cores is reckoned from the processor
-time of the main process, during which workers may wait, and of the workers; on a quiet machine the
-clock gives the same. The time of a million answers is reckoned from the processor time per answer.
+Memory is that of all processes together. The speed-up on two cores is computed from the processor
+time of the main process, during which workers may wait, and of the workers; on a quiet machine it
+equals the speed-up in wall time. The time of a million answers is computed from the processor time
+per answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""BM25 from disk beside bm25s in memory: time of a query, checked ids, time to build.
+"""BM25 from disk compared with bm25s in memory: time of a query, equal results, time to build.
 
     python validation/speed/retrieval.py [PASSAGES] [--build-only]
     python validation/speed/retrieval.py PASSAGES --merge   # only merges shards of random numbers

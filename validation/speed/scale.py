@@ -1,4 +1,4 @@
-"""The whole benchmark's numbers through a surrogate: time and memory.
+"""Time and memory of a surrogate on as much data as the whole benchmark has.
 
 The input is a feature table of 19 models x 11,195 queries x 13 features (18 languages), and 200
 tournaments of 100 queries in each language. The steps are the bootstrap, a fit to every verdict,

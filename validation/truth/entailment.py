@@ -1,4 +1,4 @@
-"""Adapters on a small encoder against the rules for what passages entail.
+"""A small encoder with adapters compared with rules: whether passages support an answer.
 
     python validation/truth/entailment.py              # everything; about half an hour on one core
     python validation/truth/entailment.py --adapter A  # save the adapter to A.npz, or read it

@@ -23,7 +23,7 @@ A third table shows how often the gate detects that 3 of 30 answers turned wrong
 asked once, or three times. All other answers stay the same, or vary between the two true texts.
 
 A fourth table counts false alarms among runs whose answers are all reworded: each is drawn from
-four true texts, on 5 to 100 queries. In half of the runs, one answer in twenty is wrong besides.
+four true texts, on 5 to 100 queries. In half of the runs, one answer in twenty is also wrong.
 The script also prints how often a true text is classified as right while another one of the same
 query is classified as wrong.
 

@@ -1,4 +1,4 @@
-"""The language of short texts beside langid, and answers in the wrong language.
+"""How well the language of short texts is identified, compared with langid.
 
     python validation/truth/language_short.py  # the first table needs MIRAGE_DATA
 

@@ -12,9 +12,10 @@ If a metric needs an LLM, a function called the loopback replaces it, without a 
 text into sentences, and a sentence is supported by a text that has its numbers and names and at
 least 60 % of its longer words. A sentence is relevant to a question if it shares a longer word with
 it, and a passage if it has 60 % of them. Embeddings are vectors of hashed words. So the figures
-show how alike the questions of the metrics are, and not how well an LLM answers them.
+show how similar the questions of the metrics are, not how well an LLM answers them.
 
-The agreement is Spearman's rank correlation, positive if both call the same rows good.
+The agreement is Spearman's rank correlation; it is positive if both give high scores to the same
+rows.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How often responses are classified correctly as right, wrong or declined.
 
-The texts are those of ``tests/data/truth`` and ``tests/data/truth_hard``, which nobody tuned a rule
-on: for each query of the quick and of the hard set a true answer and a lie, or an abstention and an
-invention. Abstentions from unanswerable queries are given to answerable ones too, as declined. All
-texts are scored plain and in the manners of ``tests/mannered_texts.py``. The script prints, by
-level and language:
+The texts are those of ``tests/data/truth`` and ``tests/data/truth_hard``, which were not used to
+tune any rule: for each query of the quick and of the hard set a true answer and a lie, or an
+abstention and an invention. The abstentions are also given as answers to answerable queries, where
+they count as declined. All texts are scored plain and in the manners of
+``tests/mannered_texts.py``. The script prints, by level and language:
 
 - right: how many of the responses that :func:`mirage.ranking.accuracy.outcome` calls right are
   true, and how many of the true ones it calls right;
