@@ -70,6 +70,13 @@ STANCE_PHRASES = ROOT / "corpora" / "stances"
 EACH, EACH_STANCE, EACH_CHOICE = 3, 8, 2
 """Numbers of texts made of each phrase, of each phrase of `corpora/stances`, and of each choice
 there. Each text is made with a right and with a wrong answer."""
+CHOICES = {
+    "chosen": Stance.CONTRASTED,
+    "outdated": Stance.ATTRIBUTED,
+    "passing": Stance.OTHER,
+}
+"""Phrases of `corpora/stances` that name several candidates and assert one of them, and the stance
+of the others."""
 PHRASED = {
     "denial": ("none", Stance.DENIED, None),
     "mention_lie": ("wrong", Stance.ATTRIBUTED, None),
@@ -134,18 +141,23 @@ def marked_texts(folder, code):
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         query = corpus[row["query_id"]]
-        answer = parse(row["text"], code, query.passage_ids).answer_text
-        plain, stances, end = "", [], 0
-        for match in MARK.finditer(nfc(answer)):
-            plain += nfc(answer)[end : match.start()]
-            stances.append((len(plain), len(plain) + len(match[2]), LETTERS[match[1]]))
-            plain += match[2]
-            end = match.end()
-        plain += nfc(answer)[end:]
-        yield Text(
-            code, row["kind"], query.id, query.text, plain, *candidates(query), tuple(stances),
-            row["commits"], frozenset(),
-        )  # fmt: skip
+        yield marked_text(code, row["kind"], query, row["text"], row["commits"])
+
+
+def marked_text(code, kind, query, text, commits):
+    """Return a text whose mentions are marked."""
+    answer = nfc(parse(text, code, query.passage_ids).answer_text)
+    plain, stances, end = "", [], 0
+    for match in MARK.finditer(answer):
+        plain += answer[end : match.start()]
+        stances.append((len(plain), len(plain) + len(match[2]), LETTERS[match[1]]))
+        plain += match[2]
+        end = match.end()
+    plain += answer[end:]
+    return Text(
+        code, kind, query.id, query.text, plain, *candidates(query), tuple(stances), commits,
+        frozenset(),
+    )  # fmt: skip
 
 
 def unmarked_text(code, kind, query, text, **labels):
@@ -254,20 +266,69 @@ def stance_texts(code):
 
 
 def choice_texts(code):
-    """Yield phrases that name several candidates and choose one of them, right or wrong."""
+    """Yield phrases that name several candidates and assert one of them, right or wrong."""
     rng = random.Random(f"choices {code}")
     queries = [q for q in with_one_answer(code) if len(q.wrong_answers) > 1]
-    for phrase in phrases_of(STANCE_PHRASES, code)["chosen"]:
-        for query in rng.sample(queries, EACH_CHOICE):
-            right = query.answers[0][0]
-            chosen, other = rng.sample(range(len(query.wrong_answers)), 2)
-            wrong, third = query.wrong_answers[chosen][0], query.wrong_answers[other][0]
-            for a, b, group in ((right, wrong, 0), (wrong, right, chosen + 1)):
-                yield unmarked_text(
-                    code, "choice", query, phrase.format(a=a, b=b, c=third),
-                    commits="wrong" if group else "right", side=frozenset({group}),
-                    rivals=Stance.CONTRASTED,
-                )  # fmt: skip
+    for kind, rivals in CHOICES.items():
+        for phrase in phrases_of(STANCE_PHRASES, code)[kind]:
+            for query in rng.sample(queries, EACH_CHOICE):
+                right = query.answers[0][0]
+                chosen, other = rng.sample(range(len(query.wrong_answers)), 2)
+                wrong, third = query.wrong_answers[chosen][0], query.wrong_answers[other][0]
+                for a, b, group in ((right, wrong, 0), (wrong, right, chosen + 1)):
+                    yield unmarked_text(
+                        code, f"choice {kind}", query, phrase.format(a=a, b=b, c=third),
+                        commits="wrong" if group else "right", side=frozenset({group}),
+                        rivals=rivals,
+                    )  # fmt: skip
+
+
+def sourced_texts(code):
+    """Yield bundled answers that name their passage, as in "According to passage 2"."""
+    queries, rng = with_one_answer(code), random.Random(f"sourced {code}")
+    for phrase in phrases_of(STANCE_PHRASES, code)["sourced"]:
+        for query in rng.sample(queries, EACH_STANCE):
+            texts = bundled_texts(code)[query.id]
+            true = rng.random() < 2 / 3
+            answer = rng.choice([*texts.true, texts.terse]) if true else texts.false
+            yield taking_a_side(code, "sourced", query, phrase.format(true=answer.strip()), true)
+
+
+def marked_as_asserted(code, query, text, true):
+    """Return a text in which the answer that it asserts is marked, if it is mentioned once."""
+    answer = nfc(parse(text, code, query.passage_ids).answer_text)
+    forms, groups = candidates(query)
+    spans = [span for *span, index in located(answer, forms, code) if (not groups[index]) == true]
+    if len(spans) != 1:
+        return answer
+    ((start, end),) = spans
+    return f"{answer[:start]}{{A|{answer[start:end]}}}{answer[end:]}"
+
+
+def passing_mentions(code):
+    """Yield answers and denials after a sentence that mentions a candidate in passing."""
+    rng = random.Random(f"passing mentions {code}")
+    phrases, corpus = phrases_of(STANCE_PHRASES, code), MirageDataset.bundled(code)
+    gap = "" if code in ("ja", "zh") else " "
+
+    def in_context(kind, query, text, commits, mentioned):
+        context = rng.choice(phrases["contexts"]).format(x=f"{{O|{mentioned[0]}}}")
+        parts = [context, text, rng.choice(phrases["closings"])]
+        whole = gap.join(parts[: rng.choice((2, 3, 3))])
+        return marked_text(code, f"context {kind}", query, whole, commits)
+
+    lines = (ROOT / "corpora" / "claims" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        query = corpus[row["query_id"]]
+        if row["kind"].startswith("plain_denial"):
+            yield in_context("denial", query, row["text"], "none", query.answers[0])
+    for query in with_one_answer(code):
+        texts = bundled_texts(code)[query.id]
+        for answer, true in ((rng.choice(texts.true), True), (texts.false, False)):
+            for mentioned in (query.answers[0], rng.choice(query.wrong_answers)):
+                text = marked_as_asserted(code, query, answer, true)
+                kind, commits = ("true", "right") if true else ("false", "wrong")
+                yield in_context(kind, query, text, commits, mentioned)
 
 
 def weight(text):
@@ -299,6 +360,8 @@ def training_texts(code):
     yield from choice_texts(code)
     yield from references(code)
     yield from framed_texts(code)
+    yield from sourced_texts(code)
+    yield from passing_mentions(code)
 
 
 def stance_at(text, place, places):

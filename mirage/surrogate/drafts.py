@@ -342,10 +342,23 @@ def filled(
     return template.format_map(values) if all(values[name] for name in slots) else None
 
 
+def general_abstention(scene: Scene, rng: np.random.Generator) -> str:
+    """Return a random abstention that names nothing from the query."""
+    templates = scene.phrases.faults["abstain_then_lie"]
+    return abstention_of(templates[int(rng.integers(len(templates)))], scene)
+
+
+def abstention_of(template: str, scene: Scene) -> str:
+    """Return the first sentence of a template that first abstains and then lies."""
+    return split_sentences(template.replace("{false}", ""), scene.query.language)[0]
+
+
 def _make_rejecting_manner(kind: str) -> Callable[[Scene], Draft]:
     """Return a function that writes an answer which also mentions and rejects a wrong answer.
 
-    If the query has no wrong answer to mention, the function writes in the casual manner.
+    If the query has no wrong answer to mention, the function writes in the casual manner. If no
+    passage answers the query, it writes an abstention that names nothing from the query, so that
+    surrogates learn that such an abstention is as good as one in the words of the reference.
 
     Args:
         kind: Kind of template, a key of :attr:`Phrases.truths`.
@@ -353,6 +366,8 @@ def _make_rejecting_manner(kind: str) -> Callable[[Scene], Draft]:
 
     def write(scene: Scene) -> Draft:
         draft, rng = _write_casual(scene), _random_stream(scene, kind)
+        if scene.query.answerable is False:
+            return draft.saying(scene.parsed(general_abstention(scene, rng)).sentences)
         templates = scene.phrases.truths[kind]
         text = filled(
             templates[int(rng.integers(len(templates)))],

@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from mirage.languages import Language
-from mirage.surrogate.drafts import Draft, Scene, faultless, filled
-from mirage.text import mentioned, split_sentences
+from mirage.surrogate.drafts import Draft, Scene, faultless, filled, general_abstention
+from mirage.text import mentioned
 from mirage.text.sentences import Sentence
 
 Random = np.random.Generator
@@ -92,17 +92,11 @@ def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
     On the hard level, only general ones are used, because the others name facts of their dossiers.
     """
     if scene.level == "hard" or rng.random() < 0.5:
-        templates = scene.phrases.faults["abstain_then_lie"]
-        text = abstention_of(templates[int(rng.integers(len(templates)))], scene)
+        text = general_abstention(scene, rng)
     else:
         other = _choose([query for query in scene.corpus if query.answerable is False], rng)
         text = scene.at(other).texts.terse
     return draft.saying(scene.parsed(text).sentences).citing(lambda _: ())
-
-
-def abstention_of(template: str, scene: Scene) -> str:
-    """Return the first sentence of a template that first abstains and then lies."""
-    return split_sentences(template.replace("{false}", ""), scene.query.language)[0]
 
 
 # Assertions ---------------------------------------------------------------------------------------
@@ -367,9 +361,9 @@ _CHANGING: Mapping[str, Fault] = {
     "dumping": Fault(_dump_passages, reason=False),
     "truncated": Fault(_truncate),
     "cut-off": Fault(_cut_sentence, True),
-    "wrongly-cited": Fault(_cite_wrongly, reason=False),
-    "over-cited": Fault(_cite_everything, reason=False),
-    "uncited": Fault(_drop_citations, reason=False),
+    "wrongly-cited": Fault(_cite_wrongly, True, reason=False),
+    "over-cited": Fault(_cite_everything, True, reason=False),
+    "uncited": Fault(_drop_citations, True, reason=False),
     "garbled": Fault(_garble, reason=False),
     "format-broken": Fault(_break_format),
 }

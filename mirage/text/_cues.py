@@ -19,6 +19,7 @@ __all__ = ["CUES", "Cue", "cues"]
 CUES = (
     *("negation", "contrast", "attribution", "falsity", "truth", "exclusion"),
     *("alternative", "retraction", "comparison", "answer_words", "inferiority", "condition"),
+    *("former", "current"),
 )
 """Kinds of cue, named like the fields of a lexicon."""
 

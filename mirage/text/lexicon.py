@@ -43,7 +43,9 @@ class Lexicon:
         answer_words: Words that introduce an answer, such as "the answer is".
         inferiority: Words that rank something below the next name, such as "second only to".
         condition: Words that introduce a hypothetical case, such as "if".
-        cue_free: Words that contain one of the words above by chance.
+        former: Words that call something outdated, such as "formerly" and "until last year".
+        current: Words that call something current, such as "now" and "under the new rules".
+        cue_free: Phrases in which the words above do not count, such as "according to the text".
     """
 
     abstention: tuple[str, ...]
@@ -65,6 +67,8 @@ class Lexicon:
     answer_words: tuple[str, ...]
     inferiority: tuple[str, ...]
     condition: tuple[str, ...]
+    former: tuple[str, ...]
+    current: tuple[str, ...]
     cue_free: tuple[str, ...]
 
 

@@ -42,13 +42,14 @@ from mirage.surrogate.drafts import (
     Draft,
     Phrases,
     Scene,
+    abstention_of,
     faultless,
     filled,
     framed,
     read_phrases,
 )
 from mirage.surrogate.estimators import VERDICT_TREES
-from mirage.surrogate.faults import ARENA_FAULTS, FAULTS, abstention_of
+from mirage.surrogate.faults import ARENA_FAULTS, FAULTS
 from mirage.surrogate.pretraining import simulated_arena, simulated_judgments
 from mirage.surrogate.simulation import GROUPS, SYSTEMS
 from mirage.surrogate.training import TrainingData, placed_judgments
