@@ -101,6 +101,9 @@ DRAWS = 10_000
 BLOCK = 1_000
 """Number of draws that are made at a time."""
 
+PRODUCT = 2**18
+"""Number of multiplications up to which OpenBLAS uses one thread; more would mostly wait."""
+
 PAIRS = 256
 """Largest number of pairs of systems that share draws, because all their sums are in memory."""
 
@@ -461,9 +464,12 @@ def _p_positive_without_clusters(gains: Sequence[Floats]) -> Floats:
     """
     values = np.stack(gains, axis=1)
     rng = np.random.default_rng(0)
+    sums: list[Floats] = []
     # The variables are drawn in blocks that fit into the processor's cache.
-    sizes = [min(BLOCK, DRAWS - start) for start in range(0, DRAWS, BLOCK)]
-    sums = [rng.standard_exponential((size, len(values))) @ values for size in sizes]
+    for start in range(0, DRAWS, BLOCK):
+        drawn = rng.standard_exponential((min(BLOCK, DRAWS - start), len(values)))
+        step = max(PRODUCT // values.size, 1)
+        sums += (drawn[i : i + step] @ values for i in range(0, len(drawn), step))
     added = rng.gamma(PRIOR, size=(DRAWS, 2))
     typical = [np.abs(each).mean() for each in gains]
     totals = np.concatenate(sums) + np.outer(added[:, 0] - added[:, 1], typical)
