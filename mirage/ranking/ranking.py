@@ -394,27 +394,24 @@ class Ranking(Presentable):
 
     def _compare_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Add the comparisons of some pairs of systems to those that are known."""
-        accuracies = {entry.model: entry.accuracy for entry in self if entry.accuracy}
+        # The order of the names is fixed, so that a comparison does not depend on it.
         new = [(min(pair), max(pair)) for pair in pairs if pair not in self._comparisons]
-        for models, gains in zip(new, self._gains(new), strict=True):
-            p_better = self._p_better[models]
-            comparison = compare_systems(gains, p_better, accuracies, *models)
+        if not new:
+            return
+        gains = {pair: self._comparer.gains(*pair) for pair in new}
+        self._add_p_better(gains)
+        accuracies = {entry.model: entry.accuracy for entry in self if entry.accuracy}
+        for pair in new:
+            comparison = compare_systems(gains[pair], self._p_better[pair], accuracies, *pair)
             for each in (comparison, comparison.swapped()):
                 self._comparisons[each.models] = each
 
-    def _gains(self, pairs: Iterable[tuple[str, str]]) -> list[QueryGains]:
-        """Return the advantages for pairs of systems, and add their ``p_better`` to the known ones.
-
-        Args:
-            pairs: Names of the systems of each pair, in alphabetical order, so that a comparison
-                does not depend on the order of its systems.
-        """
-        pairs = list(pairs)
-        gains = [self._comparer.gains(a, b) for a, b in pairs]
-        each = p_positive_each([(result.gains, result.codes) for result in gains])
-        for (a, b), p in zip(pairs, each, strict=True):
+    def _add_p_better(self, gains: Mapping[tuple[str, str], QueryGains]) -> None:
+        """Add ``p_better`` of pairs of systems, with these gains, to the known ones."""
+        new = [pair for pair in gains if pair not in self._p_better]
+        probabilities = p_positive_each([(gains[pair].gains, gains[pair].codes) for pair in new])
+        for (a, b), p in zip(new, probabilities, strict=True):
             self._p_better[a, b], self._p_better[b, a] = p, 1 - p
-        return gains
 
     @cached_property
     def _comparer(self) -> QueryComparer:
@@ -500,7 +497,8 @@ class Ranking(Presentable):
     def _p_better_by_query(self, a: str, b: str) -> float:
         """Return ``p_better`` of :meth:`compare` without the rest of the comparison."""
         if (a, b) not in self._p_better:
-            self._gains([(min(a, b), max(a, b))])
+            pair = min(a, b), max(a, b)
+            self._add_p_better({pair: self._comparer.gains(*pair)})
         return self._p_better[a, b]
 
     def p_better_matrix(self, rows: Sequence[str], columns: Sequence[str]) -> Floats:
@@ -532,7 +530,7 @@ class Ranking(Presentable):
                 for b in columns
                 if a != b and (a, b) not in self._p_better and is_comparable(self.evidence, a, b)
             )
-            self._gains(pairs)
+            self._add_p_better({pair: self._comparer.gains(*pair) for pair in pairs})
         return np.array([[self.p_better(a, b) for b in columns] for a in rows], dtype=np.float64)
 
     def drawn(self) -> Mapping[str, Floats] | None:

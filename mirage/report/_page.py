@@ -125,8 +125,6 @@ class _Report:
         # If all models are new, or none is, marking them would be useless.
         new = {entry.model for entry in entries if not entry.anchor}
         self.new = new if any(entry.anchor for entry in entries) else set()
-        for ranking in rankings.values():
-            _ = ranking.comparisons  # they also give p_better of these pairs for the matrices
         self.matrices = {code: _matrix(ranking, self.new) for code, ranking in rankings.items()}
 
     @property
