@@ -18,6 +18,7 @@ from mirage.ranking.comparison import (
     differing_share,
     draw_correlations,
     p_positive,
+    p_positive_each,
     without_templates,
 )
 
@@ -55,6 +56,23 @@ def test_the_probability_of_two_systems_is_that_of_the_comparison(ranking: Ranki
     # Without the pairing, the shared error of the surrogate hides the difference.
     assert ranking._draws is not None
     assert np.mean(ranking._draws["b"] > ranking._draws["a"]) < 0.85
+
+
+def test_a_matrix_has_the_probabilities_of_single_pairs(ranking: Ranking) -> None:
+    fresh = Ranking(
+        ranking.entries,
+        language=ranking.language,
+        draws=ranking._draws,
+        evidence=ranking.evidence,
+    )
+    rows, columns = ("wordy", "b"), ("a", "anchor/plain", "b")
+    matrix = fresh.p_better_matrix(rows, columns)
+    expected = [[ranking.p_better(a, b) for b in columns] for a in rows]
+    assert matrix.tolist() == expected
+    assert matrix[1, 2] == 0.5
+    assert fresh.compare("b", "a").p_better == matrix[1, 0]
+    with pytest.raises(UnknownNameError):
+        fresh.p_better_matrix(("a",), ("c",))
 
 
 def test_the_other_direction_is_the_mirror_image(ranking: Ranking) -> None:
@@ -129,6 +147,18 @@ def test_the_probability_is_that_of_a_beta_prior() -> None:
     assert p_positive(gains, np.arange(40)) == pytest.approx(beta(4.2, 1.2).sf(0.5), abs=0.01)
     assert p_positive(-gains, np.arange(40)) == pytest.approx(beta(1.2, 4.2).sf(0.5), abs=0.01)
     assert p_positive(np.zeros(40), np.arange(40)) == 0.5
+
+
+def test_many_pairs_have_the_probabilities_of_each() -> None:
+    rng = np.random.default_rng(0)
+    pairs = []
+    for differing in (0, 3, 20, 20, 40):
+        gains = rng.normal(0.05, 0.2, 40)
+        gains[differing:] = 0
+        pairs += [(gains, np.arange(40)), (gains, np.arange(40) // 4)]
+    each = [p_positive(gains, codes) for gains, codes in pairs]
+    assert p_positive_each(pairs) == pytest.approx(each, abs=1e-12)
+    assert p_positive_each([]) == []
 
 
 def test_queries_of_one_cluster_count_once() -> None:

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from mirage.ranking.entries import Evidence
     from mirage.surrogate import SurrogateRanker
 
-__all__ = ["QueryDifference", "SystemComparison", "compare_systems", "is_comparable"]
+__all__ = [
+    "QueryComparer",
+    "QueryDifference",
+    "SystemComparison",
+    "compare_systems",
+    "is_comparable",
+    "p_positive",
+    "p_positive_each",
+]
 
 MANNER: Mapping[str, float] = MappingProxyType(
     {
@@ -92,6 +100,12 @@ DRAWS = 10_000
 
 BLOCK = 1_000
 """Number of draws that are made at a time."""
+
+PRODUCT = 2**18
+"""Number of multiplications up to which OpenBLAS uses one thread; more would mostly wait."""
+
+PAIRS = 256
+"""Largest number of pairs of systems that share draws, because all their sums are in memory."""
 
 
 @dataclass(frozen=True)
@@ -205,33 +219,20 @@ def is_comparable(evidence: Evidence | None, a: str, b: str) -> bool:
 
 
 def compare_systems(
-    evidence: Evidence | None,
-    accuracies: Mapping[str, Accuracy],
-    findings: Mapping[str, tuple[Finding, ...]],
-    a: str,
-    b: str,
+    query_gains: QueryGains, p_better: float, accuracies: Mapping[str, Accuracy], a: str, b: str
 ) -> SystemComparison:
     """Compare the responses of two systems to the same queries.
 
     See :meth:`mirage.ranking.Ranking.compare`.
 
     Args:
-        evidence: The features of both systems and the surrogate.
+        query_gains: Advantages of the first system over the second one.
+        p_better: Probability that the first system is better, see :func:`p_positive`.
         accuracies: Outcomes of the responses, by model name.
-        findings: Faults in the responses, by model name.
         a: Name of the first system.
         b: Name of the second system.
-
-    Raises:
-        MirageError: There are no features of one of them, or they share no query.
     """
-    if not is_comparable(evidence, a, b):
-        raise MirageError(
-            f"{a!r} and {b!r} cannot be compared query by query: rank the responses of both "
-            "systems in one call of rank_many (anchors have no responses)"
-        )
-    assert evidence is not None  # checked above
-    ids, gains, codes = query_gains(evidence, findings, a, b)
+    ids, gains, codes = query_gains
     result = paired_means(gains[:, None], codes)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
     rows = [
@@ -241,7 +242,7 @@ def compare_systems(
     ]
     rows.sort(key=lambda row: -row.advantage)
     return SystemComparison(
-        (a, b), p_positive(gains, codes), result.difference, result.interval, tuple(rows), len(ids)
+        (a, b), p_better, result.difference, result.interval, tuple(rows), len(ids)
     )
 
 
@@ -254,36 +255,63 @@ class QueryGains(NamedTuple):
         codes: Cluster of each query, counted from 0.
     """
 
-    query_ids: list[str]
+    query_ids: tuple[str, ...]
     gains: Floats
     codes: Ints
 
 
-def query_gains(
-    evidence: Evidence, findings: Mapping[str, tuple[Finding, ...]], a: str, b: str
-) -> QueryGains:
-    """Return the advantages of system ``a`` over system ``b``, query by query.
+class QueryComparer:
+    """Comparisons of the systems of one ranking, query by query.
+
+    Whatever depends on one system only is prepared once, when the system is first compared.
 
     Args:
-        evidence: The features of both systems and the surrogate.
+        evidence: The features of the systems and the surrogate.
         findings: Faults in the responses, by model name.
-        a: Name of the first system.
-        b: Name of the second system.
-
-    Raises:
-        MirageError: They share no query.
     """
-    assert evidence.ranker is not None  # as is_comparable checks
-    first, second = (
-        without_templates(evidence.tables[model], findings.get(model, ())) for model in (a, b)
-    )
-    in_second = set(second.query_ids)
-    ids = [id_ for id_ in first.query_ids if id_ in in_second]
-    if not ids:
-        raise MirageError(f"{a!r} and {b!r} share no query, so they cannot be compared")
-    differing = differing_share(evidence.runs, (a, b), ids)
-    gains = advantages(evidence.ranker, first.select(ids), second.select(ids), differing)
-    return QueryGains(ids, gains, cluster_codes(ids, first.clusters))
+
+    def __init__(self, evidence: Evidence, findings: Mapping[str, tuple[Finding, ...]]) -> None:
+        self._evidence, self._findings = evidence, findings
+        self._tables: dict[str, FeatureTable] = {}
+        self._texts: dict[str, _Texts] = {}
+
+    def gains(self, a: str, b: str) -> QueryGains:
+        """Return the advantages of system ``a`` over system ``b``, query by query.
+
+        Args:
+            a: Name of the first system.
+            b: Name of the second system.
+
+        Raises:
+            MirageError: They share no query.
+        """
+        assert self._evidence.ranker is not None  # as is_comparable checks
+        first, second = self._table(a), self._table(b)
+        ids = first.query_ids
+        if ids != second.query_ids:
+            in_second = set(second.query_ids)
+            ids = tuple(id_ for id_ in ids if id_ in in_second)
+            first, second = first.select(ids), second.select(ids)
+        if not ids:
+            raise MirageError(f"{a!r} and {b!r} share no query, so they cannot be compared")
+        gains = advantages(self._evidence.ranker, first, second, self._differing_share(a, b, ids))
+        return QueryGains(ids, gains, cluster_codes(ids, first.clusters))
+
+    def _table(self, model: str) -> FeatureTable:
+        """Return the features that the surrogate uses, without those of templates."""
+        if model not in self._tables:
+            assert self._evidence.ranker is not None  # as is_comparable checks
+            table = without_templates(self._evidence.tables[model], self._findings.get(model, ()))
+            table = replace(table, reasons={}, retry=frozenset())
+            self._tables[model] = table.columns(self._evidence.ranker.features)
+        return self._tables[model]
+
+    def _differing_share(self, a: str, b: str, query_ids: Sequence[str]) -> float:
+        runs = self._evidence.runs
+        for model in {a, b} & runs.keys():
+            if model not in self._texts:
+                self._texts[model] = _texts(runs[model])
+        return _share_of_different_texts(self._texts.get(a), self._texts.get(b), query_ids)
 
 
 def without_templates(table: FeatureTable, findings: Iterable[Finding]) -> FeatureTable:
@@ -325,14 +353,23 @@ def differing_share(
         models: Names of the two systems.
         query_ids: The queries.
     """
-    if not query_ids or not runs.keys() >= set(models):
+    first, second = (_texts(runs[model]) if model in runs else None for model in models)
+    return _share_of_different_texts(first, second, query_ids)
+
+
+_Texts = Mapping[str, tuple[str, ...]]
+"""The texts of all responses of a system to each query, without white space around them."""
+
+
+def _share_of_different_texts(
+    first: _Texts | None, second: _Texts | None, query_ids: Sequence[str]
+) -> float:
+    if first is None or second is None or not query_ids:
         return 1.0
-    texts = [_texts(runs[model]) for model in models]
-    return float(np.mean([texts[0].get(id_) != texts[1].get(id_) for id_ in query_ids]))
+    return sum(first.get(id_) != second.get(id_) for id_ in query_ids) / len(query_ids)
 
 
-def _texts(run: Run) -> dict[str, tuple[str, ...]]:
-    """Return the texts of all responses to each query."""
+def _texts(run: Run) -> _Texts:
     texts: dict[str, tuple[str, ...]] = {}
     for response in sorted(run.responses, key=lambda response: response.repeat):
         text = (response.text or "").strip()
@@ -394,32 +431,62 @@ def p_positive(gains: Floats, codes: Ints) -> float:
         gains: Advantage of the first system on each query.
         codes: Cluster of each query, counted from 0.
     """
+    return p_positive_each([(gains, codes)])[0]
+
+
+def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
+    """Return :func:`p_positive` for many pairs of systems, each with its gains and codes.
+
+    Without clusters, pairs with the same number of differing queries share their random draws,
+    which take most of the time.
+    """
+    probabilities = np.full(len(pairs), 0.5)
+    of_size: dict[int, list[int]] = {}
+    for i, (gains, codes) in enumerate(pairs):
+        size = int(np.count_nonzero(gains))
+        if size and len(np.unique(codes[gains != 0])) == size:
+            of_size.setdefault(size, []).append(i)
+        elif size:
+            probabilities[i] = _p_positive_in_clusters(gains, codes)
+    for rows in of_size.values():
+        for start in range(0, len(rows), PAIRS):
+            chosen = rows[start : start + PAIRS]
+            values = [pairs[i][0][pairs[i][0] != 0] for i in chosen]
+            probabilities[chosen] = _p_positive_without_clusters(values)
+    return [float(p) for p in probabilities]
+
+
+def _p_positive_without_clusters(gains: Sequence[Floats]) -> Floats:
+    """Return the probability for each pair of systems.
+
+    Args:
+        gains: Gains of each pair, without zeros. All have the same length.
+    """
+    values = np.stack(gains, axis=1)
+    rng = np.random.default_rng(0)
+    sums: list[Floats] = []
+    # The variables are drawn in blocks that fit into the processor's cache.
+    for start in range(0, DRAWS, BLOCK):
+        drawn = rng.standard_exponential((min(BLOCK, DRAWS - start), len(values)))
+        step = max(PRODUCT // values.size, 1)
+        sums += (drawn[i : i + step] @ values for i in range(0, len(drawn), step))
+    added = rng.gamma(PRIOR, size=(DRAWS, 2))
+    typical = [np.abs(each).mean() for each in gains]
+    totals = np.concatenate(sums) + np.outer(added[:, 0] - added[:, 1], typical)
+    return np.asarray((totals > 0).mean(axis=0))
+
+
+def _p_positive_in_clusters(gains: Floats, codes: Ints) -> float:
     values = gains[gains != 0]
-    if not len(values):
-        return 0.5
     rng = np.random.default_rng(0)
     clusters, members = np.unique(codes[gains != 0], return_inverse=True)
-    typical = np.full(DRAWS, np.abs(values).mean())
-    if len(clusters) == len(values):  # the correlation makes no difference
-        totals = _sum_exponentials(rng, values)
-    else:
-        shared = draw_correlations(gains, codes, rng)
-        typical *= 1 + shared * (len(values) / len(clusters) - 1)
-        common = rng.gamma(shared[:, None], size=(DRAWS, len(clusters)))
-        single = rng.gamma(1 - shared[:, None], size=(DRAWS, len(values)))
-        totals = common @ np.bincount(members, values) + single @ values
+    shared = draw_correlations(gains, codes, rng)
+    typical = np.abs(values).mean() * (1 + shared * (len(values) / len(clusters) - 1))
+    common = rng.gamma(shared[:, None], size=(DRAWS, len(clusters)))
+    single = rng.gamma(1 - shared[:, None], size=(DRAWS, len(values)))
+    totals = common @ np.bincount(members, values) + single @ values
     added = rng.gamma(PRIOR, size=(DRAWS, 2))
     return float(np.mean(totals + typical * (added[:, 0] - added[:, 1]) > 0))
-
-
-def _sum_exponentials(rng: np.random.Generator, values: Floats) -> Floats:
-    """Return :data:`DRAWS` sums of the values, each weighted by exponential variables.
-
-    The variables are drawn in blocks that fit into the processor's cache.
-    """
-    sizes = [min(BLOCK, DRAWS - start) for start in range(0, DRAWS, BLOCK)]
-    sums = [rng.standard_exponential((size, len(values))) @ values for size in sizes]
-    return np.concatenate(sums)
 
 
 def draw_correlations(gains: Floats, codes: Ints, rng: np.random.Generator) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -36,11 +36,12 @@ from mirage.ranking._rendering import accuracy_lines, winner_notes
 from mirage.ranking._standing import standing_note
 from mirage.ranking.accuracy import accuracy_of
 from mirage.ranking.comparison import (
+    QueryComparer,
+    QueryGains,
     SystemComparison,
     compare_systems,
     is_comparable,
-    p_positive,
-    query_gains,
+    p_positive_each,
 )
 from mirage.ranking.entries import Entry, Evidence
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
@@ -383,14 +384,39 @@ class Ranking(Presentable):
             ['q01', 'q03', 'q04']
         """
         first, second = self[a].model, self[b].model  # raises an error for unknown names
-        if (a, b) not in self._comparisons:
-            accuracies = {entry.model: entry.accuracy for entry in self if entry.accuracy}
-            comparison = compare_systems(
-                self.evidence, accuracies, self.findings, *sorted((first, second))
+        if not is_comparable(self.evidence, first, second):
+            raise MirageError(
+                f"{min(a, b)!r} and {max(a, b)!r} cannot be compared query by query: rank the "
+                "responses of both systems in one call of rank_many (anchors have no responses)"
             )
+        self._compare_pairs([(first, second)])
+        return self._comparisons[a, b]
+
+    def _compare_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Add the comparisons of some pairs of systems to those that are known."""
+        # The order of the names is fixed, so that a comparison does not depend on it.
+        new = [(min(pair), max(pair)) for pair in pairs if pair not in self._comparisons]
+        if not new:
+            return
+        gains = {pair: self._comparer.gains(*pair) for pair in new}
+        self._add_p_better(gains)
+        accuracies = {entry.model: entry.accuracy for entry in self if entry.accuracy}
+        for pair in new:
+            comparison = compare_systems(gains[pair], self._p_better[pair], accuracies, *pair)
             for each in (comparison, comparison.swapped()):
                 self._comparisons[each.models] = each
-        return self._comparisons[a, b]
+
+    def _add_p_better(self, gains: Mapping[tuple[str, str], QueryGains]) -> None:
+        """Add ``p_better`` of pairs of systems, with these gains, to the known ones."""
+        new = [pair for pair in gains if pair not in self._p_better]
+        probabilities = p_positive_each([(gains[pair].gains, gains[pair].codes) for pair in new])
+        for (a, b), p in zip(new, probabilities, strict=True):
+            self._p_better[a, b], self._p_better[b, a] = p, 1 - p
+
+    @cached_property
+    def _comparer(self) -> QueryComparer:
+        assert self.evidence is not None  # as is_comparable checks
+        return QueryComparer(self.evidence, self.findings)
 
     @cached_property
     def comparisons(self) -> tuple[SystemComparison, ...]:
@@ -399,7 +425,8 @@ class Ranking(Presentable):
         See :meth:`compare`. Empty if fewer than two systems have features.
         """
         systems = [model for model in self.models if is_comparable(self.evidence, model, model)]
-        return tuple(self.compare(a, b) for a, b in pairwise(systems))
+        self._compare_pairs(pairwise(systems))
+        return tuple(self._comparisons[pair] for pair in pairwise(systems))
 
     @property
     def accuracy_notes(self) -> tuple[str, ...]:
@@ -449,8 +476,8 @@ class Ranking(Presentable):
             return 0.5
         if self._confidence is not None:
             p = self._confidence[a][b]
-        elif self.evidence is not None and is_comparable(self.evidence, a, b):
-            return self._p_better_by_query(self.evidence, a, b)
+        elif is_comparable(self.evidence, a, b):
+            return self._p_better_by_query(a, b)
         elif self._draws is not None:
             return p_better_by_draws(self._draws[a], self._draws[b])
         else:
@@ -467,14 +494,44 @@ class Ranking(Presentable):
             )
         return p
 
-    def _p_better_by_query(self, evidence: Evidence, a: str, b: str) -> float:
+    def _p_better_by_query(self, a: str, b: str) -> float:
         """Return ``p_better`` of :meth:`compare` without the rest of the comparison."""
         if (a, b) not in self._p_better:
-            first, second = sorted((a, b))
-            _, gains, codes = query_gains(evidence, self.findings, first, second)
-            p = p_positive(gains, codes)
-            self._p_better[first, second], self._p_better[second, first] = p, 1 - p
+            pair = min(a, b), max(a, b)
+            self._add_p_better({pair: self._comparer.gains(*pair)})
         return self._p_better[a, b]
+
+    def p_better_matrix(self, rows: Sequence[str], columns: Sequence[str]) -> Floats:
+        """Return :meth:`p_better` for each model of ``rows`` and each of ``columns``.
+
+        It is faster than one call per pair.
+
+        Args:
+            rows: Names of models.
+            columns: Names of models.
+
+        Returns:
+            Probabilities of shape ``(rows, columns)``.
+
+        Raises:
+            UnknownNameError: A model is not in the ranking.
+            MirageError: The uncertainty of a pair is not known.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> ranking = Leaderboard.published("en")
+            >>> ranking.p_better_matrix(ranking.models[:2], ranking.models[-2:]).tolist()
+            [[1.0, 1.0], [1.0, 1.0]]
+        """
+        if self._confidence is None:
+            pairs = dict.fromkeys(
+                (min(a, b), max(a, b))
+                for a in rows
+                for b in columns
+                if a != b and (a, b) not in self._p_better and is_comparable(self.evidence, a, b)
+            )
+            self._add_p_better({pair: self._comparer.gains(*pair) for pair in pairs})
+        return np.array([[self.p_better(a, b) for b in columns] for a in rows], dtype=np.float64)
 
     def drawn(self) -> Mapping[str, Floats] | None:
         """Return random draws of each model's logit, or ``None`` if the ranking has no draws.

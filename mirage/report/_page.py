@@ -306,12 +306,13 @@ def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
     """Return the table of win probabilities in thousandths, or the reason why it is missing."""
     columns = _columns(ranking, new)
     try:
-        rows = [
-            [None if a == b else round(1000 * ranking.p_better(a, b)) for b in columns]
-            for a in ranking.models
-        ]
+        table = ranking.p_better_matrix(ranking.models, columns).tolist()
     except MirageError as error:
         return elements.cut(str(error), 500)[0]
+    rows = [
+        [None if a == b else round(1000 * p) for b, p in zip(columns, row, strict=True)]
+        for a, row in zip(ranking.models, table, strict=True)
+    ]
     return {"columns": [ranking.models.index(model) for model in columns], "rows": rows}
 
 

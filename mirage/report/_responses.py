@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,11 +154,32 @@ def response_scores(table: FeatureTable, data: TrainingData) -> NDArray[np.float
     Returns:
         An array of shape ``(queries,)``; NaN if a response has no features.
     """
-    values = table.columns(data.features).values
-    everyone = data.values.reshape(-1, len(data.features))
-    spread = np.nanstd(everyone, axis=0)
-    above = (values - np.nanmean(everyone, axis=0)) / np.where(spread > 0, spread, np.inf)
-    weights = _correlations(data.mean_X, data.mean_y)
+    return _scores(table, _Weights.of(data))
+
+
+class _Weights(NamedTuple):
+    """The values of the training data that :func:`response_scores` needs, one per feature."""
+
+    features: tuple[str, ...]
+    means: NDArray[np.float64]
+    spreads: NDArray[np.float64]
+    correlations: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, data: TrainingData) -> _Weights:
+        everyone = data.values.reshape(-1, len(data.features))
+        spreads = np.nanstd(everyone, axis=0)
+        return cls(
+            tuple(data.features),
+            np.nanmean(everyone, axis=0),
+            np.where(spreads > 0, spreads, np.inf),
+            _correlations(data.mean_X, data.mean_y),
+        )
+
+
+def _scores(table: FeatureTable, of_features: _Weights) -> NDArray[np.float64]:
+    features, means, spreads, weights = of_features
+    above = (table.columns(features).values - means) / spreads
     present_weights = ~np.isnan(above) * np.abs(weights)
     total = np.nansum(np.clip(above, -3, 3) * weights, axis=1)
     size = present_weights.sum(axis=1)
@@ -220,23 +242,24 @@ class _Candidates:
     def of(
         cls,
         evidence: Evidence,
-        dataset: MirageDataset,
+        queries: Mapping[str, Query],
         whole: Mapping[str, Query],
         model: str,
         in_findings: tuple[str, ...],
+        weights: Callable[[str], _Weights],
     ) -> _Candidates:
         if evidence.ranker is not None and model in evidence.tables:
             table = evidence.tables[model]
             query_ids = table.query_ids
-            scores = response_scores(table, evidence.ranker.data[table.language])
+            scores = _scores(table, weights(table.language))
         else:
             run = evidence.runs[model]
-            query_ids = tuple(id_ for id_ in dataset.query_ids if run.get(id_) is not None)
+            query_ids = tuple(id_ for id_ in queries if run.get(id_) is not None)
             scores = won_shares(evidence.judgments, model, query_ids)
         order = [i for i in np.argsort(-scores, kind="stable") if not np.isnan(scores[i])]
         return cls(
             evidence.runs[model],
-            {query.id: query for query in dataset},
+            queries,
             whole,
             tuple(query_ids[i] for i in order),
             in_findings,
@@ -270,8 +293,17 @@ def _candidates(
 ) -> dict[str, _Candidates]:
     """Return the responses of each model from which the report selects."""
     whole = {query.id: whole_query(query, evidence.runs.values()) for query in dataset}
+    queries = {query.id: query for query in dataset}
+
+    @cache
+    def weights(language: str) -> _Weights:
+        assert evidence.ranker is not None  # checked in _Candidates.of()
+        return _Weights.of(evidence.ranker.data[language])
+
     return {
-        model: _Candidates.of(evidence, dataset, whole, model, _queries_in_findings(ranking, model))
+        model: _Candidates.of(
+            evidence, queries, whole, model, _queries_in_findings(ranking, model), weights
+        )
         for model in evidence.runs
     }
 

@@ -59,7 +59,9 @@ def direction(text: str, code: str) -> str:
 
     If equally many letters have each direction, return the direction of the language.
     """
-    kinds = Counter(map(unicodedata.bidirectional, text))
+    kinds: Counter[str] = Counter()
+    for char, count in Counter(text).items():
+        kinds[unicodedata.bidirectional(char)] += count
     rtl, ltr = kinds["R"] + kinds["AL"], kinds["L"]
     return Language.of(code).direction if rtl == ltr else "rtl" if rtl > ltr else "ltr"
 
@@ -84,19 +86,20 @@ def segments(text: str, code: str, passage_ids: Sequence[str]) -> list[str | Cit
     """
     pieces: list[str | Cited] = []
     cursor = 0
-    citations: dict[str, tuple[str, ...] | None] = {}
     for match in _brackets(Language.of(code)).finditer(text):
-        bracket = match[0]
-        if bracket not in citations:
-            # The letter before the bracket keeps the parser from taking it for a heading.
-            parsed = parse(f"x {bracket}", code, passage_ids)
-            is_citation = parsed.citations or parsed.answer_text == "x"
-            citations[bracket] = parsed.citations if is_citation else None
-        ids = citations[bracket]
+        ids = _cited_ids(match[0], code, tuple(passage_ids))
         if ids is not None:
-            pieces += [text[cursor : match.start()], Cited(bracket, ids)]
+            pieces += [text[cursor : match.start()], Cited(match[0], ids)]
             cursor = match.end()
     return [piece for piece in (*pieces, text[cursor:]) if piece]
+
+
+@lru_cache(maxsize=4096)
+def _cited_ids(bracket: str, code: str, passage_ids: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the ids of the passages that a bracket cites; ``None`` if it is not a citation."""
+    # The letter before the bracket keeps the parser from taking it for a heading.
+    parsed = parse(f"x {bracket}", code, passage_ids)
+    return parsed.citations if parsed.citations or parsed.answer_text == "x" else None
 
 
 def marked(

@@ -7,7 +7,7 @@ pipeline.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,14 +141,18 @@ class _CellData:
         dataset = datasets[name]
         return cls(cell, run, name, dataset.language, {query.id: query for query in dataset})
 
-    def responses(self) -> Iterator[tuple[Query, Response]]:
-        """Yield each query of the cell with its response.
+    def responses(self, query_ids: Iterable[str] | None = None) -> Iterator[tuple[Query, Response]]:
+        """Yield queries of the cell with their responses.
 
         If a query of the cell has no response, a failed response is yielded.
+
+        Args:
+            query_ids: Ids of the queries; by default all.
         """
         if self.run is None or self.queries is None:
             return
-        for query in self.queries.values():
+        for id_ in self.queries if query_ids is None else query_ids:
+            query = self.queries[id_]
             response = self.run.get(query.id)
             if response is not None:
                 yield query, response
@@ -353,9 +357,7 @@ def _plain_cell(
     positions = {id_: n for n, id_ in enumerate(queries[part.dataset])}
     value_index = {id_: i for i, id_ in enumerate(cell.query_ids)}
     rows = []
-    for query, response in part.responses():
-        if query.id not in positions:
-            continue
+    for query, response in part.responses(positions):
         item = _excerpt(part, query, response, queries)
         row = plain_response(item, sampling, faults=False)
         row["query"] = positions[query.id]

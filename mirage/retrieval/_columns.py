@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.arrays import are_within
 from mirage.errors import DatasetError
 
 WIDE = 8
@@ -23,6 +22,8 @@ WIDE = 8
 
 ROOM = 2**26
 """The maximum number of bytes of all dense arrays together."""
+
+_INFINITY = np.float32(np.inf).view(np.uint32)
 
 Scores = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -46,32 +47,28 @@ class Columns(NamedTuple):
     rows: NDArray[np.int32]
     impacts: Scores
 
-    def column(self, number: int, size: int) -> tuple[NDArray[np.int32], Scores]:
-        """Return the rows and impacts of a column after checking them.
+    def add(self, scores: Scores, number: int) -> None:
+        """Add the entries of a column to scores, in place.
 
         Args:
+            scores: The scores of all passages.
             number: The index of the column, counted from 0.
-            size: The number of passages.
 
         Raises:
             DatasetError: The column is damaged.
         """
-        rows, impacts = self.unchecked_column(number)
-        sound = are_within(rows, size)
-        if not sound or (len(impacts) and not (impacts.min() >= 0 and impacts.max() < np.inf)):
-            raise _damage_error(number)
-        return rows, impacts
-
-    def unchecked_column(self, number: int) -> tuple[NDArray[np.int32], Scores]:
-        """Return the rows and impacts of a column after checking only its start and end.
-
-        Raises:
-            DatasetError: The column's start or end is damaged.
-        """
-        begin, end = self.starts[number], self.starts[number + 1]
+        begin, end = self.starts[number : number + 2].tolist()
         if not 0 <= begin <= end <= min(len(self.rows), len(self.impacts)):
             raise _damage_error(number)
-        return self.rows[begin:end], self.impacts[begin:end]
+        impacts = self.impacts[begin:end]
+        # As unsigned integers, the bits of negative, infinite and NaN impacts are at least those of
+        # infinity, and negative rows are larger than any size.
+        if end > begin and np.maximum.reduce(impacts.view(np.uint32)) >= _INFINITY:
+            raise _damage_error(number)
+        try:
+            np.add.at(scores, self.rows[begin:end].view(np.uint32), impacts)  # faster than +=
+        except IndexError:
+            raise _damage_error(number) from None
 
 
 def _damage_error(number: int) -> DatasetError:
@@ -96,16 +93,13 @@ def numpy_adder(columns: Columns, size: int) -> Add:
     def add(scores: Scores, numbers: Integers) -> None:
         for number in numbers.tolist():
             if number not in wide:
-                add_entries(scores, number)
+                columns.add(scores, number)
                 continue
             if number not in dense:
                 filled = np.zeros(size, np.float32)
-                add_entries(filled, number)
+                columns.add(filled, number)
                 dense[number] = filled
             scores += dense[number]
-
-    def add_entries(scores: Scores, number: int) -> None:
-        np.add.at(scores, *columns.column(number, size))  # faster than +=
 
     return add
 
@@ -168,7 +162,7 @@ def _kernel() -> Any:
         from numba import njit
     except ImportError:
         return None
-    infinity = np.float32(np.inf).view(np.uint32)
+    infinity = _INFINITY
 
     def add(scores: Any, numbers: Any, starts: Any, rows: Any, impacts: Any, bits: Any) -> int:
         # Comparing integers is faster than comparing floats. As unsigned integers, negative rows

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BLOCK = 32
+_FEW = 256
+"""Number of scores up to which sorting all of them takes less time than selecting some."""
 
 
 def top_rows(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
@@ -20,15 +22,15 @@ def top_rows(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     # least `least`.
     highest = scores[: n * _BLOCK].reshape(_BLOCK, n).max(axis=0)
     least = np.partition(highest, n - k)[n - k]
-    rows = np.flatnonzero(scores >= least)
+    rows: NDArray[np.int64] = (scores >= least).nonzero()[0]
     return rows[_top_rows(scores[rows], k)]
 
 
 def _top_rows(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    if k >= len(scores):
-        return np.argsort(-scores, kind="stable")
+    if len(scores) <= max(k, _FEW):
+        return np.argsort(-scores, kind="stable")[:k]
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
-    above = np.flatnonzero(scores > least)
-    equal = np.flatnonzero(scores == least)[: k - len(above)]
+    above = (scores > least).nonzero()[0]
+    equal = (scores == least).nonzero()[0][: k - len(above)]
     rows = np.concatenate([above, equal])
     return rows[np.argsort(-scores[rows], kind="stable")]

@@ -12,6 +12,7 @@ and Molecular Biology 9, 39).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ Flips = NDArray[np.bool_]
 
 _BLOCK = 1000  # permutations at a time
 _COLUMNS = 64  # comparisons at a time, because all their permutations are in memory
+_REMEMBERED = 80_000_000  # largest number of choices, of a bit each, that are kept in memory
 _FEWEST_WAYS = 2000  # smallest number of subsets whose quantiles are used as ends of intervals
 
 
@@ -167,14 +169,35 @@ def _draw_flips(
 
     For the ``changed_units``, the draws are the same as in :func:`permutation_p_values`.
     """
-    rng, other_rng = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    rng = np.random.default_rng(seed)
     size = -(-len(changed_units) // 8)
-    for start in range(0, permutations, _BLOCK):
-        rows = min(_BLOCK, permutations - start)
+    for flips in _unchanged_flips(units, permutations, seed):
+        rows = len(flips)
         bits = np.frombuffer(rng.bytes(rows * size), dtype=np.uint8).reshape(rows, size)
-        flips = other_rng.random((rows, units)) < 0.5
         flips[:, changed_units] = np.unpackbits(bits, axis=1, count=len(changed_units))
         yield flips
+
+
+def _unchanged_flips(units: int, permutations: int, seed: int) -> Iterator[Flips]:
+    """Yield random choices of all units, in blocks of ways."""
+    if permutations * units > _REMEMBERED:
+        yield from _drawn_flips(units, permutations, seed)
+        return
+    for packed in _remembered_flips(units, permutations, seed):
+        yield np.unpackbits(packed, axis=1, count=units).view(np.bool_)
+
+
+def _drawn_flips(units: int, permutations: int, seed: int) -> Iterator[Flips]:
+    rng = np.random.default_rng([seed, 1])
+    for start in range(0, permutations, _BLOCK):
+        yield rng.random((min(_BLOCK, permutations - start), units)) < 0.5
+
+
+@lru_cache(maxsize=1)
+def _remembered_flips(units: int, permutations: int, seed: int) -> tuple[NDArray[np.uint8], ...]:
+    """Return the blocks of :func:`_drawn_flips` as bits, for many tests on as many units."""
+    blocks = _drawn_flips(units, permutations, seed)
+    return tuple(np.packbits(flips, axis=1) for flips in blocks)
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:

@@ -228,19 +228,22 @@ def test_single_questions_use_numba_after_many(
     ],
 )
 @pytest.mark.parametrize("wide", [0, 8])
-def test_numba_refuses_damaged_columns(
+@pytest.mark.parametrize("adder", ["numpy_adder", "compiled_adder"])
+def test_damaged_columns_are_refused(
     starts: list[int],
     rows: list[int],
     impacts: list[float],
     wide: int,
+    adder: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("numba", reason="numba is not installed")
+    if adder == "compiled_adder":
+        pytest.importorskip("numba", reason="numba is not installed")
     monkeypatch.setattr(_columns, "WIDE", wide)
     columns = _columns.Columns(
         np.array(starts), np.array(rows, np.int32), np.array(impacts, np.float32)
     )
-    add, scores = _columns.compiled_adder(columns, 3), np.zeros(3, np.float32)
+    add, scores = getattr(_columns, adder)(columns, 3), np.zeros(3, np.float32)
     add(scores, np.array([0]))
     assert scores.tolist() == [1, 0, 0]
     with pytest.raises(DatasetError, match="column 1 of the BM25 index is damaged"):

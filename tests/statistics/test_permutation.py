@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from scipy.stats import skew
 
 from mirage.errors import SettingError
+from mirage.statistics import permutation
 from mirage.statistics.classification import sentence_weights
 from mirage.statistics.permutation import (
     holm,
     permutation_p_values,
+    sign_flip_tests,
     single_step_p_values,
     without_skew,
 )
@@ -82,6 +84,16 @@ def test_the_same_seed_gives_the_same_and_columns_do_not_disturb_each_other() ->
     np.testing.assert_array_equal(first, p_values(values, seed=7))
     np.testing.assert_array_equal(first[:1], p_values(values[:, :1], seed=7))
     assert not np.array_equal(first, p_values(values, seed=8))
+
+
+def test_remembered_swaps_are_those_that_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    differences = np.random.default_rng(0).normal(0.1, 1, size=(60, 3))
+    sizes = np.ones((60, 3))
+    remembered = [sign_flip_tests(differences, sizes, permutations=2500) for _ in range(2)]
+    monkeypatch.setattr(permutation, "_REMEMBERED", 0)
+    drawn = sign_flip_tests(differences, sizes, permutations=2500)
+    for tests in remembered:
+        np.testing.assert_array_equal(tests, drawn)
 
 
 def test_less_than_one_permutation_is_refused() -> None:

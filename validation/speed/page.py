@@ -1,6 +1,7 @@
 """The report on 19 models in 18 languages: time to write, size, and time to open.
 
     python validation/speed/page.py [report.html]
+    python validation/speed/page.py --large  # English pages with 20,000 responses
 
 Each language has 100 queries with ten passages, as MIRAGE-Bench (arXiv 2410.13716) has at least,
 and a response of every model to each. Texts are those of the bundled corpora, repeated to realistic
@@ -9,6 +10,8 @@ ranking does, and their time is printed apart. With playwright (extra ``dev``) a
 chromium, the page is also opened: the time until everything is loaded and its script has run.
 
 A second page is that of a grid of 500 cells on 100 queries each.
+
+With ``--large``, the pages are those of one model on 20,000 queries and of ten models on 2,000.
 """
 
 from __future__ import annotations
@@ -42,12 +45,12 @@ PASSAGE, RESPONSE = 600, 900
 CHROMIUM = Path("/usr/bin/chromium")
 
 
-def dataset(code: str) -> MirageDataset:
-    """Return queries with ten passages each, of bundled texts."""
+def dataset(code: str, size: int = QUERIES) -> MirageDataset:
+    """Return ``size`` queries with ten passages each, of bundled texts."""
     bundled = MirageDataset.bundled(code)
     texts = [passage.text for query in bundled for passage in query.passages]
     queries = []
-    for number in range(QUERIES):
+    for number in range(size):
         like = bundled[number % len(bundled)]
         passages = [
             Passage(id=f"{number}#{i}", text=long(texts, number * PASSAGES + i, PASSAGE))
@@ -87,10 +90,10 @@ def run(data: MirageDataset, model: str, seed: int) -> Run:
     return Run(model=model, language=data.language, responses=tuple(responses))
 
 
-def ranking(code: str, models: int) -> Ranking:
+def ranking(code: str, models: int, queries: int = QUERIES) -> Ranking:
     """Return a ranking with everything that a report can show."""
     rng = np.random.default_rng([*code.encode()])
-    data, ranker = dataset(code), SurrogateRanker.pretrained(code)
+    data, ranker = dataset(code, queries), SurrogateRanker.pretrained(code)
     names = [f"organisation/Model-{number:02d}-Instruct" for number in range(models)]
     runs = {name: run(data, name, seed) for seed, name in enumerate(names)}
     ids = tuple(query.id for query in data)
@@ -158,6 +161,23 @@ def measure_grid(cells: int) -> None:
     add_figure(size, "grid", "size, MB")
 
 
+def measure_large(sizes: Sequence[tuple[int, int]]) -> None:
+    """Write English pages of some numbers of models and queries, and print their times."""
+    for models, queries in sizes:
+        page = ranking("en", models, queries)
+        name = f"{models} x {queries:,} responses"
+        times = [time.process_time()]
+        assert page.findings
+        times.append(time.process_time())
+        with tempfile.TemporaryDirectory() as folder:
+            page.write(Path(folder) / "report.html")
+        times.append(time.process_time())
+        findings, written = np.diff(times).tolist()
+        print(f"{name}: findings {findings:.1f} s of CPU, page {written:.1f} s")
+        add_figure(findings, name, "findings, s of CPU")
+        add_figure(written, name, "written, s of CPU")
+
+
 def opened(path: Path) -> list[float]:
     """Return the milliseconds from the request for the page to the end of loading, five times."""
     from playwright.sync_api import sync_playwright
@@ -209,8 +229,11 @@ def main(out: str | None, codes: Sequence[str], models: int) -> None:
 if __name__ == "__main__":
     parser = script_parser(__doc__)
     parser.add_argument("path", nargs="?", help="where the page is written; nowhere by default")
+    parser.add_argument("--large", action="store_true", help="pages of 20,000 responses only")
     options = parser.parse_args()
-    if options.quick:
+    if options.large:
+        measure_large([(1, 200), (2, 100)] if options.quick else [(1, 20_000), (10, 2_000)])
+    elif options.quick:
         main(options.path, ["en"], 3)
         measure_grid(4)
     else:
