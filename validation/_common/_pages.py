@@ -142,10 +142,11 @@ PAGES: Mapping[str, Page] = {
         "`mirage history` tests after each commit whether a feature has dropped and stayed lower. "
         "This page shows how often it raises a false alarm, and how often it finds a real drop. "
         "In the simulations, each query has a probability of a right answer, and the system is run "
-        "once per commit. Some rows have day noise: the probabilities of all answers of a run "
-        "shift together by a normal deviate. Its standard deviation on the logit scale follows "
-        "*day noise*. A row name also gives the number of queries and how often each is asked in "
-        "a run. *clusters of five* means that five queries tend to be right or wrong together.",
+        "once per commit. The name of a row has these parts:\n\n"
+        "- the number of queries, and how often each is asked in a run;\n"
+        "- *day noise*: the answers of a run become better or worse together. The figure is the "
+        "standard deviation of this effect on the logit scale;\n"
+        "- *clusters of five*: five queries tend to be right or wrong together.",
         (
             Section(
                 "False alarms in 100 commits without a loss",
