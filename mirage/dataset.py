@@ -134,12 +134,12 @@ class MirageDataset(NearNames, Sequence[Query]):
         self.name: str = name
         self.retrieved: bool = retrieved
         if not self._queries:
-            raise DatasetError(f"{name} has no query; a dataset needs at least one")
+            raise DatasetError(f"{name} has no queries, but a dataset needs at least one")
         stranger = next((query for query in self._queries if not isinstance(query, Query)), None)
         if stranger is not None:
             raise DatasetError(
-                f"{name} needs Query objects, got {type(stranger).__name__}; "
-                "read a file with MirageDataset.load"
+                f"{name} must be created from Query objects, got {type(stranger).__name__}; to "
+                "read a file, use MirageDataset.load"
             )
         languages = sorted({query.language for query in self._queries})
         if len(languages) > 1:
@@ -418,7 +418,9 @@ class MirageDataset(NearNames, Sequence[Query]):
             5
         """
         if not 1 <= n <= len(self):
-            raise DatasetError(f"cannot sample n={n} queries, because {self.name} has {len(self)}")
+            raise DatasetError(
+                f"cannot sample n={n} queries, because {self.name} has only {len(self)}"
+            )
         positions = sorted(random.Random(seed).sample(range(len(self)), n))
         return self._with_queries([self._queries[i] for i in positions])
 
@@ -569,7 +571,7 @@ def check_addition(query: Query, ids: Container[str], language: str, where: str)
         )
     if query.language != language:
         raise DatasetError(
-            f"{where}, field 'language': {query.language!r}, but the queries above are in "
+            f"{where}, field 'language': {query.language!r}, but the queries above it are in "
             f"{language!r}; make one dataset per language"
         )
 

@@ -607,15 +607,14 @@ class HumanAgreement(Record):
         judge: Name of a model or a feature.
         language: ISO 639-1 code; ``None`` for a mean over languages.
         task: Meaning of the labels, such as faithfulness.
-        balanced_accuracy: Mean over labels of the share of sentences with this human label for
-            which the judge gives the same label, from 0 to 1. Guessing between two labels reaches
-            0.5.
+        balanced_accuracy: Recall of the judge on each human label, averaged over the labels, from 0
+            to 1. Guessing between two labels reaches 0.5.
         roc_auc: Area under the ROC curve: the probability that a positive sentence has a higher
             score than a negative one. ``None`` for a judge without scores.
         interval: 95 % confidence interval of the balanced accuracy.
         sentences: Number of labelled sentences.
         source: Who measured it, on which data, and how the judge was asked.
-        prompt_digest: Digest of the prompt, if the judge was an LLM with a prompt of the user.
+        prompt_digest: Digest of the prompt, if the judge was an LLM with a custom prompt.
             Empty for the prompts of this library, and for judges without a prompt.
     """
 

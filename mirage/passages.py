@@ -176,7 +176,12 @@ class CitationSurvey:
         self._unjudged_reason = self._foreign_reason = self._strange_reason = ""
 
     def add(self, queries: Iterable[Query], pairs: Iterable[tuple[Query, Response]]) -> None:
-        """Add a block, which consists of some queries and the responses to them."""
+        """Survey a block of queries and their responses.
+
+        Args:
+            queries: The queries of the block, also those without a response.
+            pairs: The responses, each with its query.
+        """
         answers = [pair for pair in pairs if pair[1].text is not None]
         self._answers += len(answers)
         if not self._retrieved and not self._is_judged:

@@ -44,30 +44,45 @@ CHOICES: dict[str, Callable[[list[float]], float]] = {"": only, "least": min, "m
 # (patterns as for files), and a format.
 KEYS: dict[str, tuple[Key, ...]] = {
     "coverage/balanced_accuracy": tuple(
-        (f"lowest coverage with {size}", "", ("over all cells", size, "least"), ".1%")
-        for size in ("14 queries", "20 queries", "40 queries", "100 queries")
+        (label, "", ("over all cells", size, "least"), ".1%")
+        for label, size in (
+            ("lowest coverage (promised: 95 %) with 14 queries", "14 queries"),
+            ("with 20", "20 queries"),
+            ("with 40", "40 queries"),
+            ("with 100", "100 queries"),
+        )
     ),
     "coverage/compared_systems": (
         (
-            "the better of two systems that differ by three faults is found with P >= 0.9",
+            "pairs of systems differing by three faults whose better one has `p_better` >= 0.9",
             "",
             ("three faults", "all kinds", "the same manner", "the better one"),
             ".1%",
         ),
         (
-            "false positives of P between two styles of the same texts",
+            "same content in two styles, but called different by mistake",
             "",
             ("two manners", "all pairs", "different"),
             ".1%",
         ),
-        ("false positives of the interval", "", ("two manners", "all pairs", "by interval"), ".1%"),
+        ("by the interval alone", "", ("two manners", "all pairs", "by interval"), ".1%"),
     ),
     "coverage/compared_scores": (
-        ('largest rate of wrong verdicts "worse"', "", ("false worse at most",), ".1%"),
-        ('mean rate of wrong verdicts "worse"', "", ("false worse, mean",), ".1%"),
-        ('largest rate of wrong verdicts "no worse"', "", ("false no worse at most",), ".1%"),
         (
-            "designs with a rate above 0.05 plus 1.5 standard errors",
+            'wrong verdicts "worse" (promised: at most 5 %), worst design',
+            "",
+            ("false worse at most",),
+            ".1%",
+        ),
+        ("mean of all designs", "", ("false worse, mean",), ".1%"),
+        (
+            'wrong verdicts "no worse" (at most 5 %), worst design',
+            "",
+            ("false no worse at most",),
+            ".1%",
+        ),
+        (
+            "designs with a rate above 5 % by more than 1.5 standard errors",
             "",
             ("rates above the threshold",),
             ".0f",
@@ -75,7 +90,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/dossiers": (
         (
-            "correct conclusions if P >= 0.9, with 60 questions and a correlation of 0.05",
+            "right conclusions if `p_better` >= 0.9, with 60 questions and a correlation of 0.05",
             "",
             ("60 questions", "0.05", "dossiers", "right"),
             ".1%",
@@ -88,27 +103,37 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ),
     ),
     "coverage/gate_errors": (
-        ("largest rate of wrong verdicts", "", ("largest error rate",), ".1%"),
         (
-            "designs with a rate above 0.06 plus 1.5 standard errors",
+            "wrong verdicts (promised: at most 5 %), worst design",
+            "",
+            ("largest error rate",),
+            ".1%",
+        ),
+        (
+            "designs with a rate above 6 % by more than 1.5 standard errors",
             "",
             ("cells above the threshold",),
             ".0f",
         ),
     ),
     "coverage/grids": (
-        ("lowest coverage", "least", ("*", "*", "coverage: *"), ".1%"),
-        ("largest false positive rate", "most", ("*", "*", "false positive rate"), ".1%"),
+        ("lowest coverage (promised: 95 %)", "least", ("*", "*", "coverage: *"), ".1%"),
+        (
+            "largest false positive rate (at most 5 %)",
+            "most",
+            ("*", "*", "false positive rate"),
+            ".1%",
+        ),
     ),
     "coverage/history": (
         (
-            "largest share of histories with a false alarm",
+            "histories with a false alarm (promised: at most 5 %), worst design",
             "most",
             ("false alarms", "*", "*", "none"),
             ".1%",
         ),
         (
-            "largest share if the difficulty of queries changes",
+            "the same if the difficulty of queries changes",
             "most",
             ("false alarms", "*", "*", "permuted"),
             ".1%",
@@ -116,19 +141,19 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/intervals": (
         (
-            "lowest coverage of logits without ties",
+            "lowest coverage of logits (promised: 95 %) without ties",
             "least",
             ("rankings", "no ties", "*", "logit"),
             ".1%",
         ),
         (
-            "lowest coverage with clusters that are passed",
+            "with clusters that are passed",
             "least",
             ("rankings", "clusters *", "*", "logit"),
             ".1%",
         ),
         (
-            "lowest coverage with clusters that are not passed",
+            "with clusters that are not passed",
             "least",
             ("rankings", "untold *", "*", "logit"),
             ".1%",
@@ -136,76 +161,91 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/judge_drift": (
         (
-            "largest rate of false alarms on an unchanged judge",
+            "false alarms on an unchanged judge (promised: at most 5 %), worst design",
             "most",
             ("false alarms", "*", "*", "unchanged"),
             ".1%",
         ),
         (
-            "lowest rate of correct conclusions if the judge changes a fifth of its verdicts",
+            "right conclusions if the judge changes a fifth of its verdicts",
             "least",
             ("told apart", "40 3", "noise 0.1", "judge * 0.2", "right"),
             ".1%",
         ),
         (
-            "rate of correct conclusions if the system gets worse on a fifth of its queries",
+            "if the system gets worse on a fifth of its queries",
             "least",
             ("told apart", "40 3", "noise 0.1", "system loses 0.2", "right"),
             ".1%",
         ),
     ),
     "coverage/judged_ranking": (
-        ("lowest coverage of logits", "least", ("*", "*", "coverage: logit"), ".1%"),
         (
-            "lowest coverage of logits with bootstrap intervals",
+            "lowest coverage of logits (promised: 95 %)",
+            "least",
+            ("*", "*", "coverage: logit"),
+            ".1%",
+        ),
+        (
+            "with bootstrap intervals",
             "least",
             ("*", "*", "coverage: logit, tournaments"),
             ".1%",
         ),
-        ("lowest coverage of single rank intervals", "least", ("*", "*", "coverage: rank"), ".1%"),
+        ("of single rank intervals", "least", ("*", "*", "coverage: rank"), ".1%"),
     ),
     "coverage/paired": (
         (
-            "largest false positive rate",
+            "largest false positive rate (promised: at most 5 %)",
             "most",
             ("alike: *", "*", "significant"),
             ".1%",
         ),
-        ("lowest coverage", "least", ("*", "*", "coverage"), ".1%"),
+        ("lowest coverage (95 %)", "least", ("*", "*", "coverage"), ".1%"),
     ),
     "coverage/rank_sets": (
         (
-            "lowest joint coverage of the rank intervals of a table",
+            "lowest joint coverage of all rank intervals (promised: 95 %)",
             "",
             ("over all cells", "all ranks, least"),
             ".1%",
         ),
         (
-            "lowest coverage of the rank intervals of one model",
+            "of the rank interval of one model",
             "",
             ("over all cells", "lowest, least"),
             ".1%",
         ),
         (
-            "lowest coverage of the logit of the first model",
+            "of the logit of the first model",
             "",
             ("over all cells", "winner, least"),
             ".1%",
         ),
         (
-            "lowest coverage of that logit without the correction for selection",
+            "of that logit without the correction for selection",
             "",
             ("over all cells", "uncorrected, least"),
             ".1%",
         ),
     ),
     "coverage/retrieval_intervals": (
-        ("lowest coverage of a mean", "least", ("*", "*", "coverage: mean"), ".1%"),
-        ("largest false positive rate", "most", ("*", "*", "false positive rate"), ".1%"),
+        (
+            "lowest coverage of a mean (promised: 95 %)",
+            "least",
+            ("*", "*", "coverage: mean"),
+            ".1%",
+        ),
+        (
+            "largest false positive rate (at most 5 %)",
+            "most",
+            ("*", "*", "false positive rate"),
+            ".1%",
+        ),
     ),
     "papers/short_answers": (
-        ("responses", "", ("responses",), ".0f"),
-        ("largest difference from BERGEN", "most", ("*", "largest difference"), ".0e"),
+        ("responses", "", ("responses",), ",.0f"),
+        ("largest difference from BERGEN", "most", ("*", "largest difference"), ".0f"),
     ),
     "truth/abstention": (
         ("mean F1 of the text-only rule", "", ("F1 on the test set", "ours", "mean"), ".3f"),
@@ -250,13 +290,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "truth/board_copies": (
         (
-            "languages in which the checks refuse copied responses",
+            "languages, of 18, in which copied responses are refused",
             "",
             ("repeats the reference", "languages in which it is refused"),
             ".0f",
         ),
         (
-            "languages in which they refuse quotations of passages",
+            "in which quotations of passages are refused",
             "most",
             ("quotes*", "languages in which it is refused"),
             ".0f",
@@ -482,13 +522,19 @@ def summary(script: Path) -> str:
 
 
 def pages_of(name: str) -> list[str]:
-    """Return links to the pages that name a script."""
-    pages = sorted((ROOT / "docs").rglob("*.md"))
+    """Return links to the pages that name a script, with their titles."""
+    texts = {
+        page: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").rglob("*.md"))
+    }
     return [
-        f"[{page.stem}](../{page.relative_to(ROOT / 'docs').as_posix()})"
-        for page in pages
-        if page != PAGE and f"validation/{name}.py" in page.read_text(encoding="utf-8")
+        f"[{_title(text)}](../{page.relative_to(ROOT / 'docs').as_posix()})"
+        for page, text in texts.items()
+        if page != PAGE and f"validation/{name}.py" in text
     ]
+
+
+def _title(text: str) -> str:
+    return text.partition("\n")[0].removeprefix("# ")
 
 
 def matches(figures: Any, names: tuple[str, ...]) -> list[float]:
@@ -521,20 +567,24 @@ def lines() -> list[tuple[Path, str]]:
     return filled
 
 
-def key_figures(script: Path) -> str:
-    """Return the last cell of a script's row."""
+def row(script: Path, results: dict[str, Any] | None) -> str:
+    """Return the row of a script: its command, its subject, its main figures and its pages."""
     name = f"{script.parent.name}/{script.stem}"
-    results, pages = results_of(script), ", ".join(pages_of(name))
-    if results is None:
-        return (
-            f"not rerun; figures of a run before {NOT_RERUN} on {pages}" if pages else "not rerun"
-        )
-    cells = [
-        f"{label}: {figure(results, choice, names, form)}"
+    cells = [f"`python validation/{name}.py`", summary(script)]
+    if results is not None:
+        cells.append(key_figures(name, script, results))
+    return f"| {' | '.join([*cells, ', '.join(pages_of(name)) or 'none'])} |"
+
+
+def key_figures(name: str, script: Path, results: dict[str, Any]) -> str:
+    """Return the main figures of a script, with the date and the size of the run."""
+    figures = [
+        f"{label}: {figure(results, choice, names, form).replace('%', ' %')}"
         for label, choice, names, form in KEYS[name]
     ]
+    sizes = [f"up to {size:,} simulations per row" for size in results["arguments"].values()]
     source = f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{_file(script)})"
-    return f"{'; '.join(cells)} ({results['date']}, {source}{f'; {pages}' if pages else ''})"
+    return f"{'; '.join(figures)} ({', '.join([results['date'], *sizes, source])})"
 
 
 def _file(script: Path) -> str:
@@ -542,23 +592,35 @@ def _file(script: Path) -> str:
 
 
 def table() -> str:
-    """Return the tables, one for each folder."""
+    """Return the tables: one for each folder, and one of the scripts without a file."""
+    results = {script: results_of(script) for script in scripts()}
     parts = []
     for folder, title in FOLDERS.items():
         rows = [
-            f"| `python validation/{folder}/{script.name}` | {summary(script)} "
-            f"| {key_figures(script)} |"
-            for script in scripts()
-            if script.parent.name == folder
+            row(script, report)
+            for script, report in results.items()
+            if script.parent.name == folder and report is not None
         ]
+        if not rows:
+            continue
+        head = f"### {title}\n\n"
         if folder == "coverage":
             names = ", ".join(f"[{page.title}](coverage/{name}.md)" for name, page in PAGES.items())
-            parts.append(
+            head += (
                 "These pages compare the rates that the library promises, such as a coverage of "
-                f"95 %, with those in simulations: {names}.\n"
+                f"95 %, with those in simulations: {names}.\n\n"
             )
-        head = f"### {title}\n\n| command | what it shows | key figures |\n| --- | --- | --- |\n"
+        head += "| command | what it measures | main figures | pages |\n| --- | --- | --- | --- |\n"
         parts.append(head + "\n".join(rows) + "\n")
+    rows = [row(script, None) for script, report in results.items() if report is None]
+    parts.append(
+        "### Scripts without a file of figures\n\n"
+        f"The figures on the pages in the last column come from runs before {NOT_RERUN}, when "
+        "scripts did not save them yet. Without a page, no figures are published.\n\n"
+        "| command | what it measures | figures on |\n| --- | --- | --- |\n"
+        + "\n".join(rows)
+        + "\n"
+    )
     return "\n".join(parts)
 
 

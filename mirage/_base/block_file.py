@@ -87,8 +87,8 @@ class BlockFile:
         start, *blocks = self._journal.earlier or [_Block(size=0, inputs=inputs)]
         if start.inputs != inputs:
             raise DatasetError(
-                f"{self.part}: the file has rows of other responses, queries or features; to start "
-                f"anew, delete it and {self._journal_path}, or choose another file"
+                f"{self.part}: the file was written for different responses, queries or features; "
+                f"delete it and {self._journal_path} to start again, or choose another output file"
             )
         if not self._journal.earlier:
             self._journal.add(start)
@@ -110,13 +110,15 @@ class BlockFile:
             data = file.read(block.size - self._size)
             if hashlib.sha256(data).hexdigest() != block.digest:
                 raise DatasetError(
-                    f"{self.part}: block {self.blocks + 1} is damaged; delete the file and "
-                    f"{self._journal_path} to start anew"
+                    f"{self.part}: the file is damaged (batch {self.blocks + 1} of its rows); "
+                    f"delete it and {self._journal_path} to start again"
                 )
             self.blocks, self._size = self.blocks + 1, block.size
         file.truncate(self._size)
         if self.blocks:
-            _LOG.info("%s: continuing after %d blocks", self.path, self.blocks)
+            _LOG.info(
+                "%s: continuing an earlier run after %d batches of rows", self.path, self.blocks
+            )
 
     def __enter__(self) -> Self:
         return self

@@ -146,10 +146,13 @@ def _delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str,
             where = f"{path}, line {reader.line_num}"
             if None in row or None in row.values():
                 columns = len(reader.fieldnames or ())
-                raise DatasetError(f"{where}: the row does not have {columns} columns")
+                raise DatasetError(
+                    f"{where}: the row has more or fewer columns than the header, which has "
+                    f"{columns}"
+                )
             yield where, row
     except csv.Error as error:
-        raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
+        raise DatasetError(f"{path}, line {reader.line_num}: invalid CSV ({error})") from None
 
 
 def _check_header(path: Path, names: list[str], delimiter: str) -> None:
@@ -160,7 +163,7 @@ def _check_header(path: Path, names: list[str], delimiter: str) -> None:
         for other in {",", ";", "\t"} - {delimiter}:
             if other in names[0]:
                 raise DatasetError(
-                    f"{path}, line 1: the columns are separated by {other!r}, expected "
+                    f"{path}, line 1: the columns are separated by {other!r}; separate them with "
                     f"{delimiter!r}"
                 )
 
@@ -168,7 +171,11 @@ def _check_header(path: Path, names: list[str], delimiter: str) -> None:
 def _json_lines(
     path: Path, damaged: list[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects of a JSON Lines file, which may be larger than memory."""
+    """Yield the location and the object of each line of a JSON Lines file.
+
+    The file may be larger than memory. Without ``damaged``, an invalid line raises an error;
+    otherwise the line is skipped and its error message is appended to ``damaged``.
+    """
     for number, line in byte_lines(path, whole=False):
         if line.strip():
             where = f"{path}, line {number}"
@@ -201,7 +208,7 @@ def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str,
                 # groups keep all of them in memory.
                 for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group]):
                     if batch.nbytes > limit_of("file"):
-                        raise too_large(f"{path}, the {_BATCH} rows from row {number}")
+                        raise too_large(f"{path}, up to {_BATCH} rows from row {number} on")
                     for row in batch.to_pylist():
                         yield f"{path}, row {number}", row
                         number += 1
@@ -256,12 +263,14 @@ def writing(path: Path | None) -> Iterator[None]:
         raise DatasetError(f"{path}: cannot be written ({error.strerror})") from None
     except UnicodeEncodeError as error:
         raise DatasetError(
-            f"{path}: cannot be written: the text is not valid Unicode ({error})"
+            f"{path}: cannot be written, because the text is not valid Unicode ({error})"
         ) from None
 
 
 def _link_error(path: object) -> DatasetError:
-    return DatasetError(f"{path}: this is a symbolic link, which is not followed here; delete it")
+    return DatasetError(
+        f"{path}: this is a symbolic link, and Mirage does not write through links; delete the link"
+    )
 
 
 @contextmanager
@@ -432,7 +441,7 @@ def check_name(name: str, what: str) -> None:
         or len(name.encode(errors="surrogatepass")) > _LONGEST_NAME
     ):
         raise DatasetError(
-            f"{what} {name!r} is used as the name of a file; it must not contain slashes, drive "
+            f"{what} {name!r} is used as a file name, so it must not contain slashes, drive "
             f"letters or control characters, be '..', or have more than {_LONGEST_NAME} bytes"
         )
 

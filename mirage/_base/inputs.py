@@ -148,7 +148,10 @@ def read_bytes(path: Path, kind: Kind = "file") -> bytes:
 
 
 def read_text(path: Path, kind: Kind = "file") -> str:
-    """Return the text of a UTF-8 file, decompressed and without a byte order mark."""
+    """Return the text of a UTF-8 file, decompressed and without a byte order mark.
+
+    ``kind`` selects the size limit; see :func:`limit_of`.
+    """
     data = read_bytes(path, kind)
     try:
         return data.decode("utf-8-sig")
@@ -229,16 +232,16 @@ def files_below(
         for name in folders:
             if (parent / name).is_symlink():
                 _LOG.warning(
-                    "%s: this is a symbolic link to a folder, which is not followed; to read the "
-                    "files in it, pass that folder itself",
+                    "%s: this is a symbolic link to a folder, and such links are not followed; to "
+                    "read the files in the folder, pass its own path",
                     parent / name,
                 )
         for path in (parent / name for name in names):
             if path.is_file() and wanted(path):
                 if path.is_symlink() and not _is_inside(path, root):
                     _LOG.warning(
-                        "%s: this link leads out of %s and is not read; copy the file, or pass "
-                        "its own path",
+                        "%s: this symbolic link leads out of %s, so its file is not read; copy "
+                        "the file, or pass its own path",
                         path,
                         folder,
                     )

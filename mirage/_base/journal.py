@@ -137,7 +137,7 @@ def _mend_last_line(file: IO[bytes], path: Path) -> None:
     content = file.read()
     if content.endswith(b"\0"):
         content = content.rstrip(b"\0")
-        _LOG.warning("%s: the file ended in NULs, which were removed", path)
+        _LOG.warning("%s: the file ended in NUL bytes, which were removed", path)
         file.truncate(len(content))
     complete_end = content.rfind(b"\n") + 1
     last = content[complete_end:]

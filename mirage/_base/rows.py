@@ -54,7 +54,8 @@ def _joined(row: Mapping[str, Any], template: str, where: str) -> str:
                 value = value_at(row, name, where) if name else None
                 if form or conversion or not isinstance(value, str | int | float):
                     raise DatasetError(
-                        f"{where}: {template!r}: a slot must be the name of a field with a text"
+                        f"{where}: in the template {template!r}, each slot must name a field "
+                        "whose value is a text or a number"
                     )
                 parts.append(str(value))
     except ValueError as error:
@@ -86,8 +87,8 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
     """
     if isinstance(frame, Mapping):  # datasets.DatasetDict
         raise DatasetError(
-            f"the data has the splits {', '.join(map(repr, frame))}; pass one of them, such as "
-            f"data[{next(iter(frame), 'train')!r}]"
+            f"expected a single split, got the splits {', '.join(map(repr, frame))}; pass one of "
+            f"them, such as data[{next(iter(frame), 'train')!r}]"
         )
     if hasattr(frame, "to_dicts"):  # polars
         return list(frame.to_dicts())

@@ -105,8 +105,8 @@ def read_manifest(
         raise DatasetError(f"{path} is not the manifest of a {kind}; {_rebuild_hint(folder, kind)}")
     if "digest" not in manifest:
         raise DatasetError(
-            f"{path} lists no SHA-256 of its files: an earlier version of mirage wrote it; build "
-            f"the {kind} again with the same settings"
+            f"{path} has no checksum, because an earlier version of mirage wrote it; build the "
+            f"{kind} again with the same settings"
         )
     if manifest["digest"] != _digest(manifest):
         raise DatasetError(
@@ -120,7 +120,7 @@ def read_manifest(
         and set(files) <= entries.keys()
     ):
         raise DatasetError(
-            f"{path} lacks fields or files of a {kind}; {_rebuild_hint(folder, kind)}"
+            f"{path} lacks fields or files that a {kind} must have; {_rebuild_hint(folder, kind)}"
         )
     for name, entry in entries.items():
         check_name(name, f"{path}: the file")
@@ -253,8 +253,8 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
             portalocker.lock(file, flags)
         except portalocker.LockException:
             raise DatasetError(
-                f"{path}: another process is building this; wait until it has finished, or build "
-                "in another folder"
+                f"{path}: another process is building in this folder; wait until it has finished, "
+                "or choose another folder"
             ) from None
         yield
 
@@ -326,7 +326,9 @@ def read_arrays(path: Path, expected: Mapping[str, ArrayType]) -> dict[str, NDAr
             with zipfile.ZipFile(path) as archive:
                 members = {name: _read_member(archive, f"{name}.npy") for name in expected}
         except Exception as error:  # damaged archives raise errors of many unrelated classes
-            raise DatasetError(f"{type(error).__name__}: {error}") from None
+            raise DatasetError(
+                f"the archive of arrays cannot be read: {type(error).__name__}: {error}"
+            ) from None
         arrays = {}
         for name, data in members.items():
             shape, offset = _parse_header(data[:_LONGEST_HEADER], len(data), expected[name])
@@ -338,7 +340,7 @@ def read_arrays(path: Path, expected: Mapping[str, ArrayType]) -> dict[str, NDAr
 def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     member = archive.getinfo(name)
     if member.compress_type != zipfile.ZIP_STORED:  # so that no member expands beyond its size
-        raise DatasetError(f"{name} is compressed")
+        raise DatasetError(f"the array {name} is compressed")
     return archive.read(member)
 
 
@@ -368,18 +370,20 @@ def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[i
     """
     header = _HEADER.match(start)
     if header is None or int.from_bytes(header[1], "little") != len(header[2]):
-        raise DatasetError("it has no numpy array header")
+        raise DatasetError("the file does not begin with the header of a numpy array")
     shape = tuple(int(length) for length in header.groups()[3:] if length is not None)
     dtype = np.dtype(expected.dtype)
     if header[3].decode() != dtype.str:
-        raise DatasetError(f"the array has dtype {header[3].decode()}, not {dtype.str}")
+        raise DatasetError(f"the array has dtype {header[3].decode()}, expected {dtype.str}")
     fits = len(shape) == len(expected.shape) and all(
         wanted in (None, length) for length, wanted in zip(shape, expected.shape, strict=True)
     )
     if not fits:
-        raise DatasetError(f"the array has shape {shape}, not {expected.shape}")
+        raise DatasetError(f"the array has shape {shape}, expected {expected.shape}")
     if header.end() + math.prod(shape) * dtype.itemsize != size:
-        raise DatasetError(f"{size} bytes do not fit an array of shape {shape}")
+        raise DatasetError(
+            f"the file has {size} bytes, which is not the size of an array of shape {shape}"
+        )
     return shape, header.end()
 
 

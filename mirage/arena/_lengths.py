@@ -20,8 +20,8 @@ def answer_tokens(run: Run, query: Query) -> int:
     response = run[query.id]
     if response.text is None:
         raise JudgmentError(
-            f"model {run.model!r} failed on query {query.id!r}, although there are votes on it: "
-            f"{response.error}; pass the run that was judged"
+            f"model {run.model!r} failed on query {query.id!r}, although there are votes on its "
+            f"response ({response.error}); pass the run that was judged"
         )
     answer = parse(response.text, query.language, query.shown_to(response)).answer_text
     return len(tokenize(answer, query.language))

@@ -175,8 +175,9 @@ def _check_distinct(table: VoteTable) -> None:
     first, second = pair if table.low_first[row] else pair[::-1]
     raise JudgmentError(
         f"judge {table.judges[table.judge[row]]!r} voted twice on query "
-        f"{table.queries[table.query[row]]!r} with the response of {first!r} before that of "
-        f"{second!r} ({len(repeats)} such votes in all); keep one of each"
+        f"{table.queries[table.query[row]]!r}, both times with the response of {first!r} shown "
+        f"before that of {second!r}; there are {len(repeats)} repeated votes in all; keep one "
+        "vote of each"
     )
 
 

@@ -181,10 +181,10 @@ class AdaptivePairs:
 
     @property
     def halves(self) -> Mapping[str, Half]:
-        """The half of each query, ``first`` or ``second``, by query id.
+        """The half to which each query belongs, ``first`` or ``second``, by query id.
 
-        Each half chooses its pairs by the verdicts on the other half; see :attr:`Judgment.half
-        <mirage.Judgment.half>`.
+        The pairs of one half of the queries are chosen from the verdicts on the other half; see
+        :attr:`Judgment.half <mirage.Judgment.half>`.
         """
         names: tuple[Half, Half] = ("first", "second")
         return {query_id: names[self._half[position]] for query_id, position in self._query.items()}
@@ -288,7 +288,7 @@ class AdaptivePairs:
             UnknownNameError: A judgment has an unknown model or query. No judgment is added then.
         """
         new_judgments = [judgment for judgment in judgments if judgment is not None]
-        self._add_judgments(new_judgments, _ASKED, "was not requested, or has its judgment already")
+        self._add_judgments(new_judgments, _ASKED, "was not requested, or already has a judgment")
         self._pending[:] = 0
 
     def _add_judgments(
@@ -304,7 +304,7 @@ class AdaptivePairs:
         for judgment, cell in zip(judgments, cells, strict=True):
             if self._state[cell] != expected_state or cell in checked:
                 raise JudgmentError(
-                    f"{judgment.model_a!r} against {judgment.model_b!r} on query "
+                    f"the comparison of {judgment.model_a!r} with {judgment.model_b!r} on query "
                     f"{judgment.query_id!r} {problem}"
                 )
             checked.add(cell)

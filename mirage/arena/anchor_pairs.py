@@ -131,7 +131,7 @@ class AnchorPairs:
         """
         pairs = tuple(validated(AnchorPair, row, where) for where, row in read_rows(Path(path)))
         if not pairs:
-            raise DatasetError(f"{path}: the file has no anchor pair")
+            raise DatasetError(f"{path}: the file has no anchor pairs")
         return cls(pairs)
 
     def save(self, path: str | Path) -> None:
@@ -173,7 +173,8 @@ class AnchorPairs:
             if failed is not None:
                 raise JudgmentError(
                     f"judge {llm.model!r} failed on an anchor pair ({failed}); nothing was "
-                    "recorded, because runs can only be compared if they are complete: try again"
+                    "recorded, because a run of the judge needs a vote on every anchor pair; run "
+                    "it again"
                 )
             counts = np.zeros((len(self.pairs), len(VERDICTS)), dtype=np.intp)
             for number, outcome in enumerate(outcomes):

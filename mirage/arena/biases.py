@@ -120,7 +120,7 @@ def position_bias(
     if not len(second_rows):
         raise JudgmentError(
             "position bias needs votes on the same responses in both orders, and there are none; "
-            "let the judge compare with both_orders=True"
+            "create the judge with both_orders=True"
         )
     # Rows are sorted, so `low` was shown second in the first row of a pair and first in the next.
     shown_second, shown_first = table.score[second_rows - 1], table.score[second_rows]
@@ -208,15 +208,14 @@ def verbosity_bias(
     own scale. Lengths are in tokens of the answer (:func:`mirage.text.tokenize`), without its
     reason section and its citations. A tie is half a win for both. The ridge penalty of
     :class:`BradleyTerry` shrinks logits and value, and keeps them finite if the longer answer
-    always wins. With few votes, the penalty makes estimates look too certain. The variance of the
-    interval therefore has an additional term for the penalty.
+    always wins.
 
-    Logits fitted to few votes are too far apart, which also makes the value too large. The
-    jackknife reduces this bias (Quenouille 1956, Notes on Bias in Estimation, Biometrika 43,
-    353-360) by leaving out one query, or cluster of queries, at a time. The variance of the
-    interval is the jackknife's (Tukey 1958; Efron & Stein 1981, Annals of Statistics 9, 586-596)
-    plus a variance for the ridge. The interval uses Student's t with one degree of freedom less
-    than there are clusters, or fewer if clusters differ in size
+    With few votes, the value is biased away from 0. The jackknife reduces this bias (Quenouille
+    1956, Notes on Bias in Estimation, Biometrika 43, 353-360) by leaving out one query, or cluster
+    of queries, at a time. The interval is based on the jackknife's variance of the value (Tukey
+    1958; Efron & Stein 1981, Annals of Statistics 9, 586-596), plus a term for the penalty, which
+    would otherwise make the interval too narrow. It uses Student's t with one degree of freedom
+    less than there are clusters, or fewer if clusters differ in size
     (:func:`mirage.statistics.clusters.small_sample`).
 
     The result is an association and not necessarily an effect of length: a model's longer answers
@@ -328,9 +327,9 @@ class _PairVotes:
         return cls(models, query, votes, won, longer, starts, low[starts], high[starts])
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the value of each row's pair of models.
+        """Expand values per pair of models to one value per row.
 
-        ``values`` has one value per pair of models, and the result has the shape ``(..., rows)``.
+        Each row of the result's last axis gets the value of its pair of models.
         """
         return np.repeat(values, np.diff(self.starts, append=len(self.query)), axis=-1)
 
@@ -612,12 +611,12 @@ def _check_family_judged(results: list[SelfPreference], family_by_judge: Mapping
     judges = ", ".join(f"{judge!r} ({family!r})" for judge, family in family_by_judge.items())
     if not results:
         raise JudgmentError(
-            f"no judge judged models of its own family against others; the judges are {judges}; "
-            "list the families of judges and models in families="
+            "no judge compared a model of its own family with another model; the judges are "
+            f"{judges}; pass the families of judges and models as families="
         )
     if not any(result.pairs for result in results):
         raise JudgmentError(
-            f"no neutral judge (of neither model's family) voted on the responses that a judge "
-            f"compared for its own family; the judges are {judges}; let a neutral judge vote on "
-            "the same responses"
+            "no neutral judge (of neither model's family) voted on the comparisons in which a "
+            f"judge saw a model of its own family; the judges are {judges}; let a neutral judge "
+            "vote on the same responses"
         )

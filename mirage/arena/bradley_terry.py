@@ -323,9 +323,9 @@ class BradleyTerry(NearNames):
         judgments = as_judgments(records)
         if len(judgments.models) > MOST_MODELS:
             raise JudgmentError(
-                f"the judgments have {len(judgments.models)} models, and at most {MOST_MODELS} can "
-                "be fitted together, because the covariance matrix would be too large; fit groups "
-                "of models separately"
+                f"the judgments have {len(judgments.models)} models, but at most {MOST_MODELS} "
+                "can be fitted together, because the covariance matrix becomes too large; fit "
+                "groups of models separately"
             )
         if self.ties != "drop":
             return judgments
@@ -334,8 +334,8 @@ class BradleyTerry(NearNames):
             return judgments
         if not untied.any():
             raise JudgmentError(
-                f"all {len(judgments)} judgments are ties and ties='drop' leaves none; "
-                "use ties='half'"
+                f"all {len(judgments)} judgments are ties, and ties='drop' leaves out ties, so "
+                "nothing is left to fit; use ties='half'"
             )
         return replace(
             judgments,
@@ -356,8 +356,8 @@ class BradleyTerry(NearNames):
             dropped = " (ties were dropped)" if self.ties == "drop" else ""
             raise JudgmentError(
                 f"{where}the models fall into {len(pieces)} groups that were never compared with "
-                f"each other{dropped}: {groups_text}; add judgments between them, or fit each "
-                "separately"
+                f"each other{dropped}: {groups_text}; add judgments between the groups, or fit "
+                "each group separately"
             )
         if self.ridge > 0:
             return
@@ -365,14 +365,14 @@ class BradleyTerry(NearNames):
         if groups is not None:
             winners, losers = (_format_group(judgments.models, group) for group in groups)
             raise JudgmentError(
-                f"{where}{winners} won every comparison with {losers}: without a ridge there are "
-                "no finite logits; set ridge=0.1"
+                f"{where}{winners} won every comparison with {losers}, so the logits are infinite "
+                "without a ridge penalty; set ridge=0.1"
             )
         if self.ties == "davidson" and tied in (0, wins.sum()):
             reason = "all judgments are ties" if tied else "no judgment is a tie"
             raise JudgmentError(
-                f"{where}{reason}: without a ridge the log of Davidson's tie parameter is "
-                "infinite; set ridge=0.1 or ties='half'"
+                f"{where}{reason}, so the log of Davidson's tie parameter is infinite without a "
+                "ridge penalty; set ridge=0.1 or ties='half'"
             )
 
     def _solve(

@@ -567,6 +567,7 @@ def newton(derivatives: _Derivatives, params: Floats, models: int) -> Floats:
         if not len(live):
             return params
     raise JudgmentError(
-        f"the logits of {len(live)} of {len(params)} fits do not converge: some models won or lost "
-        "every comparison, so their logits are unbounded; set a ridge, such as 0.1"
+        f"the logits of {len(live)} of {len(params)} fits do not converge: some models won or "
+        "lost every comparison, so their logits are unbounded; set a ridge penalty, such as "
+        "ridge=0.1"
     )

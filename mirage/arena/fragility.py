@@ -130,8 +130,9 @@ def fragility(
     columns = model._judgments_to_fit(judgments)
     if columns.halves is not None:
         raise JudgmentError(
-            "fragility does not support adaptively chosen pairs: without some verdicts, other "
-            "pairs would have been chosen, and their verdicts are not known"
+            "fragility does not support adaptively chosen pairs: without the removed verdicts, "
+            "other pairs would have been chosen, whose verdicts are not known; judge randomly "
+            "chosen pairs"
         )
     wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
     model._check(wins, int(np.count_nonzero(columns.score == 0.5)), columns)

@@ -391,13 +391,25 @@ class PairwiseJudge(NearNames):
         executor: Executor | None,
         progress: bool,
     ) -> Iterator[Voting]:
-        """Open the vote file ``out`` and a progress bar, and close both after the ``with`` block.
+        """Yield an object that asks for votes and stores them in the file ``out``.
 
-        At the end of the block, the votes in the file are sorted.
+        The file and a progress bar are open during the ``with`` block. At its end, the votes in the
+        file are sorted.
+
+        Args:
+            contest: The queries and the responses to compare.
+            pairs: Number of pairs to judge, for the total of the progress bar.
+            skipped: Pairs that cannot be judged; the first one is named in the error.
+            out: File of votes, or ``None`` to keep them in memory only.
+            executor: Executor whose workers call the judges, or ``None``.
+            progress: Whether to show the progress bar.
+
+        Raises:
+            JudgmentError: If ``pairs`` is 0.
         """
         if not pairs:
             first = f"; the first skipped pair is {skipped[0]}" if skipped else ""
-            raise JudgmentError(f"no pair can be judged{first}")
+            raise JudgmentError(f"none of the pairs can be judged{first}")
         total = pairs * len(self.judges) * (2 if self.both_orders else 1)
         with Journal(out, Vote) as journal, progress_bar(total, "votes", progress) as bar:
             voting = Voting(self.judges, self.both_orders, contest, journal, bar, executor)
@@ -432,8 +444,8 @@ def as_judge(judge: Any) -> PairJudge:
         return PairwiseJudge(judge)
     if isinstance(judge, type) or not callable(getattr(judge, "judge", None)):
         raise SettingError(
-            "judge must be a PairwiseJudge, an LLM or its name, or an object with a method judge, "
-            f"got {judge!r}"
+            "judge must be a PairwiseJudge, an LLM or its name, or an object with a method "
+            f"'judge', got {judge!r}"
         )
     pair_judge: PairJudge = judge
     return pair_judge
@@ -488,13 +500,15 @@ def _report(judged: Judged) -> None:
         if votes:
             total = len(judged.votes)
             _LOG.warning(
-                "%d of %d votes %s; the first error: %s", len(votes), total, kind, votes[0].error
+                "%d of %d votes %s; the first error is: %s", len(votes), total, kind, votes[0].error
             )
     if judged.skipped:
-        _LOG.warning("%d pairs skipped; the first: %s", len(judged.skipped), judged.skipped[0])
+        _LOG.warning(
+            "%d pairs were skipped; the first is: %s", len(judged.skipped), judged.skipped[0]
+        )
     if not judged.judgments:
         first = (*judged.failed, *judged.invalid)[0]
         raise NoJudgmentError(
-            f"no judgment was obtained from {len(judged.votes)} votes; the first vote, by "
-            f"{first.judge!r} on query {first.query_id!r}: {first.error}"
+            f"none of the {len(judged.votes)} votes has a verdict; the error of the first vote, "
+            f"by {first.judge!r} on query {first.query_id!r}, is: {first.error}"
         )

@@ -75,7 +75,12 @@ def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
     }
     count = sum(_question_key(vote) in lost_questions for vote in valid_votes)
     if count:
-        _LOG.warning("%d of %d votes left out: invalid or failed", count, len(valid_votes))
+        _LOG.warning(
+            "%d of %d votes are left out, because they, or the same judge's votes on these pairs "
+            "in the other order, are invalid or failed",
+            count,
+            len(valid_votes),
+        )
     tabulate(valid_votes)  # raises an error on duplicate votes, and if none has a verdict
     return Judged(valid_votes, judgments_of(valid_votes))
 
@@ -134,7 +139,8 @@ class RecordedJudge:
         """
         if out is not None:
             raise SettingError(
-                "out= cannot be used with recorded votes; they are already in a file"
+                "out= cannot be used with recorded votes, because they are in a file already; "
+                "leave it out"
             )
         contest = Contest(dataset, runs)
         possible, skipped = contest.sort_out(pairs)
@@ -148,7 +154,8 @@ class RecordedJudge:
         if len(current) < len(by_people):
             count = len(by_people) - len(current)
             _LOG.warning(
-                "%s: %d of %d votes left out, because they are about other responses or passages",
+                "%s: %d of %d votes are left out, because the responses, questions or passages "
+                "have changed since",
                 self.path,
                 count,
                 len(by_people),
@@ -156,7 +163,7 @@ class RecordedJudge:
         if not current:
             raise NoJudgmentError(
                 f"{self.path}: there is no vote on any of the {len(possible)} pairs to judge; "
-                "label pairs of these models, with the same seed"
+                "label pairs of these models with `mirage label --pairs` and the same seed"
             )
         return Judged(tuple(current), judgments_of(current), skipped)
 
@@ -177,7 +184,9 @@ def _drop_superseded(votes: list[Vote]) -> list[Vote]:
     if len(last) < len(votes):
         count = len(votes) - len(last)
         _LOG.warning(
-            "%d earlier votes left out: the judge was asked again with a new prompt", count
+            "%d earlier votes are left out, because the judge later voted again with a different "
+            "prompt",
+            count,
         )
     return last
 

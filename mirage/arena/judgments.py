@@ -79,8 +79,8 @@ class Judgments(NearNames):
         for number, judgment in enumerate(records):
             if not isinstance(judgment, Judgment):
                 raise JudgmentError(
-                    f"judgment {number} is of type {type(judgment).__name__}: pass Judgment "
-                    "records, a pandas DataFrame, or the Judgments of Judgments.from_arrays"
+                    f"judgment {number} is of type {type(judgment).__name__}; pass Judgment "
+                    "records, a pandas DataFrame, or the result of Judgments.from_arrays"
                 )
             rows.append(
                 (judgment.query_id, judgment.model_a, judgment.model_b, _SCORES[judgment.verdict])
@@ -90,9 +90,9 @@ class Judgments(NearNames):
                 and halves.setdefault(judgment.query_id, judgment.half) != judgment.half
             ):
                 raise JudgmentError(
-                    f"judgment {number}: query {judgment.query_id!r} is in both halves of the "
-                    "queries, so the judgments come from two adaptive comparisons; fit each "
-                    "separately"
+                    f"judgment {number}: query {judgment.query_id!r} belongs to both the first "
+                    "and the second half of the queries, so the judgments come from two adaptive "
+                    "comparisons; fit the judgments of each comparison separately"
                 )
         columns = np.array(rows, dtype=object).reshape(-1, 4).T
         query, a, b = map(_factorize, columns[:3])
@@ -123,7 +123,7 @@ class Judgments(NearNames):
                 row, counting from 0.
         """
         if (score is None) == (verdict is None):
-            raise JudgmentError("judgments need either score= or verdict=, but not both")
+            raise JudgmentError("pass either score= or verdict=, but not both")
         scores = _verdict_scores(_factorize(verdict)) if score is None else _check_scores(score)
         return cls._build(_factorize(query), _factorize(model_a), _factorize(model_b), scores)
 

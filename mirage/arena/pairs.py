@@ -104,7 +104,8 @@ class Contest:
             queries = QUERIES
             if total > queries:
                 _LOG.warning(
-                    "%d of the %d queries of %s are judged; pass queries=%d to judge all",
+                    "only %d of the %d queries of %s are judged; pass queries=%d to judge all of "
+                    "them",
                     queries,
                     total,
                     self.dataset.name,
@@ -188,10 +189,12 @@ class Contest:
     def _check(self, runs: list[Run]) -> None:
         """Raise an error if the runs cannot be compared."""
         if len(runs) < 2:
-            raise JudgmentError(f"a comparison needs at least two runs, got {len(runs)}")
+            raise JudgmentError(f"at least two runs are needed for a comparison, got {len(runs)}")
         model, count = Counter(run.model for run in runs).most_common(1)[0]
         if count > 1:
-            raise JudgmentError(f"two runs have the model {model!r}; give each run its own name")
+            raise JudgmentError(
+                f"two runs have the model name {model!r}; give each run its own name"
+            )
         name, language = self.dataset.name, self.dataset.language
         for run in runs:
             if run.language != language:

@@ -184,7 +184,9 @@ def _read_entry(path: Path) -> Entry:
             "digits or ._-, and begin and end with a letter or digit"
         )
     if path.is_symlink() or not path.is_dir():
-        raise DatasetError(f"{path}: expected a folder with {_RECORD} and responses")
+        raise DatasetError(
+            f"{path}: expected a folder that contains {_RECORD} and files of responses"
+        )
     record = read_record(Submission, path / _RECORD)
     names = {_RECORD, *(f"{code}.jsonl" for code in record.data)}
     for file in sorted(path.iterdir()):
@@ -205,8 +207,8 @@ def _answers(path: Path) -> Iterator[Answer]:
         earlier = first.setdefault(response.query_id, where)
         if earlier != where or response.repeat:
             raise DatasetError(
-                f"{where}: second response to query {response.query_id!r}; a submission has one "
-                "response per query, and the best of several must not be chosen"
+                f"{where}: second response to query {response.query_id!r}; submit exactly one "
+                "response per query, without repeats"
             )
         yield Answer(where, response)
 

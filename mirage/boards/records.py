@@ -26,15 +26,15 @@ _LINK = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:/[!-~]*)?")
 def _check_handle(name: str) -> str:
     if not _HANDLE.fullmatch(name):
         raise ValueError(
-            f"{name!a} must have 1 to 80 ASCII letters, digits, spaces or ._/+:@()-, so that "
-            "it cannot look like another name"
+            f"{name!a} is not a valid name; use 1 to 80 ASCII letters, digits, spaces or "
+            "._/+:@()-, so that no name looks like another one"
         )
     return name
 
 
 def _check_link(link: str) -> str:
     if link and not _LINK.fullmatch(link):
-        raise ValueError("the link must begin with https:// and have no spaces")
+        raise ValueError("the link must begin with https:// and contain no spaces")
     return link
 
 

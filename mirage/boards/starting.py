@@ -46,7 +46,7 @@ def start_board(
     """
     file = path / BOARD_FILE
     if file.exists():
-        raise MirageError(f"{file}: the board exists already")
+        raise MirageError(f"{file}: the leaderboard exists already; choose a new folder")
     draft = BoardFile.model_construct(judge=judge, prompt=prompt)
     versions = {
         code: current_version(draft, dataset_in(path, code)).model_dump() for code in languages

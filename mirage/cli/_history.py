@@ -25,7 +25,8 @@ def current_commit() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         raise MirageError(
-            "--history: the commit is unknown, because this folder is not a git repository with a "
-            "commit; set MIRAGE_COMMIT to its SHA"
+            "--history: the current commit is unknown, because this folder is not in a git "
+            "repository with a commit; set the environment variable MIRAGE_COMMIT to the SHA of "
+            "the commit"
         ) from (None)
     return process.stdout.strip()

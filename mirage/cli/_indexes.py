@@ -129,7 +129,9 @@ def _encoder(folder: Path, kind: str) -> Model:
     settings: dict[str, Any] = {name: facts.get(name) for name in types}
     for name, value in settings.items():
         if value is not None and type(value) is not types[name]:
-            raise DatasetError(f"{path}: {name} is damaged: {value!r}; repeat `mirage index`")
+            raise DatasetError(
+                f"{path}: the setting {name} is damaged ({value!r}); repeat `mirage index`"
+            )
     return Model(model, base_url, **settings)
 
 

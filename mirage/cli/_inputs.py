@@ -44,7 +44,7 @@ def _standard_input() -> Path:
 
     if _FILES:
         raise MirageError(
-            "standard input (-) can be read only once; give a file instead of the second -"
+            "standard input (-) can be read only once; replace the second - with a file"
         )
     path = Path(mkdtemp(prefix="mirage-")) / "stdin.jsonl"
     _FILES.append(path)
@@ -176,7 +176,8 @@ def dataset_of(
     dataset = MirageDataset.load(file_of(path))
     if language is not None and dataset.language != language_of(language):
         raise DatasetError(
-            f"{path} is in {dataset.language!r} and not in {language!r}; leave out --language"
+            f"the queries of {path} are in {dataset.language!r}, not in {language!r}; leave out "
+            "--language"
         )
     return dataset
 
@@ -187,7 +188,9 @@ def check_level(level: str, other: str) -> None:
     ``other`` is the option that selects these queries, for the error message.
     """
     if level != "quick":
-        raise MirageError(f"--level selects bundled queries; leave it out with {other}")
+        raise MirageError(
+            f"--level applies only to the bundled queries; leave it out if you give {other}"
+        )
 
 
 def named_files(texts: Sequence[str]) -> dict[str, Path]:
@@ -197,7 +200,8 @@ def named_files(texts: Sequence[str]) -> dict[str, Path]:
         name, path = _name_and_file(text)
         if name in files:
             raise MirageError(
-                f"two files are for the same model {name!r}; write NAME=FILE to rename one of them"
+                f"two files have responses of the same model {name!r}; write NAME=FILE to rename "
+                "the model of one of them"
             )
         files[name] = path
     return files
@@ -224,9 +228,9 @@ def response_files(texts: Sequence[str]) -> dict[str, Path]:
     for file in files.values():
         if is_log(file):
             raise MirageError(
-                f"{file}: this is a log, because its lines have questions. Logs cannot be ranked "
-                "or compared with references, because they do not contain the relevant passages; "
-                "use `mirage logs features` or `mirage logs drift`"
+                f"{file}: this file is a log, because its lines contain questions. Logs do not "
+                "contain the relevant passages, so they cannot be ranked or compared with "
+                "references; use `mirage logs features` or `mirage logs drift`"
             )
     return files
 
@@ -292,8 +296,8 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
     file = file_of(path)
     if not trust and not ships(file):
         raise ArtifactError(
-            f"{path}: this surrogate does not ship with mirage. Give --trust if you trust its "
-            "author: it decides the ranking, and a joblib file can run code"
+            f"{path}: this surrogate does not ship with mirage. A surrogate decides the ranking, "
+            "and a joblib file can run code; give --trust if you trust the author of this file"
         )
     return SurrogateRanker.load(file, trust=trust)
 
@@ -318,7 +322,8 @@ def queries_of(source: str, language: str | None) -> Sequence[Query]:
         return MirageDataset.from_qa(path, language=language)
     if language is None:
         raise MirageError(
-            f"{source}: a file of topics does not contain the language; give --language CODE"
+            f"{source}: a TREC topics file does not contain the language of its queries; give "
+            "--language CODE"
         )
     code = Language.of(language).code
     topics = read_topics(path).items()
@@ -351,7 +356,9 @@ def leaderboard_of(
         )
     if board != "bundled":
         if dataset is not None:
-            raise MirageError("--board has its own queries; leave out --dataset and --surrogate")
+            raise MirageError(
+                "--board selects its own queries and surrogate; leave out --dataset and --surrogate"
+            )
         check_level(level, "--board")
         folder = None if board == "official" else existing(Path(board))
         return Leaderboard.from_hub(language_of(language), path=folder)
@@ -411,7 +418,7 @@ def labelled_of(
     if len(rest) < 2 or positive not in labelled.names:
         return labelled
     negative = f"not {positive}"
-    _LOG.warning("%s: the labels %s count as %r", path, ", ".join(map(repr, rest)), negative)
+    _LOG.warning("%s: the labels %s are counted as %r", path, ", ".join(map(repr, rest)), negative)
     return labelled.merged(dict.fromkeys(rest, negative), positive)
 
 

@@ -54,7 +54,7 @@ def pair_of(option: str, text: str) -> tuple[float, float]:
         first, second = map(float, text.split(","))
     except ValueError:
         raise MirageError(
-            f"{option} {text!r}: expected the prices of input and output, such as 2.5,10"
+            f"{option} {text!r}: expected two prices, of input and output tokens, such as 2.5,10"
         ) from None
     return first, second
 
@@ -139,7 +139,7 @@ def _key_in(variable: str | None) -> str | None:
     similar = [name for name in os.environ if name.upper().endswith(("KEY", "TOKEN"))]
     if similar:
         raise UnknownNameError("environment variable", variable, sorted(similar))
-    raise MirageError(f"the environment variable {variable} is not set; set it to the key")
+    raise MirageError(f"the environment variable {variable} is not set; set it to the API key")
 
 
 def budget_of(texts: Iterable[str] | None) -> Budget | None:

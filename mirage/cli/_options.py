@@ -187,7 +187,7 @@ RunFile = Annotated[
     Path | None,
     option(
         "FILE",
-        "Write the TREC run to this file; a name with .gz compresses it.  [default: standard "
+        "Write the TREC run to this file, compressed if its name ends in .gz.  [default: standard "
         "output]",
         "--out",
     ),

@@ -73,7 +73,7 @@ def score_fields(texts: Iterable[str] | None) -> dict[str, list[str]]:
         if not (field and equals and name):
             raise MirageError(f"--field {text}: expected FIELD=NAME, such as item=question_id")
         if field in fields and field != "score":
-            raise MirageError(f"--field {field}: is given twice; only score may have several names")
+            raise MirageError(f"--field {field} is given twice; only --field score may be repeated")
         fields.setdefault(field, []).append(name)
     return fields
 

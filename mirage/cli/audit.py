@@ -37,10 +37,11 @@ def audit(
 ) -> None:
     """Find problems in evaluation results from any tool.
 
-    Reports failed scores that a mean leaves out, items that only one side has, duplicates, ignored
-    clusters, scores at a ceiling, a judge that always gives the same label, ties, too few items,
-    repeats that disagree, and scores that depend on the length of answers. Each finding has its
-    numbers and its effect on the mean or the interval.
+    Reports failed scores that a mean leaves out, items that one of two compared systems lacks,
+    duplicates, and clusters of related items that an interval ignores. Also reports scores at a
+    ceiling, a judge that always gives the same label, ties, too few items, repeats that disagree,
+    and scores that depend on the length of answers. Each finding states its figures, and its effect
+    on the mean or the interval.
 
     Exit status: 0 if nothing was found, 1 otherwise.
     """

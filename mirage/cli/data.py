@@ -147,7 +147,7 @@ def build(
     from mirage.testsets.evaluation_sets import Recipe
 
     if miracl and sample is not None:
-        raise MirageError("--miracl sets the number of queries to sample; leave out --sample")
+        raise MirageError("--miracl already sets the number of sampled queries; leave out --sample")
     code = language_of(language)
     recipe = MIRACL_RECIPE[code] if miracl else Recipe(sample)
     dataset, dropped = build_benchmark(
@@ -231,14 +231,16 @@ def convert(
         if form not in forms:
             raise UnknownNameError("dataset format", form, forms)
     if to == "trec" and file is None:
-        raise MirageError("--to trec writes several files into a folder; give --out FOLDER")
+        raise MirageError(
+            "--to trec writes several files; give a folder for them with --out FOLDER"
+        )
     content = _content(source, from_, language)
     if runs is not None and not content.runs:
         raise MirageError(
-            f"--runs: a dataset in the format {from_} has no recorded responses; leave it out"
+            f"a dataset in the format {from_} has no recorded responses; leave out --runs"
         )
     if labels is not None and content.memerag is None:
-        raise MirageError(f"--labels: a dataset in the format {from_} has no labels; leave it out")
+        raise MirageError(f"a dataset in the format {from_} has no labels; leave out --labels")
     dataset = content.dataset
     if to == "trec" and file is not None:
         from mirage.integrations import trec

@@ -186,9 +186,10 @@ def _sentences(
     codes = sorted({row.query.language for row in sentences} | {*labelled.languages})
     if len(codes) > 1:
         raise MirageError(
-            f"labels in {', '.join(labelled.languages)} and sentences in "
-            f"{', '.join(sorted({row.query.language for row in sentences}))}: --risk limits "
-            "errors only in the language of the labels; give labels and sentences of one language"
+            f"the labels are in {', '.join(labelled.languages)}, but the sentences are in "
+            f"{', '.join(sorted({row.query.language for row in sentences}))}; --risk limits "
+            "errors only in the language of the labels, so give labels and sentences of one "
+            "language"
         )
     if not sentences:
         raise MirageError(f"{path}: the file contains no sentences to label")
@@ -208,8 +209,8 @@ def _feature_scores(texts: list[str] | None) -> Score | list[Score]:
     with_threshold = next((score.name for score in scores if score.threshold is not None), None)
     if with_threshold is not None:
         raise MirageError(
-            f"--feature {with_threshold} has a threshold, but several features can only be "
-            "combined without thresholds; leave the threshold out"
+            f"--feature {with_threshold} has a threshold, but features that are combined must not "
+            "have one; leave out the threshold"
         )
     return scores
 

@@ -57,8 +57,8 @@ def features(
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Require that the mean of feature NAME is at least NUMBER, as in "
-            "citation_recall@10=0.6; may be repeated.",
+            "Exit with status 1 if the mean of feature NAME is below NUMBER, or 3 if that is "
+            "uncertain, as in citation_recall@10=0.6; may be repeated.",
             "--min",
         ),
     ] = None,
@@ -94,13 +94,15 @@ def features(
     from mirage.features.registry import canonical_name
 
     if form is not None and dataset is None:
-        raise MirageError("--form describes the file of --dataset; give --dataset too")
+        raise MirageError("--form describes the file that --dataset names; give --dataset too")
     if executor is not None and out is None:
-        raise MirageError("--executor needs --out FILE, the file of the values")
+        raise MirageError("--executor needs --out FILE, the file to which the values are written")
     files = response_files(responses)
     if out is not None:
         if minimum or form is not None:
-            raise MirageError("--out cannot be combined with --min or --form; run two commands")
+            raise MirageError(
+                "--out cannot be combined with --min or --form; run a separate command for each"
+            )
         _write(files, out, language, feature, dataset, level, cluster, jobs, executor, as_json)
         return
     queries = dataset_of(language, dataset, form, level=level)

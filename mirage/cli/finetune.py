@@ -121,7 +121,8 @@ def finetune(
     grid = Path(source).suffix in (".yaml", ".yml")
     if cell and not grid:
         raise MirageError(
-            "--cell selects a cell of a grid; give the YAML file of a grid as DATASET"
+            "--cell selects a cell (a combination of settings) of a grid, so DATASET must be the "
+            "YAML file of a grid"
         )
     if not grid and not is_language(data) and _is_training_set(Path(source)):
         from mirage.testsets.training_sets import read_training_set
@@ -182,7 +183,7 @@ def _recipe(name: str, settings: Iterable[str] | None) -> tuple[TuningRecipe, di
     }
     schedule = {name: values.pop(name) for name in SCHEDULE if name in values}
     if any(steps < 1 for steps in schedule.values()):
-        raise MirageError(f"--set: {', '.join(SCHEDULE)} must be at least 1")
+        raise MirageError(f"--set: each of {', '.join(SCHEDULE)} must be at least 1")
     return replace(recipe, **values), schedule
 
 

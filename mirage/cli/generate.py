@@ -32,7 +32,8 @@ def generate(
         option(
             "URL",
             "Ask this HTTP service instead of an LLM. It receives a POST request with the JSON "
-            "object {query, language, passages}, and returns JSON.",
+            "object {query, language, passages}, and must return JSON; --answer names the place of "
+            "the answer in it.",
         ),
     ] = None,
     answer: Annotated[

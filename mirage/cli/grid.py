@@ -44,7 +44,8 @@ Width = Annotated[
     ),
 ]
 Order = Annotated[
-    str | None, option("METRIC", "Sort the rows by a metric.  [default: order in the file]")
+    str | None,
+    option("METRIC", "Sort the rows by this metric, best first.  [default: order in the file]"),
 ]
 Page = Annotated[
     Path | None,
@@ -168,7 +169,7 @@ def compare(
             "NAME",
             "Correction of the p-values for multiple testing: holm limits the probability of any "
             "false positive; bh (Benjamini-Hochberg) limits the share of false positives among "
-            "the significant differences, to explore a large grid.",
+            "the significant differences, which suits the exploration of a large grid.",
         ),
     ] = "holm",
     limit: Limit = None,

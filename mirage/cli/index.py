@@ -111,19 +111,21 @@ def index(
     chosen = _settings(settings)
     prefixes = {name: chosen.pop(name) for name in PREFIXES}
     if folder.exists() and (not folder.is_dir() or _is_foreign(folder)):
-        raise DatasetError(f"{folder}: the folder exists but is not an index; give another folder")
+        raise DatasetError(f"{folder}: the folder exists, but is not an index; give a new folder")
     for source in documents:
         existing(source)
     of_encoder = {name: chosen.pop(name) for name in ENCODER}
     if encoder is None and (base_url or any(prefixes.values())):
-        raise MirageError("--base-url, query_prefix and passage_prefix need --encoder")
+        raise MirageError(
+            "--base-url and the settings query_prefix and passage_prefix need --encoder"
+        )
     if any(of_encoder.values()) and (base_url or (encoder is None) == (sparse is None)):
         raise MirageError(
-            "query_model, pooling and max_length need either --encoder or --sparse, and no "
-            "--base-url"
+            "the settings query_model, pooling and max_length need either --encoder or --sparse, "
+            "and cannot be combined with --base-url"
         )
     if sparse and of_encoder["pooling"]:
-        raise MirageError("pooling needs --encoder")
+        raise MirageError("the setting pooling needs --encoder")
     # Models come first, so that their errors are found before the work begins.
     model = Model(encoder or "", base_url, **of_encoder)
     # The build keeps the vectors in the index folder, so that no cache is needed.

@@ -102,7 +102,9 @@ def judge(
     from mirage.ranking import Ranking
 
     if (anchors is None) != (history is None) or (anchors and judgments is not None):
-        raise MirageError("--anchors and --history must be given together, and without --judgments")
+        raise MirageError(
+            "--anchors and --history must be given together, and not with --judgments"
+        )
     commit = current_commit() if history is not None else ""
     for output in (page, anchors, history):
         check_folder(output)

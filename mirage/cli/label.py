@@ -153,7 +153,9 @@ def _items(
         from mirage.metaeval import read_sentences
 
         if pairs:
-            raise MirageError("--pairs needs files of responses, not of sentences")
+            raise MirageError(
+                "--pairs needs files of responses; leave out --pairs to label a file of sentences"
+            )
         candidates: Sequence[Item] = sentence_items(
             read_sentences(existing(Path(responses[0])), language=language)
         )
@@ -220,11 +222,13 @@ def _import(session: Session, path: Path) -> None:
     rows = [(where, validated(PageLabel, row, where)) for where, row in read_rows(existing(path))]
     for where, row in rows:
         if row.rater != session.rater:
-            raise MirageError(f"{where}: is a label of {row.rater!r}, not of {session.rater!r}")
+            raise MirageError(
+                f"{where}: the label is by rater {row.rater!r}, expected {session.rater!r}"
+            )
         if row.item not in session.items:
             raise MirageError(
-                f"{where}: no item has the id {row.item!r}; give the responses and options with "
-                "which the page was written"
+                f"{where}: there is no item with the id {row.item!r}; give the same responses and "
+                "options as when the labelling page was written"
             )
     for _, row in rows:
         session.put(row.item, row.label)

@@ -81,10 +81,12 @@ def features(
     code = language_of(language)
     reading = log_reading(field, cluster, form, skip_damaged)
     if executor is not None and out is None:
-        raise MirageError("--executor needs --out FILE, the file of the values")
+        raise MirageError("--executor needs --out FILE, the file to which the values are written")
     if out is not None:
         if tests is not None:
-            raise MirageError("--out cannot be combined with --tests; run two commands")
+            raise MirageError(
+                "--out cannot be combined with --tests; run a separate command for each"
+            )
         _write(code, logs, reading, feature, out, jobs, executor, as_json)
         return
     parts = model_logs(code, input_files(logs), reading)
@@ -119,7 +121,9 @@ def _write(
     from mirage.monitoring.log_streams import measure_log_file
 
     if len(logs) != 1:
-        raise MirageError(f"--out needs a single log, got {len(logs)}; run one command for each")
+        raise MirageError(
+            f"--out needs a single log, got {len(logs)}; run a separate command for each log"
+        )
     check_folder(path)
     ((name, file),) = input_files(logs).items()
     with executor_of(executor) as workers:
@@ -290,7 +294,10 @@ def _compare_each(
     from mirage.monitoring.drifts import drift_each
 
     if len(paths) != 1 or by is None or margin is not None:
-        raise MirageError("--each needs one log and --by day, week or month, and no --margin")
+        raise MirageError(
+            "--each needs one log and --by (day, week or month), and cannot be combined with "
+            "--margin"
+        )
     log = log_of(language_of(language), file_of(paths[0]), reading)
     suite = FeatureSuite(feature) if feature else None
     results = drift_each(log, by, suite=suite, alpha=alpha, n_jobs=jobs)
@@ -305,7 +312,11 @@ def _compare_each(
 def _read_two(
     language: str, paths: list[Path], by: str | None, reading: LogReading
 ) -> tuple[Log, Log]:
-    """Return the earlier log and the later one."""
+    """Return an earlier and a later log, from two files or from one file split by ``by``.
+
+    ``by`` is a period, such as ``week``: the later log has the last period of the file, and the
+    earlier log the periods before it.
+    """
     if len(paths) > 2 or (len(paths) == 2) == (by is not None):
         raise MirageError("give two logs, or one log and --by day, week or month")
     logs = [log_of(language, file_of(path), reading) for path in paths]

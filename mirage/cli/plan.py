@@ -109,7 +109,8 @@ def plan(
     known_run = None if baseline is None else read_baseline(baseline)
     if known_run is None and (dataset or cluster):
         raise MirageError(
-            "--dataset and --cluster define the clusters of a baseline; give --baseline too"
+            "--dataset and --cluster define the clusters of the queries of a baseline; give "
+            "--baseline too"
         )
     tokens = [_count("--assume", name, assumed[name]) for name in TOKENS]
     call_cost = 0.0 if price is None else Price(*pair_of("--price", price)).cost(*tokens)

@@ -35,8 +35,8 @@ def rank(
         list[str] | None,
         option(
             "MODEL",
-            "Exit with status 1 unless each model is better than MODEL, a model of the ranking, "
-            "with at least the probability --confidence; may be repeated.",
+            "Exit with status 1 unless every ranked system of yours is better than MODEL, a model "
+            "in the ranking, with a probability of at least --confidence; may be repeated.",
         ),
     ] = None,
     confidence: Annotated[
@@ -67,8 +67,8 @@ def rank(
         list[str] | None,
         option(
             "NAME",
-            "LLM that compares some responses with those of the leaderboard's models; repeat the "
-            "option to let several LLMs vote. Or a file of votes from `mirage label --pairs`.",
+            "LLM that compares your responses with those of the leaderboard's models, or a file of "
+            "votes from `mirage label --pairs`. Repeat the option to let several LLMs vote.",
         ),
     ] = None,
     judgments: Annotated[
@@ -211,7 +211,8 @@ def _judge(
     if any(name.endswith(".jsonl") for name in names):
         if dry_run or both_orders or prompt or stop["out"]:
             raise MirageError(
-                "--dry-run, --both-orders, --prompt and --out need an LLM as --judge, not votes"
+                "--dry-run, --both-orders, --prompt and --out need an LLM as --judge, not a file "
+                "of votes"
             )
         return _rank_by_votes(board, models, names, {**plan, **stop}, jobs)
     llms = list(map(settings.llm, names))
@@ -236,7 +237,7 @@ def _rank_by_votes(
     from mirage.arena.judgment_files import RecordedJudge
 
     if len(names) > 1:
-        raise MirageError("--judge takes one file of votes, or the names of LLMs")
+        raise MirageError("--judge accepts either a single file of votes or the names of LLMs")
     return board.rank_many(
         models, judge=RecordedJudge(existing(Path(names[0]))), **settings, n_jobs=jobs
     )

@@ -78,7 +78,8 @@ def rerank(
         first[query.id].passage_ids for query in questions
     ):
         raise DatasetError(
-            f"{run}: the run has no passage for any query of {queries}; their ids may differ"
+            f"{run}: the run ranks no passage for any query of {queries}; check that both files "
+            "use the same query ids"
         )
     check_folder(file)
     settings = LLMSettings(llm, base_url, budget)
@@ -91,7 +92,7 @@ def rerank(
         reranker = dense_of(index, corpus, create_client)
     elif model is None:
         raise MirageError(
-            f"--kind {kind} needs --model NAME, the name that the endpoint gives its model"
+            f"--kind {kind} needs --model NAME, the name of the model at the endpoint"
         )
     else:
         llms = [create_client(Model(model, base_url))]

@@ -76,9 +76,9 @@ def train(
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Train a surrogate on judged models, or on simulated ones.
+    """Train a regression that predicts ranks, called a surrogate.
 
-    A surrogate is a regression that predicts a model's logit from features of its responses. It
+    It predicts a model's logit (its strength in comparisons) from features of the responses. It
     ranks further models without a judge:
     `mirage rank RESPONSES --dataset FILE --surrogate FILE --trust`.
 

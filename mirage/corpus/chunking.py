@@ -66,7 +66,7 @@ def chunk(
     """
     if size < 1 or not 0 <= overlap < size:
         raise SettingError(
-            f"size must be at least 1, and overlap from 0 to below size, got size={size}, "
+            f"size must be at least 1, and overlap at least 0 and below size; got size={size}, "
             f"overlap={overlap}"
         )
     spans = _spans(unit) if isinstance(unit, str) else unit

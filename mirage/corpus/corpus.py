@@ -243,7 +243,7 @@ class Corpus:
         return self._parts[number], row - int(self._starts[number])
 
     def _no_row(self, rows: object) -> SettingError:
-        return SettingError(f"the corpus has rows 0 to {len(self) - 1}, but not {rows}")
+        return SettingError(f"rows must be from 0 to {len(self) - 1}, got {rows}")
 
     def _row(self, passage_id: str) -> int | None:
         for start, part in zip(self._starts, self._parts, strict=False):
@@ -260,8 +260,8 @@ class Corpus:
                     shared = part.ids_of(digest) & other.ids_of(digest)
                     if shared:
                         raise DatasetError(
-                            f"{part.folder} and {other.folder} both hold passage "
-                            f"{shared.pop()!r}; passage ids are unique in a corpus"
+                            f"{part.folder} and {other.folder} both contain a passage "
+                            f"{shared.pop()!r}; passage ids must be unique in a corpus"
                         )
 
 
@@ -284,8 +284,8 @@ class _Part(NamedTuple):
         manifest = read_manifest(folder, KIND, _FIELDS, files=files, verify=verify)
         if manifest["format"] != FORMAT:
             raise DatasetError(
-                f"{folder}: the {KIND} was built in another format, by another version of mirage; "
-                "build it again"
+                f"{folder}: the {KIND} was built by a different version of mirage, in a different "
+                "format; build it again"
             )
         hashes = mapped_array(folder / HASHES, ArrayType(np.uint64))
         ends = ArrayType(np.int64, (len(hashes) + 1,))
@@ -386,7 +386,7 @@ def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> N
             id_ends.append(id_ends[-1] + ids.write(passage.id.encode("utf-8", "surrogatepass")))
             hashes.append(_hash(passage.id))
     if not hashes:
-        raise DatasetError("a corpus needs at least one passage, but there is none")
+        raise DatasetError("the corpus has no passages; give documents that contain text")
     numbers = np.frombuffer(hashes, dtype=np.uint64)
     rows = np.argsort(numbers, kind="stable")
     save_array(folder / OFFSETS, np.frombuffer(offsets, dtype=np.int64))
@@ -415,8 +415,8 @@ def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:
         if len(part.ids_of(digest)) < len(positions):
             lines = sorted(int(part.rows[position]) + 1 for position in positions)
             raise DatasetError(
-                f"passage {part.id_at(lines[0] - 1)!r} occurs twice, as number {lines[0]} "
-                f"and {lines[1]} of the corpus; passage ids are unique"
+                f"two passages of the corpus, numbers {lines[0]} and {lines[1]}, have the id "
+                f"{part.id_at(lines[0] - 1)!r}; passage ids must be unique"
             )
 
 

@@ -125,7 +125,7 @@ def _read(path: Path, root: Path, is_alone: bool) -> Iterator[Passage]:
     if parsed.problem and not parsed.blocks and is_alone:
         raise DatasetError(f"{path}: {parsed.problem}")
     if parsed.problem:
-        _LOG.warning("%s: content was skipped: %s", path, parsed.problem)
+        _LOG.warning("%s: some of the content was skipped: %s", path, parsed.problem)
     if parsed.blocks:
         yield assemble(path.relative_to(root).as_posix(), parsed, path.stem)
 

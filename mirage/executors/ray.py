@@ -211,8 +211,8 @@ class RayExecutor:
         ready, _ = self._ray.wait(refs, timeout=_LOOK_S)
         if not ready:
             _LOG.warning(
-                "no result for %g s; %d items are under way, and the free resources of the cluster "
-                "are %s",
+                "no result arrived for %g s; %d items are being computed, and the free resources "
+                "of the cluster are %s",
                 _LOOK_S,
                 len(refs) - len(pool.starting),
                 self._ray.available_resources(),
@@ -229,7 +229,8 @@ class RayExecutor:
             outcome: _Outcome = self._ray.get(ref)
         except errors.RayTaskError as error:
             raise ExecutorError(
-                f"cannot send back the outcome of item {number}, counted from 0 ({error})"
+                f"a worker cannot send back the result of item {number}, counted from 0 "
+                f"({error}); check that it can be pickled"
             ) from error
         except errors.RayError as error:
             _LOG.warning("item %d is repeated: %s", number, str(error).strip().split("\n")[0])
@@ -240,8 +241,9 @@ class RayExecutor:
 def _check_losses(number: int, losses: int) -> None:
     if losses >= _LOSSES:
         raise ExecutorError(
-            f"item {number}, counted from 0, was lost with {losses} workers; check whether it "
-            "needs more memory than a worker has, or terminates its process"
+            f"item {number}, counted from 0, was lost because {losses} workers ended while "
+            "computing it; check whether it needs more memory than a worker has, or terminates "
+            "its process"
         )
 
 

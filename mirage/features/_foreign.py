@@ -97,10 +97,11 @@ def _other_script(entry: Language) -> re.Pattern[str]:
 def _other_language(
     text: str, start: int, end: int, entry: Language, sources: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of a sentence, or of a clause in it, in another language.
+    """Yield the start and end of ``text[start:end]``, or of a clause in it, if it is foreign.
 
-    The language is identified by function words. Nothing is yielded if the sentence is in the
-    expected language.
+    ``text[start:end]`` is a sentence. It is foreign if it is in another language than ``entry``,
+    according to its function words. Words and names that occur in ``sources`` count as evidence for
+    the expected language, or not at all.
     """
     # Capitalised words may belong to a foreign title or name, which is not a fault.
     words = [

@@ -309,7 +309,10 @@ def _passage_matches(
 
 
 def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
-    """Return the wording score of a sentence against passages, from 0 to 1."""
+    """Return how much of a sentence's wording occurs in the passages, from 0 to 1.
+
+    The score is halved if the sentence states a number that no passage has.
+    """
     return _wording_by_index(text, passages, tuple(range(len(passages))), code)
 
 
@@ -390,7 +393,7 @@ def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.f
 
 @lru_cache(maxsize=1024)
 def _index_runs(texts: tuple[str, ...], code: str) -> _RunIndex:
-    """Fold several texts, and index them together for looking up shared runs."""
+    """Fold several texts, and index them to find sequences that they share with another text."""
     entry = Language.of(code)
     return _RunIndex([_join(text_form(text, entry).tokens.split(), entry) for text in texts])
 

@@ -249,7 +249,7 @@ def with_passages(response: Response, query: Query) -> Response:
 def _is_current(response: Response, dataset: MirageDataset) -> bool:
     """Return whether all passages of a response are still among the query's passages.
 
-    Passages are compared only if the evaluated system itself retrieved them.
+    The result is true for all responses if the system did not retrieve its own passages.
     """
     query = dataset[response.query_id]
     return not dataset.retrieved or set(response.passages) <= set(query.passages)

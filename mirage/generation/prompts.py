@@ -185,12 +185,12 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
 
 
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
-    """Return the number of tokens in a context that are left for the prompt.
+    """Return how many tokens of a context are left after the answer and the chat template.
 
-    They are the tokens that neither the answer nor the chat template needs.
+    They are for the prompt. ``passage_tokens``, the maximum length of a passage, is only checked.
 
     Raises:
-        SettingError: If no tokens remain, or one of the numbers is below 1.
+        SettingError: If no tokens remain, or ``passage_tokens`` or ``answer_tokens`` is below 1.
     """
     space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
     if space <= 0 or passage_tokens < 1 or answer_tokens < 1:

@@ -719,10 +719,10 @@ class DenseEntry(_IndexEntry, EndpointEntry):
 
 
 class SparseEntry(_IndexEntry):
-    """Learned sparse retrieval; see :class:`mirage.retrieval.SparseRetriever`.
+    """Settings of a learned sparse retriever; see :class:`mirage.retrieval.SparseRetriever`.
 
     ``query_model`` is the model that encodes questions, if it differs from the one for passages.
-    Longer texts are truncated to ``max_length`` tokens.
+    Texts of more than ``max_length`` tokens are truncated.
     """
 
     MAKES = "mirage.retrieval.SparseRetriever"

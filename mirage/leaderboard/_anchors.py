@@ -89,7 +89,7 @@ class TrainedAnchors:
         return {run.model: run for run in runs}
 
     def runs(self) -> dict[str, Run]:
-        """Return the responses of the models, by the names that a ranking shows.
+        """Return the run of each model, by the name of the model in a ranking.
 
         Raises:
             JudgmentError: If some responses are not available.
@@ -321,7 +321,10 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def unbound(self) -> set[str]:
-        """An empty set: the intervals of the fitted logits already allow for unbounded logits."""
+        """The names of models whose logits are unbounded; always empty for this class.
+
+        The intervals of the fitted logits already allow for unbounded logits.
+        """
         return set()
 
     def notes(self) -> tuple[str, ...]:

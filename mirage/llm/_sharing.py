@@ -45,8 +45,8 @@ class Account:
     Attributes:
         cache: The cache of the LLM, or ``None``.
         budget: The budget of the LLM, or ``None``.
-        count: Function that adds amounts to the usage of the LLM.
-        concurrency: Number of calls of all copies together that may be under way at a time.
+        count: Function that adds calls, tokens and cost to the usage of the LLM.
+        concurrency: Maximum number of concurrent calls across all copies.
     """
 
     cache: Any

@@ -147,15 +147,15 @@ class Budget:
     async def call(self, tokens: int, cost: float) -> AsyncIterator[Hold]:
         """Reserve budget for one request; when the request is over, release the unused part.
 
-        The caller sets the yielded hold to the amounts that the request used. If the budget is too
-        small now, but calls under way may release enough of it, this method waits for those calls.
+        If the budget is too small now, but calls under way may release enough of it, this method
+        waits for those calls.
 
         Args:
-            tokens: Most tokens that the request may use.
-            cost: Most money that it may cost.
+            tokens: Maximum number of tokens that the request may use.
+            cost: Maximum cost of the request.
 
         Yields:
-            The reserved amounts.
+            The reserved tokens and cost; the caller replaces them with those that were used.
 
         Raises:
             BudgetError: If the request does not fit into the budget and must not be sent.
@@ -186,8 +186,8 @@ class Budget:
         """Try to reserve budget for one call.
 
         Args:
-            tokens: Most tokens that the call may use.
-            cost: Most money that it may cost.
+            tokens: Maximum number of tokens that the call may use.
+            cost: Maximum cost of the call.
 
         Returns:
             Whether the amounts were reserved. ``False`` means that the budget may suffice once

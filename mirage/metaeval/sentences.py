@@ -201,7 +201,7 @@ def _as_passages(value: object) -> object:
 
 
 def _as_labels(value: object) -> object:
-    """Return one label per annotator as a string, which is empty if the annotator gave none."""
+    """Return a tuple with one label per annotator; a missing label is an empty string."""
     many = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
     return tuple(map(_label, value if many else [value]))  # type: ignore[call-overload]
 

@@ -198,7 +198,7 @@ class Clustered(Protocol):
 
     @property
     def clustering(self) -> Clustering:
-        """How questions are grouped into clusters."""
+        """The way in which questions are grouped into clusters, such as ``"sessions"``."""
 
     @property
     def joined(self) -> int:

@@ -144,7 +144,7 @@ class _LogFile:
 
     @property
     def answers(self) -> int:
-        """The number of lines with a question."""
+        """The number of answers: the lines of the log that have a question."""
         return len(self._lines.ids)
 
     @property

@@ -748,8 +748,7 @@ def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot
     """Return a table with a row per system and corpus, and columns per language.
 
     Tables 3 and 10 to 12 of the paper have this form. If a grid has no axis ``language``, each
-    dataset counts as a language. Arguments and errors are those of :func:`main_table`: ``table``
-    and ``metrics``.
+    dataset counts as a language. For ``table``, ``metrics`` and errors, see :func:`main_table`.
 
     Example:
         >>> multilingual_table(published(3)).columns[0]

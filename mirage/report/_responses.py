@@ -291,7 +291,7 @@ class _Candidates:
 def _candidates(
     ranking: Ranking, evidence: Evidence, dataset: MirageDataset
 ) -> dict[str, _Candidates]:
-    """Return the responses of each model from which the report selects."""
+    """Return, for each model, the responses that the report may show."""
     whole = {query.id: whole_query(query, evidence.runs.values()) for query in dataset}
     queries = {query.id: query for query in dataset}
 

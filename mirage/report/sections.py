@@ -127,7 +127,8 @@ def model_row(
 ) -> Element:
     """Return a row of a table of models: the first cell, the linked name, and the other cells.
 
-    ``unfamiliar`` explains how the model differs from the models of the leaderboard, if it does.
+    ``new`` marks the model as one that was added to the leaderboard. If the model is unlike those
+    of the leaderboard, ``unfamiliar`` explains the difference; otherwise it is empty.
     """
     link = tag("a", tag("bdi", breakable(model)), href=href)
     mark = tag("span", "new", class_="mark") if new else None

@@ -98,14 +98,15 @@ def _widen_interval(gaps: Floats, codes: Ints, ends: Interval, level: float) -> 
 
 
 def gap_interval(gaps: Floats, codes: Ints) -> Interval:
-    """Return a 95 % interval by Student's t between clusters for a mean of paired differences.
+    """Return a 95 % interval for the mean of paired differences, allowing for clusters.
 
-    Two hypothetical clusters are added, one with the largest absolute difference of any query and
-    one with its negative. Without them, the interval is too narrow if nearly all differences are
-    equal, for example if both systems answer almost all queries correctly. The idea is that of
-    Agresti & Min (2005), Simple Improved Confidence Intervals for Comparing Matched Proportions,
-    Statistics in Medicine 24, 729-740, who add half a pair to each cell of a 2 x 2 table.
-    ``validation/coverage/grids.py`` prints the coverage of the intervals.
+    The interval uses Student's t and the variance between clusters. Two hypothetical clusters are
+    added, one with the largest absolute difference of any query and one with its negative. Without
+    them, the interval is too narrow if nearly all differences are equal, for example if both
+    systems answer almost all queries correctly. The idea is that of Agresti & Min (2005), Simple
+    Improved Confidence Intervals for Comparing Matched Proportions, Statistics in Medicine 24,
+    729-740, who add half a pair to each cell of a 2 x 2 table. ``validation/coverage/grids.py``
+    prints the coverage of the intervals.
 
     Args:
         gaps: Differences, of shape ``(queries,)``, without NaN.

@@ -129,13 +129,13 @@ def powered_mean(
     """Estimate the mean label of all items from labels of some items and predictions for all items.
 
     To estimate a share, use the labels 1 and 0; to estimate a win rate, use 1, 0.5 and 0. The
-    estimate is that of PPI++ (section 6) with :func:`power_tuned`. Its interval is Student's t,
-    with degrees of freedom of one less than the number of labelled clusters. Standard errors are
-    multiplied by ``n / (n - 1)`` for n labelled clusters, as in the jackknife. There is no interval
-    with fewer than :data:`FEWEST` labelled clusters, or if all labels are equal. If labels are
-    between 0 and 1, there is also no interval if the sum of the labels, or the sum of their
-    distances from 1, is below :data:`FEWEST_OF_EACH`. ``validation/power/powered_means.py`` prints
-    the coverage of the intervals.
+    estimate is that of PPI++ (Angelopoulos et al. 2023, arXiv 2311.01453, section 6) with
+    :func:`power_tuned`. The interval uses Student's t with one degree of freedom less than there
+    are labelled clusters. Standard errors are multiplied by ``n / (n - 1)`` for n labelled
+    clusters, as in the jackknife. There is no interval with fewer than :data:`FEWEST` labelled
+    clusters, or if all labels are equal. If labels are between 0 and 1, there is also no interval
+    if the sum of the labels, or the sum of their distances from 1, is below :data:`FEWEST_OF_EACH`.
+    ``validation/power/powered_means.py`` prints the coverage of the intervals.
 
     Args:
         labels: Label of each item, of shape ``(items,)``; NaN if an item has none.
@@ -147,6 +147,10 @@ def powered_mean(
             ``(items,)``; by default equal for all. Every estimate is wrong if items were selected
             because they looked bad and ``probability`` does not reflect this.
         level: Confidence level of the intervals.
+
+    Returns:
+        The estimate with its interval, and the mean of the labels alone for comparison. The ends of
+        an interval are NaN if there is none.
 
     Raises:
         SettingError: If arrays differ in length, there are fewer than two labels, or a probability

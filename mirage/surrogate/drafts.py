@@ -215,7 +215,7 @@ class Scene:
 
     @property
     def phrases(self) -> Phrases:
-        """The phrases of the query's language."""
+        """The phrases and templates from which answers in the query's language are made."""
         return bundled_phrases(self.query.language)
 
     @property

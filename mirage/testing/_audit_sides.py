@@ -129,7 +129,7 @@ def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def texts_of(file: ScoreFile) -> dict[str, str]:
-    """Return the question of each item that has one, without case and extra spaces."""
+    """Return the questions by item id, in lower case and with single spaces."""
     texts: dict[str, str] = {}
     for entry in file.entries:
         for owner in (entry.raw, entry.raw.get("vars"), entry.raw.get("doc")):

@@ -44,7 +44,7 @@ class Evidence(NamedTuple):
 
     @property
     def is_enough(self) -> bool:
-        """Whether the measures cover at least :data:`COVERED` of the answers that changed."""
+        """Whether :attr:`covered` is at least the share :data:`COVERED` of :attr:`changed`."""
         return not self.changed or self.covered >= max(COVERED * self.changed, 1)
 
     def __str__(self) -> str:

@@ -75,7 +75,7 @@ class Context(NamedTuple):
 class Vocabulary(NamedTuple):
     """The small-talk words of one language, folded like the words of a text.
 
-    ``beginnings`` and ``endings`` are parts of words that mark a whole word as small talk.
+    A word that starts with one of ``beginnings``, or ends with one of ``endings``, is small talk.
     """
 
     entry: Language

@@ -278,7 +278,8 @@ def _decimal(number: str) -> tuple[Decimal, Decimal] | None:
     """Parse a number; return its value and rounding step, or ``None`` if it is ambiguous.
 
     The rounding step is the value of one unit of the last stated digit: 0.01 for 5.50. Zeros at the
-    end of a whole number count as rounding, except within its first two digits.
+    end of a whole number count as rounding, except within its first two digits: 1500 has the step
+    100, and 10 the step 1.
     """
     if len(number) > _MOST_DIGITS:
         return None

@@ -177,7 +177,7 @@ class WordIndex:
         return self._tables.sentences[rows]
 
     def text_matches(self, words: Sequence[str]) -> list[list[float]]:
-        """Return how well each text contains each word: the maximum over its sentences.
+        """Return the best match of each word in any sentence of each text, from 0 to 1.
 
         Returns:
             One row for each word, with one value for each text.

@@ -142,10 +142,11 @@ PAGES: Mapping[str, Page] = {
         "`mirage history` tests after each commit whether a feature has dropped and stayed lower. "
         "This page shows how often it raises a false alarm, and how often it finds a real drop. "
         "In the simulations, each query has a probability of a right answer, and the system is run "
-        "once per commit. Some rows have day noise: the probabilities of all answers of a run "
-        "shift together by a normal deviate. Its standard deviation on the logit scale follows "
-        "*day noise*. A row name also gives the number of queries and how often each is asked in "
-        "a run. *clusters of five* means that five queries tend to be right or wrong together.",
+        "once per commit. The name of a row has these parts:\n\n"
+        "- the number of queries, and how often each is asked in a run;\n"
+        "- *day noise*: the answers of a run become better or worse together. The figure is the "
+        "standard deviation of this effect on the logit scale;\n"
+        "- *clusters of five*: five queries tend to be right or wrong together.",
         (
             Section(
                 "False alarms in 100 commits without a loss",
@@ -306,11 +307,12 @@ PAGES: Mapping[str, Page] = {
                 "The name of a row gives the number of models, the largest and the smallest logit, "
                 "the *spread* and the number of queries. The spread is the standard deviation of "
                 "a model's logit across queries: with a spread above 0, verdicts on the same query "
-                "are correlated. Columns *logit* and *rank interval* are the coverage of the "
-                "intervals that the library gives by default. Columns with *bootstrap* are the "
-                "coverage with `tournaments=500`, in which intervals come from 500 bootstrap "
-                "samples of the queries; they have a third of the simulations. The last column is "
-                "the mean number of ranks in a rank interval.",
+                "are correlated. The columns are:\n\n"
+                "- *logit*, *rank interval*: coverage of the intervals that the library gives by "
+                "default;\n"
+                "- with *bootstrap*: coverage with `tournaments=500`, in which intervals come from "
+                "500 bootstrap samples of the queries (a third of the simulations);\n"
+                "- *width of a rank interval*: mean number of ranks in it.",
                 (
                     Column("coverage: logit", "logit", present="logits with an interval"),
                     Column("coverage: logit, tournaments", "logit, bootstrap", share=1 / 3),
@@ -348,11 +350,13 @@ PAGES: Mapping[str, Page] = {
         (
             Section(
                 "Logits of six models",
-                "*one fit* is the coverage of the intervals of a Bradley-Terry fit, which a judged "
-                "ranking shows. *bootstrap* is the coverage of intervals from 200 bootstrap "
-                "samples of the queries. *rank interval* is the coverage of the intervals of the "
-                "ranks. *wrong* is the share of pairs of neighbouring models for which `p_better` "
-                "is above 0.95 for the weaker model.",
+                "The columns are:\n\n"
+                "- *one fit*: coverage of the intervals of a Bradley-Terry fit, which a judged "
+                "ranking shows;\n"
+                "- *bootstrap*: coverage of intervals from 200 bootstrap samples of the queries;\n"
+                "- *rank interval*: coverage of the intervals of the ranks;\n"
+                "- *wrong*: share of pairs of neighbouring models for which `p_better` is above "
+                "0.95 for the weaker model.",
                 (
                     Column("logit", "one fit"),
                     Column("tourn.", "bootstrap"),
@@ -365,12 +369,11 @@ PAGES: Mapping[str, Page] = {
                 "Biases of judges",
                 "Each column is the coverage of the interval of one measure: the preference for "
                 "the answer shown first, for the longer answer, and for the judge's own answers, "
-                "and the agreement of three judges (Fleiss' kappa). Not all designs matter to all "
-                "columns. Designs without clusters repeat *no ties* with other random numbers, "
-                "with two exceptions. For the verbosity bias, *ties count half* and *ties in the "
-                "model* have 30 % ties, and *one against all* has only the pairs of the first "
-                "model. For Fleiss' kappa, a fifth of the true labels are ties in all "
-                "designs but *no ties*.",
+                "and the agreement of three judges (Fleiss' kappa).\n\n"
+                "A design that does not matter to a measure repeats *no ties* with other random "
+                "numbers. For the verbosity bias, *ties count half*, *ties in the model* and *one "
+                "against all* do matter. For Fleiss' kappa, a fifth of the true labels are ties "
+                "in all designs but *no ties*.",
                 (
                     Column("position", "position bias"),
                     Column("verbosity", "verbosity bias"),
@@ -437,11 +440,13 @@ PAGES: Mapping[str, Page] = {
         (
             Section(
                 "Coverage and false positives by measure",
-                "A row is a measure and the number of queries in the sample. *mean* is the "
-                "coverage of the interval of the mean, and *difference* that of the interval of "
-                "the difference between two settings of BM25. *false positives* is the share of "
-                "simulations in which two equal runs have p <= 0.05. In equal runs, the values of "
-                "the two settings are assigned to the runs at random, query by query.",
+                "A row is a measure and the number of queries in the sample. The columns are:\n\n"
+                "- *mean*: coverage of the interval of the mean;\n"
+                "- *difference*: coverage of the interval of the difference between two settings "
+                "of BM25;\n"
+                "- *false positives*: share of simulations in which two equal runs have p <= 0.05. "
+                "In equal runs, the values of the two settings are assigned to the runs at random, "
+                "query by query.",
                 (
                     Column("coverage: mean", "mean"),
                     Column(

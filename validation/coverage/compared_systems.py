@@ -1,4 +1,4 @@
-"""How often the better of two systems that differ on three queries is found, query by query.
+"""How often the better of two systems that differ on three queries is found.
 
 Systems consist of the texts of ``tests/data/truth`` (``truth_hard`` for the hard level), on which
 no surrogate was trained: a true answer or an abstention for each query, in the manners (styles of

@@ -1,4 +1,4 @@
-"""Kendall's tau to the truth with and without controls, and coverage of the intervals.
+"""Accuracy of rankings with and without controls for length, position and format, and coverage.
 
 A simulated judge prefers quality, and also length, the first position and Markdown, as strongly as
 ``bias`` says. Worse systems write longer answers with more Markdown. The answers are texts that

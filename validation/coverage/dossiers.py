@@ -1,4 +1,4 @@
-"""How reliable the probability that one of two systems is better is, if queries are clustered.
+"""Whether the probability that one system is better can be trusted if queries are clustered.
 
 Two systems answer 20, 40 or 60 questions, five on each dossier. A system fails on a question with a
 probability that varies between its dossiers (a beta distribution; the correlation is its parameter)

@@ -1,4 +1,4 @@
-"""The intervals of the hard board, on kinds of fault and manners that were held out of training.
+"""Intervals of the hard leaderboard, for faults and writing styles held out of training.
 
 The systems of the simulated arena are split by kind of fault (12 folds) and by manner of writing.
 The surrogate is trained without each fold in turn, in all languages together, and predicts the

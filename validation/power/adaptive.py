@@ -1,4 +1,4 @@
-"""How many judgments give nearly the ranking from all pairs: adaptive and random pairs.
+"""How many judgments reproduce the full ranking, with adaptive and random choice of pairs.
 
 1. Arenas drawn from the logits that the MIRAGE-Bench paper publishes: 19 models, 17 languages, a
    verdict for every pair on each of 100 queries.

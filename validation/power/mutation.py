@@ -1,4 +1,4 @@
-"""Tests written from responses: faults that they catch, and true answers that they fail.
+"""Tests written from responses: faults that they detect, and right answers that they reject.
 
 For each language, tests are written from a system without faults and scored. The table has the
 kinds of fault that they catch if all queries have them and if a quarter has, as a mean over five

@@ -1,4 +1,4 @@
-"""How many labels features are worth when a few labels correct a share or a win rate.
+"""How many human labels features save when a share or a win rate is estimated from both.
 
 1. MEMERAG's labels of faithfulness (English, German, Spanish), of one annotator and of the majority
    of five. Some sentences have a label, and all others only the features. The share of supported

@@ -1,4 +1,4 @@
-"""How much the formatting of an answer and small talk around it change its features.
+"""How much formatting and polite phrases around an answer change its features.
 
     python validation/truth/manners.py  # all languages; some minutes on two cores
     python validation/truth/manners.py en de --manner table --show

@@ -1,4 +1,4 @@
-"""Support of quotes, true paraphrases, lies and inventions, in every language.
+"""Scores of the support features on quotes, true paraphrases, lies and inventions, by language.
 
     python validation/truth/support_bias.py [--test] [language ...]
 

@@ -47,5 +47,6 @@ def parse_file(path: Path, content: bytes) -> Parsed:
         # Third-party parsers raise errors of any type if a file is damaged.
         reason = f"{type(error).__name__}: {error}"[:200]
         raise DatasetError(
-            f"{path}: cannot be read as {ending[1:].upper()} ({reason}); is it damaged?"
+            f"{path}: cannot be read as {ending[1:].upper()} ({reason}); check whether the file "
+            "is damaged"
         ) from None

@@ -34,7 +34,8 @@ def parse(content: bytes) -> Parsed:
         raise DatasetError("the file is not a Word document (.docx), or it is damaged") from None
     if size > LARGEST:
         raise DatasetError(
-            f"the document unpacks to {size} bytes, but the limit is {LARGEST}; split it"
+            f"the document has {size} bytes when unpacked, but at most {LARGEST} are allowed; "
+            "split the document"
         )
     document = docx.Document(io.BytesIO(content))
     return Parsed([*_merge_code(_blocks(document))], document.core_properties.title or "")

@@ -76,7 +76,9 @@ def _check_depth(source: str) -> None:
     for tag in _NESTING.finditer(source):
         depth = max(0, depth - 1) if tag[1] else depth + 1
         if depth > DEEPEST:
-            raise DatasetError(f"elements are nested over {DEEPEST} levels deep; simplify the page")
+            raise DatasetError(
+                f"HTML elements are nested more than {DEEPEST} levels deep; simplify the page"
+            )
 
 
 def _decode(content: bytes) -> str:
