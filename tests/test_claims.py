@@ -130,10 +130,14 @@ def test_more_unusual_texts_are_read_correctly_than_by_their_mentions(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "least"), [("fresh_denial", 0.6), ("fresh_lie", 0.85), ("fresh_true", 0.8)]
+    ("kind", "least"),
+    [
+        *(("fresh_denial", 0.65), ("fresh_lie", 0.85), ("fresh_true", 0.8)),
+        *(("ordinary_denial", 0.7), ("ordinary_lie", 0.85), ("ordinary_true", 0.8)),
+    ],
 )
-def test_texts_by_an_independent_author_are_mostly_read_correctly(kind: str, least: float) -> None:
-    """Test texts whose author knew neither the training texts nor the lexicons."""
+def test_texts_by_independent_authors_are_mostly_read_correctly(kind: str, least: float) -> None:
+    """Test texts whose authors knew neither the training texts nor the lexicons."""
     rows = [row for code in LANGUAGES for row in held_out(code, [kind])]
     sides = [(sides_of_text(code, row)[0], row["commits"]) for code, row in rows]
     assert sum(side == commits for side, commits in sides) > least * len(rows)
