@@ -41,6 +41,17 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 100)
 
 
+_FREEZE_AFTER = 500
+_tests = itertools.count(1)
+
+
+def pytest_runtest_teardown() -> None:
+    """Exclude what tests have cached, too: some start pytest, which collects garbage twice."""
+    if next(_tests) % _FREEZE_AFTER == 0:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Return the folder of real data; skip the test if there is none."""
@@ -65,8 +76,12 @@ def _private_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
+REAL_CONNECTIONS = {"llm", "generation", "executors"}
+"""Folders with tests of the connection itself."""
+
+
 @pytest.fixture
-def server() -> Iterator[ChatServer]:
+def server(request: pytest.FixtureRequest) -> Iterator[ChatServer]:
     """Start a chat-completions endpoint on loopback that answers ``ok`` by default."""
-    with ChatServer() as server:
+    with ChatServer(shortcut=request.path.parent.name not in REAL_CONNECTIONS) as server:
         yield server
