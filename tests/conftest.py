@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 # Small arrays: threads of BLAS and OpenMP would wait for each other, and for those of xdist.
@@ -78,6 +79,19 @@ def _private_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> 
 
 REAL_CONNECTIONS = {"llm", "generation", "executors"}
 """Folders with tests of the connection itself."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def many_removals() -> int:
+    """Lower the number of removals that printed rankings try, and return the usual number.
+
+    The usual number takes half a second for each ranking of judged models; the tests of fragility
+    itself set it again.
+    """
+    fragility = import_module("mirage.arena.fragility")
+    usual: int = fragility._TRIES
+    fragility._TRIES = 1 << 16
+    return usual
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ def audited(tool: str, seed: int, folder: Path, defect: str = "") -> Audit:
     return audit_scores(*TOOLS[tool](sides, folder))
 
 
+@pytest.mark.slow  # each kind of defect has a test of its own below
 def test_at_least_38_of_40_planted_defects_are_found(tmp_path: Path) -> None:
     missed = []
     for tool in ("ragas", "deepeval", "promptfoo", "inspect_ai"):
