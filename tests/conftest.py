@@ -40,7 +40,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    # Files of tests need not outlive a power cut; the library waits for the disk thousands of times.
+    # Files of tests need not outlive a power cut, and the disk takes its time.
     os.fsync = lambda _: None
     # It counts the million objects one by one, and the library asks whether there are any.
     count = gc.get_freeze_count()
