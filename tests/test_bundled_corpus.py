@@ -147,7 +147,7 @@ def test_references_cite_relevant_passages_only(code: str) -> None:
         assert cited <= set(query.relevant) or not query.answerable, query.id
 
 
-@every_language
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_true_texts_state_every_answer_and_lies_not_all(code: str) -> None:
     tests = test_set(code)
     for query in corpus(code):
@@ -160,7 +160,7 @@ def test_true_texts_state_every_answer_and_lies_not_all(code: str) -> None:
             assert not all(stated(query, text, query.answers)), (query.id, text)
 
 
-@every_language
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_the_test_set_is_worded_apart_from_what_ships(code: str) -> None:
     grams = _script("check").overlap
     for row in source(code):

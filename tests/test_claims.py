@@ -182,7 +182,9 @@ def sides(query: Query, answer: str) -> tuple[str, str]:
     return (chosen.pop() if len(chosen) == 1 else "none"), rule
 
 
-@pytest.mark.parametrize("code", ["en", "fi", "hi", "ja", "sw", "te"])
+@pytest.mark.parametrize(
+    "code", slow_except(["hi", "ja", "sw"], ["en", "fi", "hi", "ja", "sw", "te"])
+)
 def test_false_answers_are_detected_and_true_ones_are_not_flagged(code: str) -> None:
     corpus = MirageDataset.bundled(code)
     lines = (DATA / "truth" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
+from syntax import nodes, source_of, tree
 
 import mirage
 from mirage.errors import MirageError, MissingPackageError
@@ -34,11 +35,6 @@ PUBLIC_MODULES = sorted(
     {name for name, path in SOURCES.items() if path.name == "__init__.py" and "._" not in name}
     | {name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)}
 )
-
-
-@cache
-def tree(module: str) -> ast.Module:
-    return ast.parse(SOURCES[module].read_text(encoding="utf-8"))
 
 
 # What is public -----------------------------------------------------------------------------------
@@ -194,28 +190,31 @@ def below(error: type[Exception]) -> Iterator[str]:
         yield from below(sub)
 
 
-def functions(node: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
+def functions(module: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Each node with the name of the function around it; validators of pydantic have one name."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        marks = " ".join(map(ast.unparse, node.decorator_list))
-        function = "validator" if "validator" in marks else node.name
-    yield function, node
-    for child in ast.iter_child_nodes(node):
-        yield from functions(child, function)
+    waiting = [("", module)]
+    while waiting:
+        function, node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            marks = " ".join(map(ast.unparse, node.decorator_list))
+            function = "validator" if "validator" in marks else node.name
+        yield function, node
+        children = [(function, child) for child in ast.iter_child_nodes(node)]
+        waiting += reversed(children)
 
 
 def exceptions(module: ast.AST) -> Iterator[tuple[str, str]]:
     """Each exception that is raised or made, with the name of the function around it."""
     for function, node in functions(module):
         if isinstance(node, ast.Call):
-            name = ast.unparse(node.func).rpartition(".")[2]
+            name = source_of(node.func).rpartition(".")[2]
             if inspect.isclass(python := getattr(builtins, name, None)) and issubclass(
                 python, BaseException
             ):
                 yield function, name
         elif isinstance(node, ast.Raise) and node.exc is not None:
             kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-            name = ast.unparse(kind).rpartition(".")[2]
+            name = source_of(kind).rpartition(".")[2]
             if re.match("_?[A-Z]", name):  # else it was made elsewhere and is passed on
                 yield function, name
 
@@ -256,7 +255,7 @@ def foreign_errors() -> set[str]:
     return {
         f"{module}:{function}:{name}"
         for module in SOURCES
-        for function, name in exceptions(tree(module))
+        for function, name in exceptions(tree(SOURCES[module]))
         if name not in ours | IN_MODULE.get(module.removeprefix("mirage."), set())
         and (function, name) not in DEMANDED
     }
@@ -274,7 +273,7 @@ def test_what_modules_may_raise_is_raised() -> None:
         f"{module}:{name}"
         for module, names in IN_MODULE.items()
         for name in names
-        if name not in {made for _, made in exceptions(tree(f"mirage.{module}"))}
+        if name not in {made for _, made in exceptions(tree(SOURCES[f"mirage.{module}"]))}
     ] == []
 
 
@@ -323,10 +322,10 @@ def assigned(cls: ast.ClassDef) -> Iterator[tuple[str, bool]]:
             for target in node.targets if isinstance(node, ast.Assign) else ():
                 several = isinstance(target, ast.Tuple)
                 for one in target.elts if isinstance(target, ast.Tuple) else [target]:
-                    name = ast.unparse(one).removeprefix("self.")
-                    plain = ast.unparse(node.value) in given and not several
+                    name = source_of(one).removeprefix("self.")
+                    plain = not several and source_of(node.value) in given
                     public = name.isidentifier() and not name.startswith("_")
-                    if public and ast.unparse(one) != name and name not in told:
+                    if public and source_of(one) != name and name not in told:
                         yield name, plain
 
 
@@ -334,7 +333,7 @@ def attributes() -> dict[str, bool]:
     return {
         f"{module}.{cls.name}.{name}": clear
         for module in SOURCES
-        for cls in ast.walk(tree(module))
+        for cls in nodes(SOURCES[module])
         if isinstance(cls, ast.ClassDef) and not cls.name.startswith("_")
         for name, clear in assigned(cls)
     }

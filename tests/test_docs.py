@@ -139,6 +139,7 @@ TAKE_SECONDS = {
     for name in (
         "guides/board",
         "guides/dataset",
+        "guides/feature",
         "guides/few-judgments",
         "guides/grids",
         "guides/intervals",
@@ -146,8 +147,10 @@ TAKE_SECONDS = {
         "guides/label",
         "guides/logs",
         "guides/pipeline",
+        "guides/scaling",
         "guides/which-judge",
         "guides/which-system",
+        "science",
         "start",
     )
 }

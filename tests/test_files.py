@@ -19,6 +19,7 @@ import pytest
 from full_disk import disk_of
 from hypothesis import given
 from hypothesis import strategies as st
+from syntax import nodes
 
 import mirage
 from mirage._base import files, inputs
@@ -194,7 +195,7 @@ def test_gzip_output_depends_on_the_content_only(
 
 def written_elsewhere(path: Path) -> Iterator[str]:
     """Yield calls that write a file without the functions of ``_base/files.py``."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if not isinstance(node, ast.Call):
             continue
         called = node.func

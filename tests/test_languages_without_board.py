@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from subsets import slow_except
 
 from mirage import (
     FeatureSuite,
@@ -101,7 +102,7 @@ def test_short_answers_have_metrics(code: str) -> None:
     assert table.values[0].tolist() == pytest.approx([1.0, EXAMPLES[code][3], 1.0])
 
 
-@each_code
+@pytest.mark.parametrize("code", slow_except(["it"], CODES))
 def test_other_features_have_a_value_or_a_reason(code: str) -> None:
     data, run = dataset(code)
     suite = FeatureSuite.default().applicable(data)

@@ -8,13 +8,14 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from syntax import nodes, source_of, tree
 
 import mirage
 from mirage.languages import LANGUAGES
@@ -57,6 +58,7 @@ WITHIN_A_FLOOR = {
 }
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module of the package by its dotted name within it; the package itself is ''."""
     found = {}
@@ -64,11 +66,6 @@ def modules() -> dict[str, Path]:
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def targets(node: ast.AST, known: set[str]) -> Iterator[str]:
@@ -93,7 +90,7 @@ def imports() -> dict[str, frozenset[str]]:
     files = modules()
     edges, known = {}, set(files)
     for name, path in files.items():
-        found = {target for node in ast.walk(tree(path)) for target in targets(node, known)}
+        found = {target for node in nodes(path) for target in targets(node, known)}
         edges[name] = frozenset(found - {name})
     return edges
 
@@ -159,8 +156,8 @@ def test_few_functions_are_called_upwards() -> None:
     calls = {
         (name, *map(ast.literal_eval, node.args))
         for name, path in modules().items()
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "imported_when_called"
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and source_of(node.func) == "imported_when_called"
     }
     assert calls == CALLED_UPWARDS
     for _, module, function in CALLED_UPWARDS:
@@ -172,9 +169,9 @@ def test_nothing_but_the_shell_prints() -> None:
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for name, path in modules().items()
         if name.split(".")[0] != "cli"
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in {"print", "sys.stdout.write", "typer.echo", "pprint.pprint"}
+        and source_of(node.func) in {"print", "sys.stdout.write", "typer.echo", "pprint.pprint"}
     ]
     assert calls == []
 
@@ -185,9 +182,9 @@ def literals(node: ast.AST) -> Iterator[str]:
             yield part.value
 
 
-def compared_languages(module: ast.Module) -> Iterator[tuple[int, str]]:
+def compared_languages(module: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """The lines that compare something with the code of a language, or match on it."""
-    for node in ast.walk(module):
+    for node in module:
         if isinstance(node, ast.Compare):
             # `"id" in row` asks for a key, not for Indonesian.
             parts: list[ast.AST] = [*node.comparators]
@@ -209,7 +206,11 @@ def compared_languages(module: ast.Module) -> Iterator[tuple[int, str]]:
 def test_the_reader_of_comparisons_sees_them() -> None:
     source = "if query.language == 'ja': x\nif code in ('th', 'zz'): y\nx = {'sw': 1}\n"
     source += "'id' in row\n'fi' != code\n"
-    assert list(compared_languages(ast.parse(source))) == [(1, "ja"), (2, "th"), (5, "fi")]
+    assert list(compared_languages(ast.walk(ast.parse(source)))) == [
+        (1, "ja"),
+        (2, "th"),
+        (5, "fi"),
+    ]
 
 
 # The simulated arena answers in a wrong language: English, or Spanish where it is English.
@@ -221,7 +222,7 @@ def test_no_code_asks_which_language_it_has() -> None:
         (name, code)
         for name, path in modules().items()
         if name != "languages"
-        for _, code in compared_languages(tree(path))
+        for _, code in compared_languages(nodes(path))
     }
     assert found <= WRONG_LANGUAGES
 
@@ -256,16 +257,15 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert loaded & heavy == set()
 
 
-@pytest.mark.parametrize("name", ["MirageDataset", "Leaderboard", "FeatureSuite", "Judgments"])
-def test_a_public_name_imports_no_more_than_it_needs(name: str) -> None:
-    loaded = imported_by(f"from mirage import {name}")
+def test_a_public_name_imports_no_more_than_it_needs() -> None:
+    loaded = imported_by("from mirage import FeatureSuite, Judgments, Leaderboard, MirageDataset")
     assert "pydantic" in loaded
     assert loaded & {"torch", "sklearn", "openai", "pandas", "lingua"} == set()
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=str)
 def test_names_imported_on_first_use_are_those_that_type_checkers_read(path: Path) -> None:
-    module = ast.parse(path.read_text(encoding="utf-8"))
+    module = tree(path)
     tables = [
         ast.literal_eval(node.value)
         for node in module.body
@@ -330,7 +330,7 @@ def exported(module: str) -> set[str]:
     """The names that a module's package makes public, and the classes that a caller gets."""
     package = import_module(f"mirage.{module}".rpartition(".")[0])
     loaded = import_module(f"mirage.{module}")
-    statements = ast.parse(modules()[module].read_text(encoding="utf-8")).body
+    statements = tree(modules()[module]).body
     names = {node.name for node in statements if isinstance(node, DEFINITIONS)}
     names |= {
         node.id

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from mannered_texts import MANNERS, PHRASES, Page, false_texts, phrases_of, true_texts
+from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
 from mirage.features import answered
-from mirage.languages import LANGUAGES
 from mirage.models import Response
 from mirage.text import parse
 from mirage.text.responses import ParsedResponse
@@ -100,7 +100,7 @@ def test_content_has_the_offsets_of_the_answer() -> None:
     assert result.content.index("The Nile") == result.answer.index("The Nile")
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_wrapped_texts_are_read_like_plain_ones(code: str) -> None:
     phrases = phrases_of(code, PHRASES)
     assert phrases is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 from dataclasses import FrozenInstanceError, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ MODELS = tuple(f"m{i:02d}" for i in range(10))
 FEATURES = ("citation_recall@10", "fluency", "noise")
 
 
+@cache
 def arena(
     code: str = "en", *, seed: int = 0, queries: int = 40, judge: float = 1.0, noise: float = 0.3
 ) -> Arena:
@@ -90,6 +92,7 @@ def arena(
     return Arena.of(tables, judgments, tournaments=30, queries=30)
 
 
+@cache
 def perfect(code: str = "en") -> Arena:
     """One feature, which is the quality, and a judge who sees it."""
     return arena(code, judge=0.0, noise=0.0).with_features(FEATURES[:1])

@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,6 +20,7 @@ import pytest
 from foreign_texts import CODE, CONTROLS, FOREIGN, FORMULAS, MARKUP, PIECES, REFERENCES, SCRIPTS
 from hypothesis import given, settings
 from live_markup import COMMONMARK, GITHUB, GITLAB, Page, outside_code
+from syntax import nodes, source_of
 
 import mirage
 from mirage._base.quoting import (
@@ -348,15 +349,15 @@ ALLOWED = {
 }
 
 
-def quoting_in(source: str) -> Iterator[str]:
+def quoting_in(module: Iterable[ast.AST]) -> Iterator[str]:
     """Return the names with which a module quotes text itself."""
-    for node in ast.walk(ast.parse(source)):
+    for node in module:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in QUOTERS)
         elif isinstance(node, ast.ImportFrom) and node.module in QUOTERS:
             yield node.module
         elif isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
+            name = source_of(node.func)
             if name in CALLS:
                 yield name
             elif isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
@@ -378,7 +379,7 @@ def test_the_reader_of_quoting_sees_it() -> None:
     source = (
         "import csv\nfrom html import escape\nprint(ascii(x))\nf'x = \"{y}\"'\ntable.to_csv()\n"
     )
-    uses = {use.partition(":")[0] for use in quoting_in(source)}
+    uses = {use.partition(":")[0] for use in quoting_in(ast.walk(ast.parse(source)))}
     assert uses == {"csv", "html", "print", "ascii", "to_csv", "quotation marks around a value"}
 
 
@@ -387,7 +388,7 @@ def test_one_module_alone_quotes_text() -> None:
         (name, use)
         for path in sorted(PACKAGE.rglob("*.py"))
         if (name := path.relative_to(PACKAGE.parent).as_posix()) != QUOTING
-        for use in quoting_in(path.read_text(encoding="utf-8"))
+        for use in quoting_in(nodes(path))
         if (name, use) not in ALLOWED
     ]
     assert faults == []

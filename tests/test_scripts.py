@@ -7,6 +7,7 @@ import re
 import runpy
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -71,7 +72,8 @@ def missing_names(source: str) -> list[str]:
     """Return the mirage names in some code, functions included, that the package lacks."""
     missing = []
     modules: dict[str, str] = {}  # what a local name stands for
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and is_ours(node.module):
             assert node.module is not None
             for alias in node.names:
@@ -87,7 +89,7 @@ def missing_names(source: str) -> list[str]:
                         missing.append(alias.name)
                     local = alias.asname or alias.name.split(".")[0]
                     modules[local] = alias.name if alias.asname else local
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             name = dotted(node)
             first, _, rest = name.partition(".")
@@ -109,6 +111,7 @@ def dotted(node: ast.expr) -> str:
     return ""
 
 
+@cache
 def is_module(name: str) -> bool:
     try:
         import_module(name)
@@ -117,6 +120,7 @@ def is_module(name: str) -> bool:
     return True
 
 
+@cache
 def exists(name: str) -> bool:
     """Return whether a dotted name is a module of mirage or an attribute within one."""
     if is_module(name):

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.languages import LANGUAGES
 from mirage.sources import memerag, nomiracl
 
 NOMIRACL_LANGUAGES = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
@@ -114,7 +114,7 @@ MIRACL_QUERIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_miracl_topics_and_qrels(data_dir: Path, code: str) -> None:
     folder = data_dir / "miracl"
     dataset = MirageDataset.from_trec(

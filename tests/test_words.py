@@ -8,9 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from syntax import nodes
 
 import mirage
 from mirage.errors import MissingPackageError
@@ -30,13 +32,12 @@ AT_LEAST = {("if", "when"): 70, ("return", "returns"): 40}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def nodes() -> Iterator[ast.AST]:
-    for path in SOURCES:
-        yield from ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+def package_nodes() -> Iterator[ast.AST]:
+    return chain.from_iterable(map(nodes, SOURCES))
 
 
 def bound_names() -> Iterator[str]:
-    for node in nodes():
+    for node in package_nodes():
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.arg):
@@ -52,7 +53,7 @@ def test_few_names_are_pronouns_or_participles() -> None:
 
 
 def test_docstrings_use_plain_words() -> None:
-    texts = (ast.get_docstring(node) for node in nodes() if isinstance(node, DOCUMENTED))
+    texts = (ast.get_docstring(node) for node in package_nodes() if isinstance(node, DOCUMENTED))
     words = Counter(word for text in texts if text for word in re.findall(r"[a-z']+", text.lower()))
     frequency = {
         group: 10_000 * sum(words[word] for word in group) / words.total()

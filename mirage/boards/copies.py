@@ -138,7 +138,19 @@ class Copies:
 def _letters(text: str) -> str:
     """Return the letters, combining marks and digits of a text, in lower case."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(char for char in folded if unicodedata.category(char)[0] in "LMN")
+    return folded.translate(_LETTERS)
+
+
+class _Letters(dict[int, int | None]):
+    """A table for ``str.translate`` that removes all but letters, combining marks and digits."""
+
+    def __missing__(self, code: int) -> int | None:
+        kept = code if unicodedata.category(chr(code))[0] in "LMN" else None
+        self[code] = kept
+        return kept
+
+
+_LETTERS = _Letters()
 
 
 def _phrases(text: str, language: str) -> set[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from importlib import import_module
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +18,13 @@ from mirage.report._page import render
 from mirage.statistics.ranks import ranks
 
 NAMES = np.array(list("abcdefghijklmnopqrs"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _as_many_removals_as_usual(many_removals):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_module("mirage.arena.fragility"), "_TRIES", many_removals)
+        yield
 
 
 def draw_judgments(models, queries, seed, share=1.0, ties=0.2):

@@ -23,7 +23,7 @@ def test_queries_calls_and_money() -> None:
     assert best["cost"] == best["calls"] * 0.003
     assert best["chances"]["detected"] >= 0.77
     assert 15 <= best["queries"] <= 20  # four of these lose 0.3 with a probability of 0.8: 17
-    shown = mirage("plan", *FEW)
+    shown = mirage("plan", *FEW, "--queries", 20)
     assert shown.stdout.startswith("Detecting a loss of 0.3 at alpha 0.05")
     assert "Assumptions: 0 of the answers change" in shown.stdout
 

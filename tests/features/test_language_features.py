@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
 from mirage.features import NotComputed, answered, feature
@@ -70,7 +71,7 @@ def test_short_texts_are_in_their_language_and_no_other(code: str, text: str) ->
             assert isinstance(number, NotComputed) or number < 0.5, (other, number)
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_references_are_in_their_language(code: str) -> None:
     for query in MirageDataset.bundled(code)[:6]:
         result = computed(
@@ -214,7 +215,7 @@ def test_correct_language_needs_more_than_20_characters() -> None:
     )
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_references_are_in_their_language_and_not_in_another(code: str) -> None:
     other = "fi" if code == "de" else "de"
     answers = [query.reference or "" for query in MirageDataset.bundled(code)[:8]]

@@ -358,7 +358,7 @@ def test_relevance_without_shared_grams_is_zero() -> None:
     assert value("relevance_lexical", "So [1].", NILE.model_copy(update={"text": "?!"})) == 0
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_passages_on_the_question_are_nearer_than_those_on_another(code: str) -> None:
     # Which of the passages on it answers a question, its words do not tell in the bundled data.
     near: dict[bool, list[float]] = {True: [], False: []}

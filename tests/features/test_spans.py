@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.features import NotComputed, Span, answered, feature, spans
 from mirage.features.base import Answered
@@ -50,7 +51,7 @@ def marks(language: str, text: str, *passages: str, **gold: object) -> list[tupl
     return [(span.type, span.text) for span in spans(item(language, text, passages, **gold))]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", MOSTLY_SLOW_LANGUAGES)
 def test_supported_facts_are_not_marked(language: str) -> None:
     assert marks(language, f"{SHOWN[language]} [1]") == []
 

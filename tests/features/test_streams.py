@@ -77,19 +77,25 @@ def score(folder: Path, out: Path, **settings: object) -> list[ScoredRun]:
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> bytes:
+def scored(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[ScoredRun], Path]:
+    """The result of an uninterrupted call, and its file."""
+    path = tmp_path_factory.mktemp("scored") / "out.jsonl"
+    return score(folder, path), path
+
+
+@pytest.fixture(scope="module")
+def whole(scored: tuple[list[ScoredRun], Path]) -> bytes:
     """The file of an uninterrupted call."""
-    score(folder, folder / "whole.jsonl")
-    return (folder / "whole.jsonl").read_bytes()
+    return scored[1].read_bytes()
 
 
 def test_values_are_those_of_the_suite(
-    dataset: MirageDataset, runs: list[Run], folder: Path, tmp_path: Path
+    dataset: MirageDataset, runs: list[Run], scored: tuple[list[ScoredRun], Path]
 ) -> None:
     tables = SUITE.score_all(dataset, runs, progress=False)
-    scored = score(folder, tmp_path / "out.jsonl")
-    assert [run.table.model for run in scored] == ["cited", "failing"]
-    for table, run in zip(tables, scored, strict=True):
+    results, path = scored
+    assert [run.table.model for run in results] == ["cited", "failing"]
+    for table, run in zip(tables, results, strict=True):
         assert run.table.query_ids == table.query_ids
         assert run.table.values.tobytes() == table.values.tobytes()
         assert run.table.clusters == table.clusters
@@ -98,17 +104,19 @@ def test_values_are_those_of_the_suite(
         counts = {name: sum(reasons.values()) for name, reasons in run.missing.items()}
         gaps = dict(zip(table.features, np.isnan(table.values).sum(axis=0), strict=True))
         assert counts == {name: count for name, count in gaps.items() if count}
-    assert set(scored[1].failed) == {"q01-1", "q01-2", "q01-3"}
-    assert "no response to this query" in scored[1].missing["answer_length"]
-    assert sorted(os.listdir(tmp_path)) == ["out.jsonl"]
+    assert set(results[1].failed) == {"q01-1", "q01-2", "q01-3"}
+    assert "no response to this query" in results[1].missing["answer_length"]
+    assert os.listdir(path.parent) == [path.name]
 
 
-def test_rows_hold_the_values(folder: Path, whole: bytes, dataset: MirageDataset) -> None:
+def test_rows_hold_the_values(
+    scored: tuple[list[ScoredRun], Path], whole: bytes, dataset: MirageDataset
+) -> None:
     rows = [json.loads(line) for line in whole.splitlines()]
     assert [row["query_id"] for row in rows[::2]] == list(dataset.query_ids)
     assert {row["model"] for row in rows} == {"cited", "failing"}
-    (scored, _) = score(folder, folder / "again.jsonl")
-    for row, value in zip(rows[::2], scored.table["answer_length"], strict=True):
+    (run, _), _ = scored
+    for row, value in zip(rows[::2], run.table["answer_length"], strict=True):
         assert row["answer_length"] == value
 
 
@@ -175,12 +183,11 @@ def test_a_model_that_was_asked_twice(dataset: MirageDataset, tmp_path: Path) ->
 # Interruptions ------------------------------------------------------------------------------------
 
 _KILLED = """
-import os, sys
+import os
 from pathlib import Path
+from mirage import FeatureSuite
 from mirage._base import block_file
 from mirage.features.streams import score_files
-sys.path.insert(0, {tests!r})
-from features.test_streams import SUITE
 
 add = block_file.BlockFile.add
 def add_and_die(self, data):
@@ -192,15 +199,14 @@ def add_and_die(self, data):
 block_file.BlockFile.add = add_and_die
 folder = Path({folder!r})
 files = {{model: folder / f"{{model}}.jsonl" for model in ("cited", "failing")}}
-score_files(folder / "queries.jsonl", files, {out!r}, suite=SUITE, progress=False)
+score_files(folder / "queries.jsonl", files, {out!r}, suite=FeatureSuite({names!r}), progress=False)
 """
 
 
 @pytest.mark.parametrize("blocks", [0, 2])
 def test_a_killed_call_is_resumed(folder: Path, whole: bytes, tmp_path: Path, blocks: int) -> None:
     out = tmp_path / "out.jsonl"
-    tests = str(Path(__file__).parents[1])
-    script = _KILLED.format(tests=tests, blocks=blocks, folder=str(folder), out=str(out))
+    script = _KILLED.format(names=SUITE.names, blocks=blocks, folder=str(folder), out=str(out))
     killed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not out.exists()
@@ -339,7 +345,17 @@ def test_wrong_queries(folder: Path, tmp_path: Path) -> None:
 # The commands -------------------------------------------------------------------------------------
 
 
-def test_the_command_writes_the_same_values(folder: Path, whole: bytes, tmp_path: Path) -> None:
+def test_the_command_writes_the_same_values(
+    dataset: MirageDataset, runs: list[Run], tmp_path: Path
+) -> None:
+    folder, small = tmp_path / "small", dataset[:70]  # two blocks
+    folder.mkdir()
+    small.save(folder / "queries.jsonl")
+    for run in runs:
+        rows = tuple(row for row in run.responses if row.query_id in small)
+        run.model_copy(update={"responses": rows}).save(folder / f"{run.model}.jsonl")
+    score(folder, folder / "whole.jsonl")
+    whole = (folder / "whole.jsonl").read_bytes()
     files = [str(folder / f"{model}.jsonl") for model in ("cited", "failing")]
     features = [part for name in SUITE.names for part in ("--feature", name)]
     arguments = ["features", *files, "--dataset", str(folder / "queries.jsonl"), *features]

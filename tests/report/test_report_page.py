@@ -273,7 +273,7 @@ def harmless_tags() -> list[str]:
     return tags(remove_findings(render(harmless, details={"x": "y"})))
 
 
-@pytest.mark.parametrize("start", slow_except((0, 100), range(0, 200, 20)))
+@pytest.mark.parametrize("start", slow_except([100], range(0, 200, 20)))
 def test_hostile_strings_do_not_change_the_elements_of_the_page(start: int, tmp_path: Path) -> None:
     texts = [text[:7_000] for text in STRINGS[start : start + 20]]
     hostile = ranking("ar", texts, texts=texts, title=texts[0], notes=texts)

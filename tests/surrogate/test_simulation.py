@@ -101,7 +101,7 @@ def test_manners_differ_in_wording_and_use_the_written_texts() -> None:
         )
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_without_a_fault_the_reference_is_answered_in_full(code: str) -> None:
     run, utilities = answers(code, {})
     for query in CORPORA[code]:

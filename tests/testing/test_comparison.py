@@ -129,7 +129,8 @@ def test_a_second_run_of_the_same_system_rarely_raises_an_alarm(queries: int) ->
     assert alarms(runs[:300], runs[300:]) <= 0.07
 
 
-@pytest.mark.parametrize("queries", [20, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.slow  # tests/statistics/test_permutation.py checks the formula against skewness
+@pytest.mark.parametrize("queries", [20, 100])
 def test_skewed_changes_without_a_mean_loss_rarely_raise_an_alarm(queries: int) -> None:
     # Three of four queries lose 0.2, one gains 0.6: signed ranks call 20 to 40 % of that worse.
     rng = np.random.default_rng(13)

@@ -43,7 +43,8 @@ def baseline(flips: float, repeats: int = 3) -> Baseline:
     return Baseline(table(values.mean(axis=0), each), "d", fingerprint(DATASET))
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.02])
+# Verdicts without noise are those of test_simulated_verdicts_count_flips_as_the_gate_does.
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=pytest.mark.slow), 0.02])
 def test_simulated_verdicts_equal_those_of_the_gate(noise: float) -> None:
     rng = np.random.default_rng(2)
     names = ("citation_recall@10", "citation_map@10")

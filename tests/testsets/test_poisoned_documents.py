@@ -17,9 +17,9 @@ from poisons import (
     poisoned_documents,
     poisoned_set,
 )
+from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage import MirageDataset, Passage, Query
-from mirage.languages import LANGUAGES
 from mirage.retrieval import BM25
 from mirage.testsets.askable import askable_passages
 from mirage.testsets.instructions import find_instructions, holds_orders, without_instructions
@@ -61,7 +61,7 @@ def test_manuals_are_not_detected_as_instructions() -> None:
     assert [text for text in CLEAN_TEXTS if holds_orders(text)] == []
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", MOSTLY_SLOW_LANGUAGES)
 def test_bundled_passages_are_not_detected_as_instructions(language: str) -> None:
     passages = [
         passage for query in MirageDataset.bundled(language)[:8] for passage in query.passages
