@@ -181,7 +181,7 @@ BAD_LINES = [
     (ROW, "line 2, field 'id': query 'a' occurs a second time; query ids must be unique"),
     (
         {**ROW, "id": "b", "language": "de"},
-        "line 2, field 'language': 'de', but the queries above are in 'en'; make one dataset "
+        "line 2, field 'language': 'de', but the queries above it are in 'en'; make one dataset "
         "per language",
     ),
 ]
@@ -206,7 +206,7 @@ def test_an_empty_file_is_named(tmp_path: Path, content: str) -> None:
     assert str(queries.value) == f"{path}: no query in this file"
     with pytest.raises(DatasetError) as responses:
         Run.load(path, language="en")
-    assert str(responses.value) == f"{path}: no response in this file"
+    assert str(responses.value) == f"{path}: the file has no responses"
 
 
 def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:

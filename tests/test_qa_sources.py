@@ -241,7 +241,7 @@ def test_fields_may_have_other_names(tmp_path: Path) -> None:
         MirageDataset.from_qa(path, fields={"answers": "best.txt"})
     with pytest.raises(UnknownNameError, match="did you mean 'answers'"):
         MirageDataset.from_qa(path, fields={"answer": "best"})
-    with pytest.raises(SettingError, match="only with the format 'answers'"):
+    with pytest.raises(SettingError, match="only be used with the format 'answers'"):
         MirageDataset.from_qa(path, "kilt", fields=fields)
 
 
@@ -273,5 +273,5 @@ def test_rows_are_selected_and_merged(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="line 1: field 'labl' is missing"):
         MirageDataset.from_qa(path, language="en", where={"labl": 1})
     changed = json_lines(path, [*rows, rows[0] | {"question": "When?"}])
-    with pytest.raises(DatasetError, match="line 5: query 'a-1' has another text"):
+    with pytest.raises(DatasetError, match="line 5: query 'a-1' has a different text"):
         MirageDataset.from_qa(changed, language="en", where={"label": 1})

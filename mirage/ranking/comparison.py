@@ -227,8 +227,9 @@ def compare_systems(
     """
     if not is_comparable(evidence, a, b):
         raise MirageError(
-            f"{a!r} and {b!r} cannot be compared query by query: rank the responses of both "
-            "systems in one call of rank_many (anchors have no responses)"
+            f"{a!r} and {b!r} cannot be compared query by query, because the ranking does not "
+            "have the responses of both; rank both systems in one call of rank_many (anchors have "
+            "no responses)"
         )
     assert evidence is not None  # checked above
     ids, gains, codes = query_gains(evidence, findings, a, b)
@@ -280,7 +281,10 @@ def query_gains(
     in_second = set(second.query_ids)
     ids = [id_ for id_ in first.query_ids if id_ in in_second]
     if not ids:
-        raise MirageError(f"{a!r} and {b!r} share no query, so they cannot be compared")
+        raise MirageError(
+            f"{a!r} and {b!r} have no query in common, so they cannot be compared; rank them on "
+            "the same queries"
+        )
     differing = differing_share(evidence.runs, (a, b), ids)
     gains = advantages(evidence.ranker, first.select(ids), second.select(ids), differing)
     return QueryGains(ids, gains, cluster_codes(ids, first.clusters))

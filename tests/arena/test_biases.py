@@ -490,7 +490,7 @@ def test_preferences_without_neutral_judges_are_an_error():
     alone = [v for v in votes if v.judge == "own"]
     with pytest.raises(JudgmentError, match="all votes are from 'own'"):
         self_preference(alone, {})
-    with pytest.raises(JudgmentError, match=r"'one' \('one'\), 'two' \('two'\); list the families"):
+    with pytest.raises(JudgmentError, match=r"'one' \('one'\), 'two' \('two'\); pass the families"):
         self_preference([v for v in votes if v.judge != "own"], {})
     with pytest.raises(JudgmentError, match="no neutral judge"):
         self_preference(votes, dict.fromkeys(["own", "one", "two"], "all"))

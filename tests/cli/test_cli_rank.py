@@ -88,7 +88,9 @@ def test_at_least_takes_no_failed_query_in_silence(tmp_path: Path) -> None:
 def test_names_that_make_no_sense(good: Path, bad: Path) -> None:
     message = refusal("rank", *IN_SWAHILI, good, "--at-least", "anchor/uncitd")
     assert message.endswith("did you mean 'anchor/uncited'?")
-    assert "two files are for the same model 'good'" in refusal("rank", *IN_SWAHILI, good, good)
+    assert "two files have responses of the same model 'good'" in refusal(
+        "rank", *IN_SWAHILI, good, good
+    )
     message = refusal("rank", *IN_SWAHILI, good, f"anchor/uncited={bad}")
     assert "is the name of an anchor" in message
 

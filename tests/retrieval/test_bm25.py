@@ -285,7 +285,7 @@ def test_a_truncated_file_is_named_in_the_error(bundled: Corpus, tmp_path: Path,
     BM25.build(bundled, tmp_path / "index", progress=False)
     path = tmp_path / "index" / name
     path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(DatasetError, match=f"{name} has .* build the BM25 index anew"):
+    with pytest.raises(DatasetError, match=f"{name} has .* build the BM25 index again"):
         BM25.open(tmp_path / "index", bundled)
     assert BM25.build(bundled, tmp_path / "index", progress=False).search("nile", 1)
 
@@ -365,6 +365,6 @@ def test_a_damaged_shard_is_made_again(
 def test_two_builds_at_once_are_refused(bundled: Corpus, tmp_path: Path) -> None:
     with (
         locked(tmp_path / ".index.lock"),
-        pytest.raises(DatasetError, match="another process is building this"),
+        pytest.raises(DatasetError, match="another process is building in this folder"),
     ):
         BM25.build(bundled, tmp_path / "index", progress=False)

@@ -91,11 +91,13 @@ def test_a_build_goes_on_and_is_never_used_for_something_else(
         SparseRetriever.open(folder, other, embedder)
     model = SparseEmbedder(model_folder)
     next(model._model.parameters()).data[7] += 0.5
-    with pytest.raises(DatasetError, match="with another model"):
+    with pytest.raises(DatasetError, match="with a different model"):
         SparseRetriever.open(folder, corpus, model)
     path = folder / "000000000002.npz"
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(DatasetError, match=r"000000000002\.npz has .* build the sparse index anew"):
+    with pytest.raises(
+        DatasetError, match=r"000000000002\.npz has .* build the sparse index again"
+    ):
         SparseRetriever.open(folder, corpus, embedder)
 
 
