@@ -169,7 +169,7 @@ def test_a_function_that_wants_other_arguments(leaderboard: Leaderboard) -> None
 
 def test_a_dataset_without_a_query() -> None:
     assert sentence(lambda: MirageDataset([], name="mine")) == (
-        "mine has no query; a dataset needs at least one"
+        "mine has no queries, but a dataset needs at least one"
     )
 
 
@@ -177,14 +177,15 @@ def test_a_dataset_without_a_query() -> None:
 def test_a_dataset_of_something_else(queries: Any) -> None:
     kind = type(queries[0]).__name__
     assert sentence(lambda: MirageDataset(queries, name="mine")) == (
-        f"mine needs Query objects, got {kind}; to read a file, use MirageDataset.load"
+        f"mine must be created from Query objects, got {kind}; to read a file, use "
+        "MirageDataset.load"
     )
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text("")
-    assert sentence(lambda: MirageDataset.load(path)) == f"{path}: no query in this file"
+    assert sentence(lambda: MirageDataset.load(path)) == f"{path}: the file has no queries"
 
 
 BARE = MirageDataset(
@@ -335,6 +336,6 @@ def test_a_run_in_another_language(leaderboard: Leaderboard) -> None:
     english = respond(Rag(), MirageDataset.bundled("en"), "mine")
     assert isinstance(english, Run)
     assert sentence(lambda: leaderboard.rank(english, model="mine")) == (
-        "run of model 'mine' is in 'en', but bundled-sw is in 'sw'; use a dataset in the "
+        "the run of model 'mine' is in 'en', but bundled-sw is in 'sw'; use a dataset in the "
         "language of the run"
     )

@@ -76,7 +76,10 @@ def test_fields_lead_into_objects_and_lists(tmp_path: Path) -> None:
         ({"question": "x"}, "line 2: the line has neither an answer"),
         (line(answer=5), "line 2, field 'answer': expected a string, got int"),
         (line(contexts=3), "line 2, field 'contexts': expected a list"),
-        (line(contexts=["a", {"id": 1}]), "line 2, field 'contexts', passage 2: no text"),
+        (
+            line(contexts=["a", {"id": 1}]),
+            "line 2, field 'contexts', passage 2: the passage has no text",
+        ),
         (line(time="yesterday"), "line 2, field 'time': 'yesterday' is not a time"),
         (line(id="q"), "line 2, field 'id': 'q' is also the id of line 1"),
         ([1], "line 2: expected a JSON object"),

@@ -113,7 +113,7 @@ def test_mkqa_with_the_relevance_of_kilt(tmp_path: Path) -> None:
     assert (long.answers, long.answerable) == ((), None)
     file = json_lines(tmp_path / "one.jsonl", MKQA[:1])
     assert MirageDataset.from_qa(file, "mkqa", language="zh")[0].text == "谁演唱的"
-    with pytest.raises(DatasetError, match=r"one\.jsonl, line 1: there is no query in 'sw'"):
+    with pytest.raises(DatasetError, match=r"one\.jsonl, line 1: the row has no query in 'sw'"):
         MirageDataset.from_qa(file, "mkqa", language="sw")
 
 

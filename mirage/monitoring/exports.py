@@ -202,7 +202,7 @@ def _documents(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dic
         document = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
-        raise DatasetError(f"{path}, line {line}: not valid JSON ({error})") from None
+        raise DatasetError(f"{path}, line {line}: not JSON ({error})") from None
     rows = document if isinstance(document, list) else [document]
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):

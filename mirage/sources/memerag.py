@@ -103,10 +103,10 @@ def load(path: str | Path, language: str) -> Memerag:
             labelled = [_sentence(query.id, sentence) for sentence in row["answer"]]
             text = " ".join(sentence.text for sentence in labelled)
         except KeyError as error:
-            raise DatasetError(f"{where}: the field {error} is missing") from None
+            raise DatasetError(f"{where}: field {error} is missing") from None
         # For example, a row whose answer is null or a text.
         except TypeError as error:
-            raise DatasetError(f"{where}: this is not a row of MEMERAG ({error})") from None
+            raise DatasetError(f"{where}: not a row of MEMERAG ({error})") from None
         queries.append(query)
         responses.append(Response(query_id=query.id, text=text))
         sentences.extend(labelled)

@@ -134,12 +134,12 @@ def _query(
         # GPT-4's output is the reference, so GPT-4 must not be compared with it.
         reference = results.pop(REFERENCE_MODEL)
     except KeyError as error:
-        raise DatasetError(f"{where}: the field {error} is missing") from None
+        raise DatasetError(f"{where}: field {error} is missing") from None
     except (TypeError, ValueError) as error:
-        raise DatasetError(f"{where}: this is not a row of NoMIRACL ({error})") from None
+        raise DatasetError(f"{where}: not a row of NoMIRACL ({error})") from None
     if not isinstance(prompt, str) or not isinstance(docids, list):
         raise DatasetError(
-            f"{where}: this is not a row of NoMIRACL ('prompt' must be a text, and 'docids' a list)"
+            f"{where}: not a row of NoMIRACL ('prompt' must be a text, and 'docids' a list)"
         )
     question, contexts = _sections(prompt, where)
     # split() alternates numbers and texts, after the text before the first number.

@@ -343,7 +343,7 @@ def from_text(text: str, where: str) -> Baseline:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{where}: not valid JSON ({error})") from None
+        raise DatasetError(f"{where}: not JSON ({error})") from None
     if not isinstance(content, dict):
         raise DatasetError(
             f"{where}: expected a baseline, which is a JSON object, got {type(content).__name__}"
@@ -402,8 +402,8 @@ def _from_file(content: _File, path: str | Path) -> Baseline:
         if len(row) != times * len(names):
             again = f" in {times} repeats" if times > 1 else ""
             raise DatasetError(
-                f"{path}, query {query_id!r}: found {len(row)} values for {len(names)} "
-                f"features{again}; save the baseline again"
+                f"{path}, query {query_id!r}: {len(row)} values for {len(names)} features{again}; "
+                "save the baseline again"
             )
     ids = tuple(content.values)
     each = np.array([*content.values.values()], dtype=np.float64)  # None becomes NaN

@@ -323,7 +323,7 @@ def test_an_empty_batch_is_an_error():
 
 def test_a_pair_that_is_known_twice_is_an_error():
     judgment = draw_judge().verdict(QUERIES[0], MODELS[0], MODELS[1])
-    with pytest.raises(JudgmentError, match=r"'m00' against 'm01' on query 'q00' has two earlier"):
+    with pytest.raises(JudgmentError, match=r"'m00' with 'm01' on query 'q00' has two earlier"):
         AdaptivePairs(MODELS, QUERIES, earlier_judgments=[judgment, judgment])
 
 

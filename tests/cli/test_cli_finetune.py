@@ -91,7 +91,7 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
         train, "--cell", "retriever=bm25"
     )
     (files / "grid.yaml").write_text(GRID)
-    assert "also set retriever, one of bm25, oracle" in said(files / "grid.yaml")
+    assert "also set retriever to one of bm25, oracle" in said(files / "grid.yaml")
     assert "expected AXIS=VALUE" in said(files / "grid.yaml", "--cell", "bm25")
     memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de").dataset.save(
         files / "labelled.jsonl"

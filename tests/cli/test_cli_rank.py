@@ -51,9 +51,9 @@ def test_a_level_that_cannot_be_used_is_refused(good: Path, tmp_path: Path) -> N
     own = tmp_path / "own.jsonl"
     MirageDataset.bundled(LANGUAGE).save(own)
     message = refusal("features", good, "--dataset", own, "--level", "hard")
-    assert "leave it out with --dataset" in message
+    assert "leave it out if you give --dataset" in message
     message = refusal("rank", *IN_SWAHILI, good, "--board", "official", "--level", "hard")
-    assert "leave it out with --board" in message
+    assert "leave it out if you give --board" in message
 
 
 def test_several_models_are_ranked_together_as_json(good: Path, bad: Path) -> None:

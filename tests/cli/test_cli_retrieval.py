@@ -180,7 +180,7 @@ def test_an_endpoint_indexes_and_is_asked_again(tmp_path: Path, server: ChatServ
     assert server.paths[-1] == "/v1/embeddings"
     json_lines(passages, [*rows, {"id": "p3", "text": "d"}])
     mirage("index", passages, folder, "--language", "en")
-    assert "built from another corpus" in refusal("retrieve", folder, topics)
+    assert "built from a different corpus" in refusal("retrieve", folder, topics)
     assert mirage("retrieve", folder, topics, "--by", "bm25").exit_code == 0
     server.answer = lambda _: Reply("no such model", status=404)
     message = refusal(*arguments)

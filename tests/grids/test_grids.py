@@ -616,7 +616,7 @@ def test_pipelines_are_ranked_by_a_judge_and_on_the_bundled_leaderboard(
     tmp_path: Path, chat: ChatServer
 ) -> None:
     grid = Grid.read(grid_file(tmp_path, chat.url, show_k="  show_k: [2]"))
-    with pytest.raises(SettingError, match="was run on sw"):
+    with pytest.raises(SettingError, match="has been run on sw"):
         grid.leaderboard()
     grid.run(progress=False)
     names = {run.model for run in grid.runs() if run}

@@ -87,7 +87,7 @@ def test_a_build_goes_on_and_is_never_used_for_something_else(
     SparseRetriever.build(corpus, folder, embedder=embedder, progress=False)
     assert len(calls) == 4
     other = Corpus.build([Passage(id="x", text="another")])
-    with pytest.raises(DatasetError, match="built from another corpus"):
+    with pytest.raises(DatasetError, match="built from a different corpus"):
         SparseRetriever.open(folder, other, embedder)
     model = SparseEmbedder(model_folder)
     next(model._model.parameters()).data[7] += 0.5

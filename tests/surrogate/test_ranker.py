@@ -92,7 +92,7 @@ def test_tables_and_tournaments_that_do_not_match_are_refused() -> None:
     with pytest.raises(FeatureError, match="no tournaments for the language 'sw'"):
         training_data(tables, {"de": boot})
     fewer_features = tables[5].columns(FEATURES[:2])
-    with pytest.raises(FeatureError, match=r"'m05'.*has the features citation_recall@10, answer_b"):
+    with pytest.raises(FeatureError, match=r"'m05'.*has citation_recall@10, answer_b"):
         training_data([*tables[:5], fewer_features, *tables[6:]], boot)
 
 

@@ -123,7 +123,7 @@ def test_invalid_settings_of_a_plan_are_errors() -> None:
     with pytest.raises(SettingError, match="cost= needs call_cost="):
         plan(cost=10)
     nothing_to_lose = replace(baseline(0.3), lower_is_better=NAMES[1:])
-    with pytest.raises(SettingError, match=r"can lose 0\.9 on average"):
+    with pytest.raises(SettingError, match=r"can get worse by 0\.9 on average"):
         plan(0.9, baseline=nothing_to_lose, on=DATASET)
     with pytest.raises(SettingError, match="cluster_size, features and each of repeats"):
         plan(repeats=[])

@@ -180,7 +180,9 @@ def test_unnamed_repeats_are_said() -> None:
 
 def test_what_cannot_be_compared_is_refused() -> None:
     good = rows([0.5] * 10)
-    with pytest.raises(DatasetError, match="have no item in common, such as 'q0' and 'x'"):
+    with pytest.raises(
+        DatasetError, match="have no item in common; their items are, for example, 'q0' and 'x'"
+    ):
         compare_scores(good, [{"item": "x", "score": 1}])
     with pytest.raises(DatasetError, match="no metric in common: before has score; after has a"):
         compare_scores(good, [{"item": "q1", "metric": "a", "score": 1}])

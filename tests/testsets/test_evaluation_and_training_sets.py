@@ -272,7 +272,7 @@ def test_relevant_only() -> None:
 
 
 def test_relevant_only_needs_relevant_passages() -> None:
-    with pytest.raises(DatasetError, match=r"no query of bare shows a relevant passage .* qrels"):
+    with pytest.raises(DatasetError, match=r"no query of bare has a relevant passage .* qrels"):
         relevant_only(MirageDataset([query(relevant=())], name="bare"))
 
 
