@@ -205,7 +205,7 @@ class MirageDataset(NearNames, Sequence[Query]):
             check_addition(query, queries, next(iter(queries.values()), query).language, where)
             queries[query.id] = query
         if not queries:
-            raise DatasetError(f"{path}: no query in this file")
+            raise DatasetError(f"{path}: the file has no queries")
         return cls(queries.values(), name=utf8_text(path.stem))
 
     def save(self, path: str | Path) -> None:
@@ -251,7 +251,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         code = Language.of(language).code
         queries = list(trec.queries(Path(topics), Path(qrels), texts, code))
         if not queries:
-            raise DatasetError(f"{topics}: no query in this file")
+            raise DatasetError(f"{topics}: the file has no queries")
         return cls(queries, name=utf8_text(Path(topics).stem))
 
     @classmethod
@@ -314,7 +314,7 @@ class MirageDataset(NearNames, Sequence[Query]):
             check_addition(query, queries, first.language, str(source))
             queries[query.id] = query
         if not queries:
-            raise DatasetError(f"{source}: no query in this file")
+            raise DatasetError(f"{source}: the file has no queries")
         return cls(queries.values(), name=utf8_text(source.name.partition(".")[0]))
 
     @classmethod

@@ -429,7 +429,7 @@ class Run(Record):
                 raise second_response(response, where)
             responses[key] = response
         if not responses:
-            raise DatasetError(f"{path}: no response in this file")
+            raise DatasetError(f"{path}: the file has no responses")
         name = model or utf8_text(path.stem)
         return cls(model=name, language=code, responses=tuple(responses.values()))
 

@@ -156,8 +156,8 @@ class Pipeline(NearNames):
         """
         if self.generator is None:
             raise SettingError(
-                f"pipeline {self.name!r} has no generator, so it cannot answer; pass generator=, "
-                "or use the passages of .show(dataset)"
+                f"pipeline {self.name!r} has no generator, so it cannot answer queries; pass "
+                "generator=, or use the passages that .show(dataset) returns"
             )
         queries_with_passages = self.show(dataset)
         return respond(

@@ -125,7 +125,8 @@ def test_the_figures_that_ship_are_those_that_were_transcribed() -> None:
 
 def test_a_table_without_numbers_is_said() -> None:
     with pytest.raises(
-        SettingError, match="no numbers for table 6; choose one of 2, 3, 4, 5, 7, 9"
+        SettingError,
+        match="choose one of the tables 2, 3, 4, 5, 7, 9",
     ):
         bergen.published(6)
     with pytest.raises(UnknownNameError, match="did you mean 'LLMeval'"):

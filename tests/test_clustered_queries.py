@@ -229,7 +229,7 @@ def test_a_ranking_says_as_much_as_its_clusters() -> None:
     assert all(np.isnan(entry.interval).all() for entry in few)
     assert "60 queries in 2 clusters: the uncertainty of the order is not known" in str(few)
     assert "60 queries in 15 clusters are few" in str(together)
-    with pytest.raises(SettingError, match="pass them as dataset=, or pass a mapping"):
+    with pytest.raises(SettingError, match="pass them as dataset=, or pass cluster= as a mapping"):
         Ranking.from_judgments(copied, cluster="of")
 
 

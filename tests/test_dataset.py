@@ -181,7 +181,7 @@ BAD_LINES = [
     (ROW, "line 2, field 'id': query 'a' occurs a second time; query ids must be unique"),
     (
         {**ROW, "id": "b", "language": "de"},
-        "line 2, field 'language': 'de', but the queries above are in 'en'; make one dataset "
+        "line 2, field 'language': 'de', but the queries above it are in 'en'; make one dataset "
         "per language",
     ),
 ]
@@ -203,10 +203,10 @@ def test_an_empty_file_is_named(tmp_path: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8")
     with pytest.raises(DatasetError) as queries:
         MirageDataset.load(path)
-    assert str(queries.value) == f"{path}: no query in this file"
+    assert str(queries.value) == f"{path}: the file has no queries"
     with pytest.raises(DatasetError) as responses:
         Run.load(path, language="en")
-    assert str(responses.value) == f"{path}: no response in this file"
+    assert str(responses.value) == f"{path}: the file has no responses"
 
 
 def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
@@ -252,7 +252,9 @@ def test_a_run_in_no_known_language(tmp_path: Path) -> None:
 
 def test_wrong_records_without_a_file() -> None:
     query = Query(id="a", language="en", text="?")
-    with pytest.raises(DatasetError, match=r"^empty has no query; a dataset needs at least one$"):
+    with pytest.raises(
+        DatasetError, match=r"^empty has no queries, but a dataset needs at least one$"
+    ):
         MirageDataset([], name="empty")
     twice = r"^d contains query 'a' twice; query ids must be unique$"
     with pytest.raises(DatasetError, match=twice):
@@ -350,7 +352,7 @@ def test_trec_in_no_known_language(tmp_path: Path) -> None:
 
 
 def test_trec_without_topics(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"topics\.tsv: no query in this file"):
+    with pytest.raises(DatasetError, match=r"topics\.tsv: the file has no queries"):
         MirageDataset.from_trec(*trec(tmp_path, topics="\n"), language="en")
 
 
@@ -444,7 +446,7 @@ def test_positions_and_slices() -> None:
         abc[3]
     with pytest.raises(TypeError):
         abc[neither]
-    with pytest.raises(DatasetError, match="d has no query"):
+    with pytest.raises(DatasetError, match="d has no queries"):
         abc[3:]
 
 
@@ -483,7 +485,7 @@ def test_a_sample_draws_every_query_as_often() -> None:
 
 @pytest.mark.parametrize("n", [0, -1, 4])
 def test_a_sample_has_to_fit(n: int) -> None:
-    with pytest.raises(DatasetError, match=f"^cannot sample n={n} queries, because d has 3$"):
+    with pytest.raises(DatasetError, match=f"^cannot sample n={n} queries, because d has only 3$"):
         dataset("a", "b", "c").sample(n)
 
 

@@ -323,7 +323,7 @@ def test_a_journal_is_a_file(device: str) -> None:
     "name", ["../outside", "/outside", "..", ".", "", "a/b", "a\\b", "C:x", "a\0b", "x" * 300]
 )
 def test_a_name_that_leads_out_of_its_folder_is_refused(name: str) -> None:
-    with pytest.raises(DatasetError, match="is used as the name of a file"):
+    with pytest.raises(DatasetError, match="is used as a file name"):
         files.check_name(name, "the grid's name")
 
 
@@ -343,7 +343,7 @@ def test_a_grid_with_a_name_that_leads_outside_is_refused(tmp_path: Path) -> Non
             "generators:\n  gold: {kind: oracle-answer}\n"
             "grid:\n  dataset: sw\n  generator: gold\nmetrics: [qa_match]\n"
         )
-        with pytest.raises(DatasetError, match="is used as the name of a file"):
+        with pytest.raises(DatasetError, match="is used as a file name"):
             Grid.read(grid).run(limit=2, progress=False)
     assert os.listdir(tmp_path) == ["inside"]
 
@@ -380,7 +380,7 @@ def test_a_link_out_of_a_folder_of_documents_is_not_read(
     for source in (folder, folder / "*.md", folder / "**" / "*.md"):
         caplog.clear()
         assert ids(source) == ["again.md", "leave.md"]
-        assert "secret.md: this link leads out of" in caplog.text
+        assert "secret.md: this symbolic link leads out of" in caplog.text
         assert SECRET not in str([document.text for document in read_documents(source)])
     assert ids(folder / "secret.md") == ["secret.md"]  # whoever names it means it
 
@@ -531,8 +531,8 @@ def test_a_grid_of_a_few_lines_does_not_grow_without_end(tmp_path: Path) -> None
     grid = tmp_path / "grid.yaml"
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
     for text, message in (
-        ("l0: &l0 [x]\n" + "\n".join(levels), "its aliases expand to more than"),
-        ("a: &a [*a]", "an alias refers to a value that contains the alias"),
+        ("l0: &l0 [x]\n" + "\n".join(levels), "the YAML aliases expand to more than"),
+        ("a: &a [*a]", "a YAML alias refers to a value that contains the alias"),
         ("[" * 5000 + "]" * 5000, "nested too deeply"),
     ):
         grid.write_text(text)

@@ -149,7 +149,7 @@ def test_a_function_that_returns_no_text(
 ) -> None:
     message = sentence(lambda: leaderboard.rank(function, model="mine"))
     start = "model 'mine' failed on all 40 queries of bundled-sw; the first failure, on 'q01': "
-    reply = f"the response to query 'q01' is of type {kind}, not a text, "
+    reply = f"the response to query 'q01' is of type {kind}, expected a text, "
     assert message.startswith(f"{start}{reply}")
     assert instead in message
 
@@ -169,7 +169,7 @@ def test_a_function_that_wants_other_arguments(leaderboard: Leaderboard) -> None
 
 def test_a_dataset_without_a_query() -> None:
     assert sentence(lambda: MirageDataset([], name="mine")) == (
-        "mine has no query; a dataset needs at least one"
+        "mine has no queries, but a dataset needs at least one"
     )
 
 
@@ -177,14 +177,15 @@ def test_a_dataset_without_a_query() -> None:
 def test_a_dataset_of_something_else(queries: Any) -> None:
     kind = type(queries[0]).__name__
     assert sentence(lambda: MirageDataset(queries, name="mine")) == (
-        f"mine needs Query objects, got {kind}; read a file with MirageDataset.load"
+        f"mine must be created from Query objects, got {kind}; to read a file, use "
+        "MirageDataset.load"
     )
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text("")
-    assert sentence(lambda: MirageDataset.load(path)) == f"{path}: no query in this file"
+    assert sentence(lambda: MirageDataset.load(path)) == f"{path}: the file has no queries"
 
 
 BARE = MirageDataset(
@@ -304,7 +305,7 @@ def test_names_of_llms_features_and_datasets_are_enough() -> None:
 
 def test_something_that_is_no_llm_dataset_or_judge(leaderboard: Leaderboard) -> None:
     wrong: Any = 42
-    message = "expected an LLM or its name, such as 'gpt-4o', got 42"
+    message = "expected an LLM or the name of one, such as 'gpt-4o'; got 42"
     assert sentence(lambda: PairwiseJudge(wrong)) == message
     assert sentence(lambda: PairwiseJudge([])) == "there is no judge; pass an LLM such as 'gpt-4o'"
     assert "42 is not a dataset; pass a MirageDataset" in sentence(lambda: respond(Rag(), wrong))
@@ -335,6 +336,6 @@ def test_a_run_in_another_language(leaderboard: Leaderboard) -> None:
     english = respond(Rag(), MirageDataset.bundled("en"), "mine")
     assert isinstance(english, Run)
     assert sentence(lambda: leaderboard.rank(english, model="mine")) == (
-        "run of model 'mine' is in 'en', but bundled-sw is in 'sw'; use a dataset in the "
+        "the run of model 'mine' is in 'en', but bundled-sw is in 'sw'; use a dataset in the "
         "language of the run"
     )

@@ -72,7 +72,7 @@ def test_more_models_than_can_be_fitted_are_refused_before_any_memory_is_taken()
     columns = Judgments.from_arrays(
         query=np.zeros(many), model_a=np.arange(many), model_b=np.arange(many) + 1, score=[1] * many
     )
-    with pytest.raises(JudgmentError, match=f"100001 models, and at most {MOST_MODELS}"):
+    with pytest.raises(JudgmentError, match=f"100001 models, but at most {MOST_MODELS}"):
         Ranking.from_judgments(columns)
 
 

@@ -387,7 +387,7 @@ def test_a_file_that_ends_in_nuls_is_mended(
     path.write_text(line(1) + end, encoding="utf-8")
     with Journal(path, Response) as journal:
         journal.add(response(3))
-    assert "the file ended in NULs" in caplog.text
+    assert "the file ended in NUL bytes" in caplog.text
     assert recorded_ids(path) == ["q1", "q3"]
 
 

@@ -482,7 +482,7 @@ def test_bundled_anchors_have_responses() -> None:
             SettingError,
             "judgments must be at least 0, got -1",
         ),
-        ({"until_width": 1.0}, SettingError, "only be used with judge="),
+        ({"until_width": 1.0}, SettingError, "need judge="),
         ({"judge": Counts(), "judgments": 0, "out": "votes"}, SettingError, "None or at least 1"),
         ({"judge": 42}, SettingError, "judge must be a PairwiseJudge, .* got 42"),
         ({"judge": Counts}, SettingError, "judge must be a PairwiseJudge"),

@@ -238,7 +238,7 @@ def test_chosen_anchors_and_their_prefix(ranker: SurrogateRanker) -> None:
 
 def test_parts_that_do_not_match_are_an_error(ranker: SurrogateRanker) -> None:
     swahili, suite = MirageDataset.bundled("sw"), FeatureSuite([words, brackets])
-    with pytest.raises(FeatureError, match="lacks 'brackets', which the ranker was trained on"):
+    with pytest.raises(FeatureError, match="lacks 'brackets', on which the ranker was trained"):
         Leaderboard(swahili, FeatureSuite([words]), ranker)
     with pytest.raises(FeatureError, match="suite is for 'de', but bundled-sw is in 'sw'"):
         Leaderboard(swahili, FeatureSuite([words, brackets], "de"), ranker)

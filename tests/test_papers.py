@@ -190,7 +190,7 @@ def test_all_estimators_are_compared_by_default() -> None:
         compare_regressors({"en": arena()}, ["nonsense"])
     with pytest.raises(UnknownNameError, match="rigde"):
         compare_regressors({"en": arena()}, ["ridge"], pooled=["rigde"])
-    with pytest.raises(FeatureError, match="cannot hold 9 of 10"):
+    with pytest.raises(FeatureError, match="9 of 10 models cannot be held out"):
         compare_regressors({"en": arena()}, ["ridge"], holdout=9)
 
 
@@ -322,7 +322,9 @@ def test_more_queries_than_there_are_are_left_out() -> None:
 
 @pytest.mark.parametrize("wrong", [{"queries": (0,)}, {"pairs": (0,)}, {"pairs": (101,)}])
 def test_numbers_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(MirageError, match="queries must be at least 1 and pairs from 1 to 100"):
+    with pytest.raises(
+        MirageError, match=r"queries must be at least 1, and pairs .* from 1 to 100"
+    ):
         fewer_judgments({"en": arena()}, **wrong)
 
 
@@ -418,7 +420,8 @@ def test_a_tuned_model_has_a_name_of_its_own_and_a_backbone() -> None:
         return tuned_models(arenas, tables, backbones, estimator="ridge")
 
     with pytest.raises(
-        SettingError, match="already has a model 'm03'; choose another name for the tuned model"
+        SettingError,
+        match="already has a model 'm03'; choose another name for the fine-tuned model",
     ):
         placed("m03", {"m03": "m03"})
     with pytest.raises(UnknownNameError, match="unknown tuned model with a backbone 'm03-tuned'"):
@@ -538,10 +541,13 @@ def test_an_arena_is_read_from_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('{"query_id": "q0", "model": "m00", "features": {"noise": 1}}', "duplicate query 'q0'"),
+        (
+            '{"query_id": "q0", "model": "m00", "features": {"noise": 1}}',
+            "query 'q0' of model .* occurs a second time",
+        ),
         ('{"query_id": 1, "model": "m00", "features": {}}', "'query_id' must be a string"),
         ('{"query_id": "q0", "features": {}}', "'model' must be a string"),
-        ('{"query_id": "q0", "model": "x", "features": {"noise": "1"}}', "numbers and nulls"),
+        ('{"query_id": "q0", "model": "x", "features": {"noise": "1"}}', "numbers or null"),
         ('{"query_id": "q0", "model": "x"}', "'features' must be an object"),
         ("[]", "expected a JSON object"),
     ],
@@ -663,7 +669,10 @@ def test_published_tables_are_those_of_the_paper(data_dir: Path) -> None:
         printed = paper["surrogate_r2_table5"][row.language]
         ends = [round(end - row.value, 3) for end in (row.lower, row.upper)]
         assert (row.value, ends) == (printed["mean"], printed["ci95"])
-    with pytest.raises(SettingError, match="no numbers for table 6; choose one of 1, 2, 3, 4, 5"):
+    with pytest.raises(
+        SettingError,
+        match="choose one of the tables 1, 2, 3, 4, 5",
+    ):
         published_table(6)
 
 
@@ -688,7 +697,7 @@ def test_results_are_compared_with_their_table() -> None:
     assert (row.measure, row.paper) == ("queries", 481)
     with pytest.raises(SettingError, match="plots without numbers"):
         compare_with_paper(feature_importance(arenas, **settings))
-    with pytest.raises(SettingError, match="has none of these languages"):
+    with pytest.raises(SettingError, match="has no row with these languages"):
         compare_with_paper(compare_regressors({"en": arena()}, ["svr"], repeats=1))
 
 
@@ -698,7 +707,7 @@ def test_a_surrogate_ranks_the_models_of_an_arena() -> None:
     assert [row.rank for row in found] == list(range(1, 11))
     assert np.mean([abs(row.rank - row.judge_rank) for row in found]) < 1
     assert all(row.lower <= row.logit <= row.upper for row in found)
-    with pytest.raises(SettingError, match="has none of these languages"):
+    with pytest.raises(SettingError, match="has no row with these languages"):
         compare_with_paper(found)  # other models than those of the paper
     renamed = Result(found.title, (replace(found.rows[0], model="gpt-4-azure", rank=3.0),))
     (row,) = compare_with_paper(renamed)

@@ -161,7 +161,7 @@ def test_a_board_takes_a_pipeline(corpus: Corpus) -> None:
 
 
 def test_the_oracle_says_that_a_system_gets_no_gold(oracle: OracleRetriever) -> None:
-    with pytest.raises(DatasetError, match="hide the qrels from the systems"):
+    with pytest.raises(DatasetError, match="hide the qrels from systems"):
         Leaderboard.bundled("en").rank(Pipeline(oracle, generator=first_sentence), progress=False)
 
 
@@ -197,7 +197,7 @@ def test_a_hybrid_fuses(corpus: Corpus) -> None:
     hybrid = HybridRetriever(*runs)
     assert hybrid.retrieve(DATASET[:1], 2)["q01"].passage_ids == (b, a)
     assert hybrid.name == "x+y"
-    with pytest.raises(DatasetError, match="on one corpus; these 2 retrievers have 2 corpora"):
+    with pytest.raises(DatasetError, match="the same corpus; these 2 retrievers search 2 corpora"):
         HybridRetriever(runs[0], OracleRetriever(Corpus.build([Passage(id="z", text="z")])))
 
 

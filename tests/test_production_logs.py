@@ -72,11 +72,14 @@ def test_fields_lead_into_objects_and_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"answer": "x"}, "line 2: there is no field 'question' or"),
-        ({"question": "x"}, "line 2: there is neither an answer"),
+        ({"answer": "x"}, "line 2: the line has no field 'question' or"),
+        ({"question": "x"}, "line 2: the line has neither an answer"),
         (line(answer=5), "line 2, field 'answer': expected a string, got int"),
         (line(contexts=3), "line 2, field 'contexts': expected a list"),
-        (line(contexts=["a", {"id": 1}]), "line 2, field 'contexts', passage 2: no text"),
+        (
+            line(contexts=["a", {"id": 1}]),
+            "line 2, field 'contexts', passage 2: the passage has no text",
+        ),
         (line(time="yesterday"), "line 2, field 'time': 'yesterday' is not a time"),
         (line(id="q"), "line 2, field 'id': 'q' is also the id of line 1"),
         ([1], "line 2: expected a JSON object"),
@@ -89,7 +92,7 @@ def test_errors_name_line_and_field(tmp_path: Path, row: Any, words: str) -> Non
 
 
 def test_misspelt_names_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="has the field 'when', which was given for 'time'"):
+    with pytest.raises(SettingError, match="has the field 'when', which you named as 'time'"):
         read(tmp_path, line(), time="when")
     with pytest.raises(UnknownNameError, match="field of a log"):
         read(tmp_path, line(), anwser="x")
@@ -153,7 +156,7 @@ def test_a_log_is_split_by_time(tmp_path: Path) -> None:
     assert after.run["1"].text
     with pytest.raises(DatasetError, match="has no time"):
         read(tmp_path, line()).by("day")
-    with pytest.raises(DatasetError, match="all questions are of one month"):
+    with pytest.raises(DatasetError, match="all questions are from the same month"):
         read(tmp_path, line(time="2026-11-15")).last("month")
 
 

@@ -113,7 +113,7 @@ def test_mkqa_with_the_relevance_of_kilt(tmp_path: Path) -> None:
     assert (long.answers, long.answerable) == ((), None)
     file = json_lines(tmp_path / "one.jsonl", MKQA[:1])
     assert MirageDataset.from_qa(file, "mkqa", language="zh")[0].text == "谁演唱的"
-    with pytest.raises(DatasetError, match=r"one\.jsonl, line 1: there is no query in 'sw'"):
+    with pytest.raises(DatasetError, match=r"one\.jsonl, line 1: the row has no query in 'sw'"):
         MirageDataset.from_qa(file, "mkqa", language="sw")
 
 
@@ -241,7 +241,7 @@ def test_fields_may_have_other_names(tmp_path: Path) -> None:
         MirageDataset.from_qa(path, fields={"answers": "best.txt"})
     with pytest.raises(UnknownNameError, match="did you mean 'answers'"):
         MirageDataset.from_qa(path, fields={"answer": "best"})
-    with pytest.raises(SettingError, match="only with the format 'answers'"):
+    with pytest.raises(SettingError, match="only be used with the format 'answers'"):
         MirageDataset.from_qa(path, "kilt", fields=fields)
 
 
@@ -273,5 +273,5 @@ def test_rows_are_selected_and_merged(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="line 1: field 'labl' is missing"):
         MirageDataset.from_qa(path, language="en", where={"labl": 1})
     changed = json_lines(path, [*rows, rows[0] | {"question": "When?"}])
-    with pytest.raises(DatasetError, match="line 5: query 'a-1' has another text"):
+    with pytest.raises(DatasetError, match="line 5: query 'a-1' has a different text"):
         MirageDataset.from_qa(changed, language="en", where={"label": 1})

@@ -529,7 +529,7 @@ def test_without_draws_mean_logits_have_no_intervals() -> None:
     assert all(math.isnan(low) for low, _ in over.intervals.values())
     assert math.isnan(over.winner_interval[0])
     assert over.winner_notes == ()
-    with pytest.raises(MirageError, match="the ranking in 'ar' has no draws"):
+    with pytest.raises(MirageError, match="the ranking in 'ar' has no random draws"):
         over.p_better("mine", "third")
 
 

@@ -67,7 +67,7 @@ def test_a_query_is_answered_once_in_each_repeat(tmp_path: Path) -> None:
         DatasetError, match='except for repeats, which need a number \\("repeat": 1\\)'
     ):
         Run.load(tmp_path / "r.jsonl", language="sw")
-    with pytest.raises(SettingError, match="record more of them, or ask for fewer repeats"):
+    with pytest.raises(SettingError, match="record more repeats, or set a smaller repeats"):
         respond({"q01": "a"}, SWAHILI, repeats=2)
     with pytest.raises(SettingError, match="repeats must be at least 1, got 0"):
         respond(lambda _: "a", SWAHILI, repeats=0)

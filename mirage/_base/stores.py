@@ -146,7 +146,7 @@ def stored_key(folder: Path, kind: str) -> object:
 
 
 def _rebuild_hint(folder: Path, kind: str) -> str:
-    return f"delete {folder} and build the {kind} anew"
+    return f"delete {folder} and build the {kind} again"
 
 
 def _load(path: Path) -> dict[str, Any] | None:

@@ -168,7 +168,8 @@ class RayExecutor:
                 pickled: bytes = self._ray.cloudpickle.dumps(function)
         except Exception as error:  # pickling may raise any error
             raise ExecutorError(
-                f"cannot send {function!r} to workers ({type(error).__name__}: {error})"
+                f"the function {function!r} cannot be sent to workers ({type(error).__name__}: "
+                f"{error})"
             ) from error
         return pickled
 
@@ -195,7 +196,7 @@ class RayExecutor:
             return pool.send(item)
         except Exception as error:
             raise ExecutorError(
-                f"cannot send item {number}, counted from 0, to a worker "
+                f"item {number}, counted from 0, cannot be sent to a worker "
                 f"({type(error).__name__}: {error})"
             ) from error
 
@@ -233,7 +234,11 @@ class RayExecutor:
                 f"({error}); check that it can be pickled"
             ) from error
         except errors.RayError as error:
-            _LOG.warning("item %d is repeated: %s", number, str(error).strip().split("\n")[0])
+            _LOG.warning(
+                "item %d is computed again, because its worker was lost: %s",
+                number,
+                str(error).strip().split("\n")[0],
+            )
             return None
         return outcome
 

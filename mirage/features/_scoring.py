@@ -80,8 +80,8 @@ def log_exclusions(model: str, gaps: CitationGaps, recurring: frozenset[str]) ->
 def _note_recurring(model: str, number: int, sentence: str) -> None:
     """Log how many sentences recur; the same message is logged only once."""
     _LOG.info(
-        "%s: sentences that recur in most answers count as layout unless they deny something: %d, "
-        "such as %r",
+        "%s: sentences that recur in most answers, such as headings, are treated as layout unless "
+        "they are denials; there are %d of them, such as %r",
         model,
         number,
         sentence[:80],
@@ -145,7 +145,7 @@ def in_processes(
         cause = str(error.__cause__ or error).strip('"\n').rpartition("\n")[2]
         raise FeatureError(
             f"the suite {[item.name for item in features]} cannot be sent to other processes "
-            f"({cause}); score it with n_jobs=1"
+            f"({cause}); compute the features with n_jobs=1"
         ) from error
 
 
@@ -214,7 +214,7 @@ def _feature_column(
     if len(values) != len(batch):
         raise FeatureError(
             f"feature {item.name!r} returned {len(values)} values for {len(batch)} responses of "
-            f"model {model!r}, queries {batch[0].query.id!r} to {batch[-1].query.id!r}; it has to "
+            f"model {model!r}, queries {batch[0].query.id!r} to {batch[-1].query.id!r}; it must "
             "return one value per response"
         )
     return [
@@ -242,6 +242,6 @@ def _check_value(value: Any, name: str, query_id: str, model: str) -> float | No
     if not isinstance(value, Real) or math.isinf(value):
         raise FeatureError(
             f"feature {name!r} returned {value!r} for query {query_id!r} of model {model!r}; it "
-            "has to return a finite number, or NotComputed(reason)"
+            "must return a finite number, or NotComputed(reason)"
         )
     return NotComputed("the feature returned NaN") if math.isnan(value) else float(value)

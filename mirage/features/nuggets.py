@@ -56,7 +56,7 @@ class Nugget:
 
     def __post_init__(self) -> None:
         if not self.text.strip():
-            raise FeatureError("a nugget must have a text")
+            raise FeatureError("the text of a nugget is empty; give each nugget a text")
         if self.importance not in get_args(Importance):
             raise FeatureError(
                 f"importance of nugget {self.text!r} must be 'vital' or 'okay', got "
@@ -131,8 +131,8 @@ def _check_nuggets(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
     blank = any(not isinstance(text, str) or not text.strip() for text in texts)
     if isinstance(nuggets, str) or not nuggets or blank:
         raise FeatureError(
-            f"the nuggets of query {query_id!r} are {nuggets!r}; give a list of one or more texts "
-            "or Nuggets, or leave the query out"
+            f"the nuggets of query {query_id!r} must be a list of one or more texts or Nuggets, "
+            f"got {nuggets!r}; if the query has none, leave it out"
         )
     return _vital_first(n if isinstance(n, Nugget) else Nugget(n) for n in nuggets)
 

@@ -137,7 +137,7 @@ class RatedFeature:
         outcomes = ask_all(self.llm, questions, progress=False)
         if self.invalid is not None and (invalid := sum(bool(each.invalid) for each in outcomes)):
             _LOG.warning(
-                "%s: %d of %d outputs of %s have no label and count as %g",
+                "%s: %d of %d outputs of the judge %s have no label, so they count as the score %g",
                 self.name, invalid, len(outcomes), self.llm.model, self.invalid,
             )  # fmt: skip
         remaining = iter(outcomes)

@@ -183,7 +183,7 @@ def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({}
         return own[name]
     if declared is not None:
         raise FeatureError(
-            f"the attribute facts of feature {name!r} must be a mirage.features.Facts, got "
+            f"the attribute 'facts' of feature {name!r} must be a mirage.features.Facts, got "
             f"{declared!r}"
         )
     stem = canonical_name(name).partition("@")[0]

@@ -69,7 +69,7 @@ class ResponseFile:
             if positions.setdefault(response.query_id, position) != position:
                 raise second_response(response, where)
         if not self.positions:
-            raise DatasetError(f"{self.path}: no response in this file")
+            raise DatasetError(f"{self.path}: the file has no responses")
 
     def close(self) -> None:
         """Close the file."""
@@ -236,7 +236,8 @@ class RunFiles:
             if not self._is_checked:
                 if not ids and language not in (None, query.language):
                     raise DatasetError(
-                        f"{self._name} is in {query.language!r} and not in {language!r}"
+                        f"the queries of {self._name} are in {query.language!r}, not in "
+                        f"{language!r}"
                     )
                 language = query.language
                 check_addition(query, ids, language, where)
@@ -255,7 +256,7 @@ class RunFiles:
         if self._is_checked:
             return
         if not ids:
-            raise DatasetError(f"{self._name}: no query in this file")
+            raise DatasetError(f"{self._name}: the file has no queries")
         if self._cluster is not None and self._cluster not in keys:
             raise UnknownNameError("metadata key of the queries", self._cluster, keys)
         self._check_ids(ids)
@@ -267,6 +268,7 @@ class RunFiles:
                 stranger = next((id_ for id_ in positions if id_ not in ids), None)
                 if stranger is not None:
                     raise FeatureError(
-                        f"run of model {model!r} answers query {stranger!r}, which {self._name} "
-                        "does not have; score the run against the dataset that it answers"
+                        f"the run of model {model!r} answers query {stranger!r}, which "
+                        f"{self._name} does not have; score the run with the dataset whose "
+                        "queries it answers"
                     )

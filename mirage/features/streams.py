@@ -204,7 +204,10 @@ def score_stream(
     features, unmet = _applicable(suite, contexts, applicable or suite is None)
     names = (*(item.name for item in features), *(measures.facts if measures else ()))
     if wrong := [name for name in names if name in _FIXED]:
-        raise FeatureError(f"{wrong[0]!r} is another column of the file; rename the feature")
+        raise FeatureError(
+            f"a feature cannot be named {wrong[0]!r}, because the output file has another column "
+            "with this name; rename the feature"
+        )
     work = partial(_score_items, features, measures, contexts)
     label = contexts[0].model if len(contexts) == 1 else f"{len(contexts)} models"
     with BlockFile(path, _digest(stream, names)) as file:

@@ -378,7 +378,7 @@ class FeatureSuite(NearNames):
         if run.language != dataset.language:
             raise FeatureError(
                 f"run of model {run.model!r} is in {run.language!r}, but {dataset.name} is in "
-                f"{dataset.language!r}; score it against a dataset of its own language"
+                f"{dataset.language!r}; score it with a dataset in its own language"
             )
         if self.language not in (None, dataset.language):
             raise FeatureError(
@@ -390,8 +390,8 @@ class FeatureSuite(NearNames):
             if response.query_id not in ids:
                 raise FeatureError(
                     f"run of model {run.model!r} answers query {response.query_id!r}, which "
-                    f"{dataset.name} does not have; score the run against the dataset that it "
-                    "answers"
+                    f"{dataset.name} does not have; score the run with the dataset whose queries "
+                    "it answers"
                 )
 
 
@@ -427,10 +427,13 @@ def _as_feature(item: FeatureLike) -> Feature:
         return feature(item)
     if isinstance(item, type) or not (isinstance(item, Feature) or callable(item)):
         raise FeatureError(
-            f"{item!r} is not a feature: give a name, a function (query, response) -> float, or an "
-            "object with a name and a compute method"
+            f"{item!r} is not a feature: give the name of a feature, a function (query, response) "
+            "-> float, or an object with a name and a method 'compute'"
         )
     computable = item if isinstance(item, Feature) else FunctionFeature(item)
     if not isinstance(computable.name, str) or computable.name in ("", "<lambda>"):
-        raise FeatureError(f"{item!r} has no name; use FunctionFeature(function, name=...)")
+        raise FeatureError(
+            f"{item!r} has no name, which a feature needs; wrap it in FunctionFeature(function, "
+            "name=...)"
+        )
     return computable

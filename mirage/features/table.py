@@ -285,7 +285,8 @@ class FeatureTable(NearNames):
         model, language = model or attributes.get("model"), language or attributes.get("language")
         if model is None or language is None:
             raise FeatureError(
-                "the attrs of the DataFrame have no model or no language; pass model= and language="
+                "the DataFrame's attrs do not contain both the model and the language; pass "
+                "model= and language="
             )
         try:
             values = frame.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -225,7 +225,8 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
         for response in journal.earlier:
             if response.query_id in responses:
                 raise DatasetError(
-                    f"{out}: query {response.query_id!r} is answered twice; remove one of the lines"
+                    f"{out}: the file has two responses to query {response.query_id!r}; remove "
+                    "one of the lines"
                 )
             if response.error is None and _is_current(response, dataset):
                 responses[response.query_id] = response

@@ -133,7 +133,7 @@ class CallableGenerator:
         return answer
 
     def _timeout_error(self) -> GenerationError:
-        return GenerationError(f"no answer within {self.timeout:g} s")
+        return GenerationError(f"no answer arrived within {self.timeout:g} s")
 
     async def _answer_concurrently(
         self, record: Recording, queries: Sequence[Query], first: Awaitable[Reply]
@@ -218,7 +218,7 @@ def recorded(run: Run, dataset: MirageDataset, name: str) -> tuple[Response, ...
     """Return a run's responses in the dataset's order; queries without one become failures."""
     if run.language != dataset.language:
         raise DatasetError(
-            f"run of model {name!r} is in {run.language!r}, but {dataset.name} is in "
+            f"the run of model {name!r} is in {run.language!r}, but {dataset.name} is in "
             f"{dataset.language!r}; use a dataset in the language of the run"
         )
     check_ids((response.query_id for response in run), dataset, f"by model {name!r}")

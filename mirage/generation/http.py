@@ -232,13 +232,13 @@ class HTTPGenerator:
             async with asyncio.timeout(seconds):
                 answer = await client.request(self._method, self.url, json=body)
         except TimeoutError:
-            raise TransientError(f"no complete answer within {seconds:.3g} s") from None
+            raise TransientError(f"no complete answer arrived within {seconds:.3g} s") from None
         except LLMError as error:  # the response is too long
             raise GenerationError(str(error)) from None
         except httpx.RequestError as error:
             reason = self._secrets.excerpt(f"{type(error).__name__}: {error}".removesuffix(": "))
             raise TransientError(
-                f"the connection failed or was lost ({reason})",
+                f"the connection to the service failed or was lost ({reason})",
                 unreached=isinstance(error, httpx.ConnectError),
             ) from None
         if not answer.is_success:
@@ -252,7 +252,7 @@ class HTTPGenerator:
             return fault
         if answer.is_redirect:
             moved = self._secrets.excerpt(answer.headers.get("location", ""))
-            reason += f": moved to {moved}; pass that address as url"
+            reason += f": the service has moved to {moved}; pass this address as url"
         return GenerationError(reason)
 
     def _read(self, content: Any) -> Reply:
@@ -262,7 +262,7 @@ class HTTPGenerator:
         except Exception as error:
             why = f"{type(error).__name__}: {error}".removesuffix(": ")
             raise GenerationError(
-                f"the answer has no text in the expected place ({self._secrets.excerpt(why)}): "
+                f"the text cannot be extracted from the answer ({self._secrets.excerpt(why)}): "
                 f"{self._secrets.excerpt(content)}"
             ) from None
         if not isinstance(reply, str | tuple | Response):

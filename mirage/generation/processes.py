@@ -190,7 +190,7 @@ class _Process:
             self.close()
             raise GenerationError(
                 f"the process of vLLM with {name!r} ended with exit status "
-                f"{self._child.returncode}; its last messages on stderr have the reason"
+                f"{self._child.returncode}; the last messages on stderr state the reason"
             ) from None
         except BaseException:
             self.close()  # an interrupt leaves a reply in the pipe

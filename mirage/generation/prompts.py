@@ -163,7 +163,8 @@ class DatasetPrompt:
         """Return the prompt of a query."""
         if query.id not in self.prompts:
             raise GenerationError(
-                f"query {query.id!r} has no prompt in metadata['prompt']; use RagPrompt() instead"
+                f"query {query.id!r} has no prompt in its metadata['prompt']; add it, or use "
+                "RagPrompt() instead"
             )
         message = {"role": "user", "content": harmless(self.prompts[query.id])}
         return Prompt((message,), query.passage_ids)
@@ -195,8 +196,9 @@ def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
     space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
     if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
         raise SettingError(
-            f"answers of {answer_tokens} tokens and passages of {passage_tokens} do not fit into "
-            f"a context of {context_tokens}; pass prompt= with a larger context_tokens"
+            f"answers of {answer_tokens} tokens and passages of {passage_tokens} tokens do not "
+            f"fit into a context of {context_tokens} tokens; pass prompt= with a larger "
+            "context_tokens"
         )
     return space
 
@@ -230,9 +232,9 @@ def fitted(
     while (tokens := sum(count(turn["content"]) for turn in messages(remaining))) > space:
         if len(remaining) <= 1:
             raise GenerationError(
-                f"query {query.id!r}: the prompt has {tokens} tokens even with {len(remaining)} of "
-                f"{len(passages)} passages, but the context has room for {space} beside the "
-                "answer; pass prompt= with a larger context"
+                f"query {query.id!r}: the prompt has {tokens} tokens even with {len(remaining)} "
+                f"of {len(passages)} passages, but the context leaves only {space} tokens for it, "
+                "besides the answer; pass prompt= with a larger context_tokens"
             )
         remaining.pop()
     return Prompt(messages(remaining), tuple(passage.id for passage in remaining))

@@ -90,7 +90,7 @@ def _generators(
     if repeats is not None and repeats > len(run.repeats):
         raise SettingError(
             f"repeats={repeats}, but the responses of {generator.name!r} were recorded with only "
-            f"{len(run.repeats)} repeats; record more of them, or ask for fewer repeats"
+            f"{len(run.repeats)} repeats; record more repeats, or set a smaller repeats"
         )
     return [ReplayGenerator(repeat, generator.name) for repeat in run.repeats[:repeats]]
 

@@ -46,8 +46,8 @@ def response_of(query: Query, reply: object) -> Response:
         response = Response(query_id=query.id, text=reply)
     else:
         raise GenerationError(
-            f"the response to query {query.id!r} is of type {type(reply).__name__}, not {_FORMS}; "
-            f"{_advice(reply)}"
+            f"the response to query {query.id!r} is of type {type(reply).__name__}, expected "
+            f"{_FORMS}; {_advice(reply)}"
         )
     texts = [passage.text for passage in response.passages]
     for text in (response.text or "", response.reasoning or "", *texts):
@@ -81,9 +81,7 @@ def _advice(reply: object) -> str:
 
 def _with_passages(query: Query, text: str, passages: object) -> Response:
     if isinstance(passages, str | Mapping) or not isinstance(passages, Iterable):
-        raise _passage_error(
-            query, f"they must be a list of passages, but are of type {type(passages).__name__}"
-        )
+        raise _passage_error(query, f"expected a list of passages, got {type(passages).__name__}")
     query_passages = {passage.id: passage for passage in query.passages}
     ids: list[str] = []
     new_passages: dict[str, Passage] = {}
@@ -91,7 +89,7 @@ def _with_passages(query: Query, text: str, passages: object) -> Response:
         id_, passage = _read(query, item, position, query_passages)
         # A citation of the id would be ambiguous.
         if passage is not None and new_passages.setdefault(id_, passage).text != passage.text:
-            raise _passage_error(query, f"two of them have the id {id_!r}, but different texts")
+            raise _passage_error(query, f"two passages have the id {id_!r}, but different texts")
         ids.append(id_)
     return Response(
         query_id=query.id, text=text, shown=tuple(ids), passages=tuple(new_passages.values())
@@ -109,7 +107,7 @@ def _read(
     if not isinstance(item, str):
         raise _passage_error(
             query,
-            f"number {position} is of type {type(item).__name__}; return a Passage, a dict with "
+            f"passage {position} is of type {type(item).__name__}; return a Passage, a dict with "
             "id and text, a text, or the id of one of the query's passages",
         )
     if item in query_passages:
@@ -117,7 +115,7 @@ def _read(
     if not item.strip() or _ONE_WORD.fullmatch(item):
         raise _passage_error(
             query,
-            f"number {position}, {item!r}, is neither a text nor the id of one of the query's "
+            f"passage {position}, {item!r}, is neither a text nor the id of one of the query's "
             'passages; return its text, or {"id": ..., "text": ...}',
         )
     return str(position), Passage(id=str(position), text=item)
@@ -132,7 +130,7 @@ def _from_mapping(
     }
     if values["id"] is None and values["text"] is None:
         raise _passage_error(
-            query, f"number {position} has neither text nor id, only {sorted(item)}"
+            query, f"passage {position} has neither a text nor an id, only {sorted(item)}"
         )
     fields = {name: value for name, value in values.items() if value is not None}
     if "text" not in fields:
@@ -140,9 +138,9 @@ def _from_mapping(
     try:
         passage = Passage.model_validate({"id": str(position), **fields})
     except ValueError as error:
-        raise _passage_error(query, f"number {position}: {error}") from None
+        raise _passage_error(query, f"passage {position}: {error}") from None
     return passage.id, passage
 
 
 def _passage_error(query: Query, why: str) -> GenerationError:
-    return GenerationError(f"the passages of the response to query {query.id!r}: {why}")
+    return GenerationError(f"the passages of the response to query {query.id!r} are invalid: {why}")

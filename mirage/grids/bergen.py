@@ -163,7 +163,8 @@ def convert(folder: str | Path, name: str = "bergen") -> Conversion:
     kinds = [kind for kind in (*SECTIONS, *OTHER_FOLDERS) if (root / kind).is_dir()]
     if not kinds:
         raise DatasetError(
-            f"{root}: not a configuration of BERGEN: there is no folder {', '.join(SECTIONS)}"
+            f"{root}: this is not a configuration folder of BERGEN, because it has none of the "
+            f"folders {', '.join(SECTIONS)}"
         )
     converter = _Converter(root)
     for kind in kinds:
@@ -225,7 +226,7 @@ class _Converter:
     def _add_entry(self, kind: str, name: str, document: Any) -> tuple[str, ...]:
         """Convert a document, add its entry to the grid, and return notes for the user."""
         if not isinstance(document, Mapping):
-            raise NotConvertedError("the file is not a mapping")
+            raise NotConvertedError("the file must contain a YAML mapping")
         changes: list[str] = []
         section, entry_type = SECTIONS[kind]
         if kind == "dataset":
@@ -237,8 +238,8 @@ class _Converter:
             converters = CONVERTERS[kind]
             if target not in converters:
                 raise NotConvertedError(
-                    f"{target} is Python code of BERGEN without a counterpart: pass a component of "
-                    "your own (kind: own)"
+                    f"{target} is a class of BERGEN that Mirage has no counterpart for; pass a "
+                    "component of your own (kind: own)"
                 )
             converted = converters[target](arguments, changes)
             if converted is None:
@@ -254,18 +255,19 @@ class _Converter:
         for split in dict.fromkeys((wanted, "dev", "test", "train")):
             part = document.get(split) or {}
             if not isinstance(part, Mapping):
-                raise NotConvertedError(f"{split} is not a mapping")
+                raise NotConvertedError(f"the value of the split {split!r} must be a mapping")
             if part.get("query"):
                 break
         else:
-            raise NotConvertedError("no split has queries")
+            raise NotConvertedError("none of the splits has queries")
         if split != wanted:
             changes.append(f"the split {wanted!r} has no queries, so {split!r} is used")
         target, arguments = _target(part["query"])
         if target not in QUERIES:
             raise NotConvertedError(
-                f"{target} is Python code of BERGEN: write its questions as JSON Lines with id, "
-                "question and answers, and use form: answers with their path"
+                f"{target} is Python code of BERGEN, which is not executed; write its questions "
+                "to a JSON Lines file with id, question and answers, and set 'form: answers' and "
+                "the path of that file"
             )
         entry = QUERIES[target](arguments, changes)
         _note_unused(arguments, QUERY_ARGUMENTS, changes)
@@ -355,7 +357,7 @@ def _load(path: Path) -> Any:
         return yaml.safe_load(read_text(path, "settings"))
     except (yaml.YAMLError, RecursionError) as error:
         problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
-        raise NotConvertedError(f"not YAML ({problem})") from None
+        raise NotConvertedError(f"not valid YAML ({problem})") from None
 
 
 def _resolve(value: Any, *documents: Mapping[str, Any], depth: int = 0) -> Any:
@@ -366,7 +368,9 @@ def _resolve(value: Any, *documents: Mapping[str, Any], depth: int = 0) -> Any:
     """
     documents = (value, *documents) if depth == 0 and isinstance(value, Mapping) else documents
     if depth > 20:
-        raise NotConvertedError("its interpolations form a cycle, or it is nested too deeply")
+        raise NotConvertedError(
+            "the interpolations ${a.b} form a cycle, or the YAML is nested too deeply"
+        )
     if isinstance(value, Mapping):
         return {str(k): _resolve(v, *documents, depth=depth + 1) for k, v in value.items()}
     if isinstance(value, list):
@@ -378,7 +382,7 @@ def _resolve(value: Any, *documents: Mapping[str, Any], depth: int = 0) -> Any:
         return _resolve(_lookup(whole[1], documents), *documents, depth=depth + 1)
     text = _INTERPOLATION.sub(lambda match: str(_lookup(match[1], documents)), value)
     if text == value:
-        raise NotConvertedError(f"the interpolation in {value!r} is not of the form ${{a.b}}")
+        raise NotConvertedError(f"the interpolation in {value!r} does not have the form ${{a.b}}")
     return _resolve(text, *documents, depth=depth + 1)
 
 
@@ -389,7 +393,9 @@ def _lookup(key: str, documents: tuple[Mapping[str, Any], ...]) -> Any:
             value = value.get(part) if isinstance(value, Mapping) else None
         if value is not None:
             return value
-    raise NotConvertedError(f"the interpolation ${{{key}}} has no value in the file or in rag.yaml")
+    raise NotConvertedError(
+        f"the interpolation ${{{key}}} has no value, neither in the file nor in rag.yaml"
+    )
 
 
 def _target(document: Any) -> tuple[str, Entry]:
@@ -400,7 +406,7 @@ def _target(document: Any) -> tuple[str, Entry]:
     """
     arguments = document.get("init_args", document) if isinstance(document, Mapping) else {}
     if not isinstance(arguments, Mapping) or not isinstance(arguments.get("_target_"), str):
-        raise NotConvertedError("the file names no class (_target_)")
+        raise NotConvertedError("the file does not set _target_, the name of a class")
     path = str(arguments["_target_"])
     parts = path.split(".")
     is_model = parts[0] == "models" and len(parts) > 1
@@ -460,7 +466,7 @@ def _prompt(document: Mapping[str, Any], changes: list[str]) -> Entry:
     for key, ours in keys.items():
         text = document.get(key)
         if text is not None and not isinstance(text, str):
-            raise NotConvertedError(f"{key} is not a text")
+            raise NotConvertedError(f"{key} must be a text")
         if text:
             entry[ours] = template(text)
     if "user" not in entry:
@@ -496,7 +502,9 @@ def template(text: str) -> str:
                 tree = ast.parse(source.replace("\n", "\\n"), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             if source.startswith(("f", "eval")):
-                raise NotConvertedError(f"not a Python string: {source[:60]!r}") from None
+                raise NotConvertedError(
+                    f"the prompt cannot be parsed as a Python string: {source[:60]!r}"
+                ) from None
         else:
             return _literal(tree).replace(":\\ ", ": ")
     parts = []
@@ -508,11 +516,14 @@ def template(text: str) -> str:
                     raise NotConvertedError(f"the prompt uses {{{slot}}}; {_ONLY}")
                 parts.append(SLOTS[slot])
     except ValueError as error:
-        raise NotConvertedError(f"not a template ({error})") from None
+        raise NotConvertedError(f"the prompt is not a valid template ({error})") from None
     return "".join(parts).replace(":\\ ", ": ")
 
 
-_ONLY = "a template has only the question and the documents, so pass a prompt of your own"
+_ONLY = (
+    "a template can only use the question and the documents, so pass a prompt of your own "
+    "(kind: own)"
+)
 
 
 def _literal(node: ast.expr) -> str:
@@ -648,8 +659,9 @@ RECOMP = "fangyuan/nq_extractive_compressor"
 def _recomp(arguments: Entry, changes: list[str]) -> Entry:
     if arguments.get("threshold") is not None:
         raise NotConvertedError(
-            "threshold is a dot product of vectors that are not normalised; use kind: "
-            "extractive-compressor with sentences or tokens"
+            "threshold is a limit on dot products of vectors that are not normalised, which "
+            "Mirage does not support; use 'kind: extractive-compressor' with 'sentences' or "
+            "'tokens'"
         )
     changes.append("sentences are ranked by cosine similarity, not by dot product")
     _note_unused(arguments, {"model_name", "top_k", "alway_select_title"}, changes)
@@ -677,7 +689,7 @@ NLLB = {
 def _translate(arguments: Entry, changes: list[str]) -> Entry:
     code = str(arguments.get("tgt_lang"))
     if code not in NLLB:
-        raise NotConvertedError(f"tgt_lang {code!r} is not a language of the library")
+        raise NotConvertedError(f"tgt_lang {code!r} is not a language that Mirage supports")
     changes.append(f"{TRANSLATOR} translates instead of NLLB: choose a model, and set rewriter: in "
                    "the retrievers that use it")  # fmt: skip
     return {"kind": "llm", "model": TRANSLATOR, "language": NLLB[code]}
@@ -861,7 +873,8 @@ def _tydi(arguments: Entry, changes: list[str]) -> Entry:
 def _bioasq(arguments: Entry, changes: list[str]) -> Entry:
     if not arguments.get("hf_path"):
         raise NotConvertedError(
-            "the files of BioASQ require a registration; set hf_path to a dataset on the hub"
+            "the files of BioASQ can only be downloaded after a registration; set hf_path to a "
+            "dataset on the Hugging Face hub"
         )
     maker = _hub(str(arguments["hf_path"]), question="content", answers="label")
     return maker(arguments, changes)

@@ -182,8 +182,8 @@ def compare_cells(
         raise SettingError(f"correction must be 'holm' or 'bh', got {correction!r}")
     if not any(cell.values for cell in cells):
         raise SettingError(
-            f"{name}: cells without values per query, such as published figures, cannot be "
-            "compared; use cells that were run"
+            f"{name}: no cell has values per query, which a comparison needs; run the grid "
+            "(published figures cannot be compared)"
         )
     measured = [cell for cell in cells if cell.values or not cell.failure]
     pairs = list(_pairs(measured, axes_of(cells), baseline))
@@ -191,7 +191,7 @@ def compare_cells(
         raise SettingError(
             f"no two cells of {name} can be compared"
             + (f" with the baseline {dict(baseline)}" if baseline else "")
-            + ": two cells must have the same dataset"
+            + ": compared cells must have the same dataset"
             + (" and the same other settings" if baseline else "")
         )
     if permutations is None:

@@ -215,8 +215,9 @@ class GridConfig(BaseModel):
             section, _, key = name.partition(".")
             if sections[key] != section:
                 raise ValueError(
-                    f"{name}: the section {sections[key]} also has an entry of kind own with this "
-                    "name; rename one of them, because your objects are passed by name"
+                    f"{name}: the section {sections[key]} also has an entry of kind 'own' with "
+                    "this name; rename one of them, because objects are passed by the names of "
+                    "entries"
                 )
             try:
                 entry.bind(name, parts)
@@ -242,7 +243,7 @@ class GridConfig(BaseModel):
             if cell["retriever"] == NONE and has_slot and not entry.closed_book_user:
                 raise ValueError(
                     f"prompts.{cell['prompt']}: the grid has cells without retrieval (closed "
-                    "book), so the template needs closed_book_user"
+                    "book), so set 'closed_book_user', a template without {passages}"
                 )
         return self
 
@@ -258,7 +259,9 @@ class GridConfig(BaseModel):
             if name not in choices:
                 raise ValueError(f"{where}: {UnknownNameError(kind, name, choices)}")
         if set(self.grid.retriever) != {NONE} and not self.grid.corpus:
-            raise ValueError("grid.corpus: retrievers need a corpus; name an entry of corpora")
+            raise ValueError(
+                "grid.corpus: retrievers need a corpus; list an entry of the section corpora here"
+            )
         return self
 
     def _references(self) -> Iterator[tuple[str, str, str, Iterable[str]]]:
@@ -330,12 +333,14 @@ def read_config(
         _check_aliases(path, node)
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise DatasetError(f"{path}{_line_of(error)}: not YAML ({_problem_of(error)})") from None
+        raise DatasetError(
+            f"{path}{_line_of(error)}: not valid YAML ({_problem_of(error)})"
+        ) from None
     except RecursionError:
-        raise DatasetError(f"{path}: the YAML is nested too deeply") from None
+        raise DatasetError(f"{path}: the YAML is nested too deeply; simplify it") from None
     if not isinstance(document, dict):
         raise DatasetError(
-            f"{path}: expected a mapping with the keys name, datasets, grid and metrics"
+            f"{path}: expected a YAML mapping with the keys name, datasets, grid and metrics"
         )
     lines = dict(_lines(path, node, ()))
     try:
@@ -366,7 +371,9 @@ def _check_aliases(path: Path, node: Any) -> None:
     def size_of(node: Any) -> int:
         size = sizes.get(id(node), 0)
         if size is None:
-            raise DatasetError(f"{path}: an alias refers to a value that contains the alias")
+            raise DatasetError(
+                f"{path}: a YAML alias refers to a value that contains the alias itself; remove it"
+            )
         if not size:
             sizes[id(node)] = None
             parts = node.value if isinstance(node.value, list) else []
@@ -379,7 +386,8 @@ def _check_aliases(path: Path, node: Any) -> None:
 
     if node is not None and size_of(node) > _MOST_VALUES:
         raise DatasetError(
-            f"{path}: its aliases expand to more than {_MOST_VALUES:,} values; use fewer aliases"
+            f"{path}: the YAML aliases expand to more than {_MOST_VALUES:,} values; use fewer "
+            "aliases"
         )
 
 

@@ -211,12 +211,13 @@ def component_effects(
     differing = [axis for axis in axes or table.axes if len(_values(scored_cells, axis)) > 1]
     if not differing:
         raise SettingError(
-            f"{table.name}: there are no two cells with a mean of {metric} that differ in an axis"
+            f"{table.name}: the cells with a mean of {metric} do not differ in any axis, so no "
+            "effect can be estimated"
         )
     if len(differing) > MOST_AXES:
         raise SettingError(
-            f"cells differ in {len(differing)} axes, and at most {MOST_AXES} can be compared at "
-            "once; select some with axes="
+            f"the cells differ in {len(differing)} axes, but at most {MOST_AXES} can be compared "
+            "at once; select some of them with axes="
         )
     design = _Design(scored_cells, differing)
     means = np.array([cell.scores[metric].mean for cell in scored_cells])

@@ -240,8 +240,8 @@ class Grid:
         if ambiguous:
             values = sorted({cell[ambiguous[0]] for cell in cells})
             raise SettingError(
-                f"{len(cells)} cells of {self.name} have {dict(settings)}, but they show different "
-                f"passages; also set {ambiguous[0]}, one of {', '.join(values)}"
+                f"the settings {dict(settings)} select {len(cells)} cells of {self.name}, which "
+                f"show different passages; also set {ambiguous[0]} to one of {', '.join(values)}"
             )
         return self._runner(store, limit, progress=progress).queries_with_passages(cells[0])
 
@@ -256,13 +256,13 @@ class Grid:
         ]
         if not cells:
             raise SettingError(
-                f"no cell of {self.name} has {dict(settings)}; Grid.cells lists the settings of "
-                "each cell"
+                f"no cell of {self.name} has the settings {dict(settings)}; Grid.cells lists the "
+                "settings of each cell"
             )
         if any(cell["generator"] == NONE for cell in cells):
             raise SettingError(
-                f"a cell of {self.name} with {dict(settings)} has no generator, so there are no "
-                "shown passages; select only cells that have a generator"
+                f"a cell of {self.name} with the settings {dict(settings)} has no generator, so "
+                "it shows no passages; select only cells that have a generator"
             )
         return cells
 
@@ -330,14 +330,17 @@ class Grid:
         dataset = names[0] if not dataset and len(names) == 1 else dataset
         if not dataset:
             raise SettingError(
-                f"{self.name} has several datasets, {', '.join(names)}: set dataset= to one of them"
+                f"{self.name} has several datasets ({', '.join(names)}); set dataset= to one of "
+                "them"
             )
         if dataset not in names:
             raise UnknownNameError("dataset", dataset, names)
         pairs = zip(self.cells, self.runs(store, limit=limit), strict=True)
         runs = [run for cell, run in pairs if run is not None and cell["dataset"] == dataset]
         if not runs:
-            raise SettingError(f"no pipeline of {self.name} was run on {dataset}: run the grid")
+            raise SettingError(
+                f"no pipeline of {self.name} has been run on {dataset}; run the grid first"
+            )
         queries = self.config.datasets[dataset].dataset()[:limit]
         if judge is not None:
             judged = judge.compare(
@@ -346,8 +349,8 @@ class Grid:
             return Leaderboard.from_judgments(judged, queries, runs, seed=seed).ranking
         if self.config.datasets[dataset].form != "bundled":
             raise SettingError(
-                f"dataset {dataset} is not of form 'bundled', and the bundled leaderboard ranks "
-                "only responses to the bundled queries: pass a judge as judge="
+                f"dataset {dataset} does not have the form 'bundled', but the bundled leaderboard "
+                "ranks only responses to the bundled queries; pass a judge as judge="
             )
         level = self.config.datasets[dataset].level
         board = Leaderboard.bundled(queries.language, level=level)

@@ -118,9 +118,9 @@ def pivot_cells(
             if key in cell_at:
                 differing = differing_axes([cell_at[key], cell], [*cell.settings])
                 raise SettingError(
-                    f"two cells have row {' | '.join(row)}, column {' | '.join(key[1])}: "
-                    f"they differ by {', '.join(differing)}; add these axes to rows= or columns=, "
-                    "or select cells with where()"
+                    f"two cells of the grid belong to row {' | '.join(row)}, column "
+                    f"{' | '.join(key[1])}: they differ by {', '.join(differing)}; add these axes "
+                    "to rows= or columns=, or select cells with where()"
                 )
             cell_at[key] = cell
             scores[key] = cell.scores.get(metric)

@@ -124,8 +124,8 @@ def _match_query(sample: Asked, dataset: MirageDataset, where: str) -> Asked:
     if len(same) != 1:
         raise DatasetError(
             f"{where}: {len(same) or 'no'} queries of {dataset.name} have the text "
-            f"{sample.query.text!r}; samples are matched with queries by their texts, so exactly "
-            "one query must have this text"
+            f"{sample.query.text!r}; samples are matched with queries by the text of the query, "
+            "so exactly one query must have this text"
         )
     ids_by_text = {plain_text(passage.text): passage.id for passage in same[0].passages}
     new_ids = {

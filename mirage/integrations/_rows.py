@@ -138,7 +138,7 @@ def table_from(data: Any, *, model: str | None = None, language: str | None = No
     located_rows = _locate_rows(rows, "feature table", model=model, language=language)
     names = tuple(name for name in rows[0] if name not in TABLE_COLUMNS)
     if nameless := [where for where, row in located_rows if "query_id" not in row]:
-        raise DatasetError(f"{nameless[0]}: there is no field 'query_id'")
+        raise DatasetError(f"{nameless[0]}: the row has no field 'query_id'")
     ids = tuple(str(row["query_id"]) for _, row in located_rows)
     reasons = {
         (query_id, name): why
@@ -172,7 +172,7 @@ def _drop_columns(
     names = dict.fromkeys(name for _, row in rows for name in row if name not in fields)
     dropped = [name for name in names if not difflib.get_close_matches(name, fields, cutoff=0.75)]
     if dropped:
-        _LOG.warning("%s: columns that are ignored: %s", source, ", ".join(map(repr, dropped)))
+        _LOG.warning("%s: these columns are ignored: %s", source, ", ".join(map(repr, dropped)))
     return [
         (where, {name: value for name, value in row.items() if name not in dropped})
         for where, row in rows
@@ -183,7 +183,7 @@ def _locate_rows(
     rows: Sequence[Row], source: str, **defaults: str | None
 ) -> list[tuple[str, dict[str, Any]]]:
     if not rows:
-        raise DatasetError(f"{source}: there are no rows")
+        raise DatasetError(f"{source}: the table has no rows")
     return placed(rows, source, **defaults)
 
 

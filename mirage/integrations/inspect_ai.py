@@ -179,8 +179,8 @@ def feature_scorer(
         code = Language.of(language).code
     else:
         raise DatasetError(
-            "feature_scorer needs the dataset= that the samples were made from, or the language= "
-            "of your own samples"
+            "feature_scorer needs dataset=, the dataset from which the samples were created, or "
+            "language=, the language of your own samples"
         )
     suite = suite_of(features, queries, code)
     # Features may not be thread-safe, and load their models at first use, so one thread at a time.
@@ -253,7 +253,7 @@ def read_run(
     read = log if isinstance(log, EvalLog) else read_eval_log(str(log))
     answers = [sample for sample in read.samples or () if sample.epoch == 1]
     if not answers:
-        raise DatasetError(f"the log of {read.eval.task!r} has no sample of epoch 1")
+        raise DatasetError(f"the log of {read.eval.task!r} has no sample in epoch 1")
     code = language or _language(answers[0])
     if code is None:
         raise DatasetError(

@@ -108,8 +108,8 @@ class DatasetTask(ConfigurableTask):
         dataset = dataset_of(metadata.get("dataset"))
         if dataset is None:
             raise DatasetError(
-                f"task {config.get('task')!r}: metadata has no dataset; add a line such as "
-                "'dataset: bundled-sw' or the path of a file of queries"
+                f"task {config.get('task')!r}: 'metadata' does not name a dataset; add a line "
+                "such as 'dataset: bundled-sw' or the path of a file of queries"
             )
         suite = suite_of(metadata.get("features"), dataset, dataset.language)
         super().__init__(config=_config(config["task"], dataset, suite, RagPrompt(), metadata))
@@ -185,7 +185,7 @@ def read_run(samples: str | Path | Iterable[Mapping[str, Any]], *, model: str | 
     else:
         rows = [(f"sample {number}", dict(row)) for number, row in enumerate(samples)]
     if not rows:
-        raise DatasetError(f"{samples}: there are no samples")
+        raise DatasetError(f"{samples}: the file has no samples")
     answers = [_logged_response(where, row) for where, row in rows]
     languages = {language for language, _ in answers}
     if len(languages) > 1:

@@ -146,7 +146,7 @@ class FeatureMetric(SingleTurnMetric):
         result = await asyncio.to_thread(self._result, sample)
         if result.reason:
             _LOG.warning(
-                "%s of %.80r not computed: %s", self.name, sample.user_input, result.reason
+                "%s of %.80r was not computed: %s", self.name, sample.user_input, result.reason
             )
         return float(result)
 

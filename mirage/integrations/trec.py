@@ -176,8 +176,9 @@ def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
         for passage in query.passages:
             if passages.setdefault(passage.id, passage) != passage:
                 raise DatasetError(
-                    f"query {query.id!r}: passage {passage.id!r} has a different text in an "
-                    "earlier query; in TREC files, passages with the same id must be equal"
+                    f"query {query.id!r}: an earlier query has a passage with the same id "
+                    f"{passage.id!r}, but a different text; in TREC files, passages with the same "
+                    "id must be equal"
                 )
         if {"\t", "\n", "\r"} & {*query.id, *query.text} or " " in query.id:
             raise DatasetError(

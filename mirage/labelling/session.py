@@ -155,7 +155,10 @@ def open_session(
     if settle:
         rater = SETTLED
     elif rater == SETTLED or not rater.strip():
-        raise SettingError(f"the name {rater!r} cannot be used for a rater; choose another one")
+        raise SettingError(
+            f"the name {rater!r} cannot be used for a rater, because it is empty or reserved; "
+            "choose another name"
+        )
     journal: Journal[Any] = Journal(path, Vote if pairs else Label)
     session = Session({}, frozenset(), labels, rater, journal, list(journal.earlier))
     try:
@@ -196,8 +199,8 @@ def _checked_scale(scale: Sequence[str]) -> dict[str, str]:
     labels = [label.strip() for label in scale]
     if not 2 <= len(labels) <= MOST_LABELS or len({*labels, ""}) <= len(labels):
         raise SettingError(
-            f"the scale needs 2 to {MOST_LABELS} different labels, such as correct,wrong; "
-            f"got {', '.join(map(repr, labels))}"
+            f"a scale needs 2 to {MOST_LABELS} different labels, such as correct,wrong; got "
+            f"{', '.join(map(repr, labels))}"
         )
     return {label: label for label in labels}
 

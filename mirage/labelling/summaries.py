@@ -67,8 +67,8 @@ def read_labels(path: Path) -> list[Row]:
             rows.append(validated(Label, fields, where))
     if len({type(row) for row in rows}) > 1:
         raise DatasetError(
-            f"{path}: the file contains both labels of answers and votes on pairs; use a file for "
-            "each"
+            f"{path}: the file contains both labels of answers and votes on pairs; use a separate "
+            "file for each"
         )
     return rows
 

@@ -97,8 +97,8 @@ class TrainedAnchors:
         missing = [model for model in self.models if model not in self._run_of_model]
         if missing or not self.models:
             raise JudgmentError(
-                f"the responses of {', '.join(missing[:5]) or 'anchors'} are not available for a "
-                "judge; pass them as Leaderboard(..., runs=...)"
+                f"a judge needs the responses of {', '.join(missing[:5]) or 'the anchors'}, which "
+                "this leaderboard does not have; pass them as Leaderboard(..., runs=...)"
             )
         return {
             name: self._run_of_model[model].model_copy(update={"model": name})
@@ -400,12 +400,12 @@ def _check_parts(
     if code not in ranker.data:
         raise FeatureError(
             f"the ranker was trained on {', '.join(ranker.data)}, but {dataset.name} is in "
-            f"{code!r}; train one on that language"
+            f"{code!r}; train a ranker on that language"
         )
     missing = [name for name in ranker.features if name not in suite.names]
     if missing:
         raise FeatureError(
-            f"the suite lacks {', '.join(map(repr, missing))}, which the ranker was trained on; "
+            f"the suite lacks {', '.join(map(repr, missing))}, on which the ranker was trained; "
             f"add these features, as in suite + {missing[0]!r}"
         )
     return ranker.data[code].models

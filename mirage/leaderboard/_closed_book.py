@@ -45,8 +45,8 @@ def closed_book_accuracies(
     queries = {query.id: query for query in dataset if query.answerable is not False}
     if not any(query.answers for query in queries.values()):
         raise SettingError(
-            f"closed_book needs queries with short answers, and {dataset.name} has none: set "
-            "answers on its queries"
+            f"closed_book needs queries with short answers, but {dataset.name} has none; set the "
+            "field 'answers' of its queries"
         )
     systems = _closed_book_systems(models, settings)
     without_passages = MirageDataset(
@@ -66,15 +66,16 @@ def _closed_book_systems(
         for name in settings.closed_book:
             if name not in models:
                 raise SettingError(
-                    f"closed_book names {name!r}, which is not a ranked system; these are "
-                    f"{', '.join(models)}"
+                    f"closed_book names {name!r}, which is not a ranked system; the ranked "
+                    f"systems are {', '.join(models)}"
                 )
         return settings.closed_book
     for name, system in models.items():
         if isinstance(system, Run | Mapping | str | os.PathLike):
             raise SettingError(
-                f"closed_book=True asks each system again, but {name!r} has recorded responses: "
-                "pass its responses without passages, as closed_book=run_without_passages"
+                f"closed_book=True runs each system again without passages, but {name!r} has only "
+                "recorded responses; pass its responses without passages, as "
+                "closed_book=run_without_passages"
             )
     return models
 

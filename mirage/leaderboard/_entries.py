@@ -101,7 +101,9 @@ def build_ranking(
         DatasetError: If there is no model.
     """
     if not scored:
-        raise DatasetError("there is no model to rank, and the leaderboard has no anchors")
+        raise DatasetError(
+            "there is no model to rank: no model was passed, and the leaderboard has no anchors"
+        )
     logits = np.array([system.logit for system in scored])
     errors = np.stack([system.draws for system in scored], axis=1) - logits
     # Predicted logits have rare large errors, which would widen the rank intervals of all anchors.

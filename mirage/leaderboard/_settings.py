@@ -64,13 +64,13 @@ class RankSettings:
             raise SettingError(f"judgments must be at least 0, got {self.judgments}")
         if not self.asks_judge and (self.stops or self.out is not None):
             raise SettingError(
-                "until_width=, until_against= and out= can only be used with judge=, and "
-                f"judgments= must then be None or at least 1, got judgments={self.judgments}"
+                "until_width=, until_against= and out= need judge=, with judgments= None or at "
+                f"least 1; got judgments={self.judgments}"
             )
         if not isinstance(self.closed_book, bool | Mapping):
             raise SettingError(
-                "closed_book must be True, or for rank_many a mapping from the names of systems to "
-                f"systems without passages, got {reprlib.repr(self.closed_book)}"
+                "closed_book must be True or False or, for rank_many, a mapping from the name of "
+                f"each system to the system without passages, got {reprlib.repr(self.closed_book)}"
             )
         if self.until_width is not None and not self.until_width > 0:
             raise SettingError(f"until_width must be above 0 (in logits), got {self.until_width}")

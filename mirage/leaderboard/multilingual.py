@@ -57,7 +57,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
             if leaderboard.dataset.language != code:
                 raise DatasetError(
                     f"the leaderboard with the key {code!r} is in "
-                    f"{leaderboard.dataset.language!r}; use its language as its key"
+                    f"{leaderboard.dataset.language!r}; use the language of each leaderboard as "
+                    "its key"
                 )
 
     def __contains__(self, language: object) -> bool:

@@ -359,7 +359,7 @@ def _read_cached(folder: Path) -> tuple[SurrogateRanker, dict[str, Any]] | None:
         return SurrogateRanker.restored(read_arrays(folder / ARTIFACT)), provenance
     except (ArtifactError, OSError, ValueError) as error:
         _LOG.warning(
-            "%s: the cached surrogate cannot be read; training it again (%s)", folder, error
+            "%s: the cached surrogate cannot be read (%s); it is trained again", folder, error
         )
         return None
 
@@ -408,7 +408,12 @@ def _fit_and_store(
     try:
         _store(folder, ranker, provenance)
     except (OSError, MirageError) as error:
-        _LOG.warning("%s: the surrogate cannot be stored (%s)", folder, error)
+        _LOG.warning(
+            "%s: the surrogate cannot be stored in the cache (%s), so it will be trained again "
+            "next time",
+            folder,
+            error,
+        )
     # The stored file has fewer digits, so read it back for the same results as in later calls.
     return _read_cached(folder) or (ranker, provenance)
 

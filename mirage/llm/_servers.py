@@ -77,7 +77,7 @@ def _pause(server: Server, error: TransientError) -> None:
     now = time.monotonic()
     if server.paused_until < now:
         _LOG.warning(
-            "%s is not available (%s); requests go to the other servers for %g s",
+            "the server %s is not available (%s); requests are sent to the other servers for %g s",
             server.url,
             error,
             _PAUSE_S,

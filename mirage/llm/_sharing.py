@@ -214,9 +214,9 @@ class _DriverConnection:
             yield
         except (OSError, EOFError, ProcessError) as error:
             raise LLMError(
-                f"the driver at {self._address[0]}, which manages budget and cache, does not "
-                f"answer ({type(error).__name__}: {error}); check that workers can reach it on "
-                "any port"
+                f"the driver (the main process) at {self._address[0]}, which manages budget and "
+                f"cache, does not answer ({type(error).__name__}: {error}); check that workers "
+                "can connect to all of its ports"
             ) from None
 
 

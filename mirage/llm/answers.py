@@ -67,7 +67,9 @@ def completion_of(
         text, reason = message_text(message.get("content")), choice.get("finish_reason") or ""
         reasoning = _reasoning_of(message)
     except (LookupError, TypeError, AttributeError):
-        raise TransientError(f"the answer has no choice: {secrets.excerpt(answer)}") from None
+        raise TransientError(
+            f"the answer has no entry in 'choices': {secrets.excerpt(answer)}"
+        ) from None
     if isinstance(text, str):
         block, text = split_reasoning(text)
         reasoning = reasoning or block
@@ -76,11 +78,11 @@ def completion_of(
     if message.get("refusal"):
         raise LLMError(f"the model refused: {secrets.excerpt(message['refusal'])}")
     if reason == "length" and not (isinstance(text, str) and text.strip()):
-        raise LLMError("max_tokens was used up before any text was written; increase it")
+        raise LLMError("the model used up max_tokens before it wrote any text; increase max_tokens")
     if not isinstance(text, str) and (message.get("tool_calls") or message.get("function_call")):
         raise LLMError(
-            f"the model called a tool and wrote no text: {secrets.excerpt(choice)}; do not send "
-            "tools"
+            f"the model called a tool and wrote no text: {secrets.excerpt(choice)}; do not pass "
+            "tools in the parameters"
         )
     if not isinstance(text, str):
         raise TransientError(f"the answer has no text: {secrets.excerpt(choice)}")
@@ -181,11 +183,13 @@ def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[
         vectors = [[float(number) for number in entries[i]] for i in range(count)]
     except (LookupError, TypeError, ValueError, OverflowError):
         raise TransientError(
-            f"the answer must have {count} embeddings, got {secrets.excerpt(answer)}"
+            f"the answer must have {count} embeddings, one per text; got {secrets.excerpt(answer)}"
         ) from None
     sound = vectors and len({len(vector) for vector in vectors}) == 1
     if not sound or not vectors[0] or not all(map(math.isfinite, chain(*vectors))):
-        raise TransientError("the embeddings must be finite numbers, and all of one length")
+        raise TransientError(
+            "the embeddings in the answer must consist of finite numbers and have the same length"
+        )
     return vectors
 
 
@@ -206,10 +210,10 @@ def scores_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[f
         relevance = [float(scores[i]) for i in range(count)]
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
         raise TransientError(
-            f"the answer must have {count} scores, got {secrets.excerpt(answer)}"
+            f"the answer must have {count} scores, one per text; got {secrets.excerpt(answer)}"
         ) from None
     if not all(map(math.isfinite, relevance)):
-        raise TransientError("the scores must be finite numbers")
+        raise TransientError("the scores in the answer must be finite numbers")
     return relevance
 
 
@@ -221,8 +225,10 @@ def status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LL
     reason = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
     if response.is_redirect:
         moved = secrets.excerpt(response.headers.get("location", ""))
-        return LLMError(f"{reason}: moved to {moved}; pass that address as base_url", status)
+        return LLMError(
+            f"{reason}: the endpoint has moved to {moved}; pass this address as base_url", status
+        )
     if error.code == "content_filter":
-        return LLMError(f"blocked by a content filter ({reason})", status)
+        return LLMError(f"the request was blocked by a content filter ({reason})", status)
     fault = transient_status(status, reason, response.headers)
     return fault if fault and error.code != "insufficient_quota" else LLMError(reason, status)

@@ -36,7 +36,7 @@ class Price:
     def __post_init__(self) -> None:
         if not (self.input >= 0 and self.output >= 0):
             raise SettingError(
-                f"input and output prices must be 0 or more, got {self.input} and {self.output}"
+                f"input and output prices must be at least 0, got {self.input} and {self.output}"
             )
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
@@ -113,10 +113,10 @@ class Budget:
         self, *, calls: int | None = None, tokens: int | None = None, cost: float | None = None
     ) -> None:
         if calls is None and tokens is None and cost is None:
-            raise SettingError("a budget needs at least one cap: pass calls, tokens or cost")
+            raise SettingError("a budget needs at least one cap; pass calls=, tokens= or cost=")
         for name, cap in (("calls", calls), ("tokens", tokens), ("cost", cost)):
             if cap is not None and not (isinstance(cap, Real) and cap >= 0):
-                raise SettingError(f"the cap on {name} must be a number of 0 or more, got {cap!r}")
+                raise SettingError(f"the cap on {name} must be a number of at least 0, got {cap!r}")
         self.calls: int | None = calls
         self.tokens: int | None = tokens
         self.cost: float | None = cost
@@ -198,7 +198,10 @@ class Budget:
         """
         with self._lock:
             if self.calls is not None and self.spent_calls >= self.calls:
-                raise BudgetError(f"not sent: the budget of {self.calls} calls is spent")
+                raise BudgetError(
+                    f"the call was not sent, because the budget of {self.calls} calls is spent; "
+                    "increase the budget"
+                )
             for name, cap, spent, reserved, wanted in (
                 ("tokens", self.tokens, self.spent_tokens, self._reserved_tokens, tokens),
                 ("cost", self.cost, self.spent_cost, self._reserved_cost, cost),
@@ -209,8 +212,8 @@ class Budget:
                 if self._holds and spent + wanted <= cap:
                     return False
                 raise BudgetError(
-                    f"not sent: {spent:.6g} of the budget of {cap:.6g} {name} are spent, and this "
-                    f"call may need up to {wanted:.6g}"
+                    f"the call was not sent: {spent:.6g} of the budget of {cap:.6g} ({name}) are "
+                    f"spent, and this call may need up to {wanted:.6g}; increase the budget"
                 )
             self._add(1, tokens, cost)
             self.spent_calls += 1

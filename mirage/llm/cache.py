@@ -76,7 +76,8 @@ class Cache:
     def __init__(self, path: str | Path) -> None:
         if not isinstance(path, str | Path) or str(path) in ("", ".", ":memory:"):
             raise SettingError(
-                f"cache: {path!r} is not a file path; pass cache=False to cache no answers"
+                f"cache must be the path of a file, got {path!r}; to cache no answers, pass "
+                "cache=False"
             )
         try:
             check_path(Path(path))
@@ -153,12 +154,18 @@ class Cache:
                     return work(self._open())
                 except (sqlite3.Error, OSError, ValueError) as error:
                     if not _is_damage(error):
-                        self._warn("%s: cannot be used (%s); answers are not cached", error)
+                        self._warn(
+                            "%s: the cache cannot be used (%s), so answers are not cached", error
+                        )
                         return None
                     try:
                         self._rename_damaged(error)
                     except OSError as failure:
-                        self._warn("%s: cannot be renamed (%s); answers are not cached", failure)
+                        self._warn(
+                            "%s: the damaged cache cannot be renamed (%s), so answers are not "
+                            "cached",
+                            failure,
+                        )
                         return None
             return None
 
@@ -185,7 +192,8 @@ class Cache:
                 with suppress(FileNotFoundError):
                     os.replace(f"{self.path}{suffix}", self.path.with_name(name + suffix))
         _LOG.warning(
-            "%s: damaged database (%s); it was renamed to %s, and a new one was started",
+            "%s: the database of cached answers was damaged (%s); it was renamed to %s, and a new "
+            "one was started",
             self.path,
             error,
             name,

@@ -168,7 +168,9 @@ class LLM(NearNames):
         price: Price | None = None,
     ) -> None:
         if not model or not isinstance(model, str):
-            raise SettingError(f"model must be a model's name, such as 'gpt-4o', got {model!r}")
+            raise SettingError(
+                f"model must be the name of a model, such as 'gpt-4o'; got {model!r}"
+            )
         if not (concurrency >= 1 and retries >= 0 and backoff >= 0):
             raise SettingError(
                 "concurrency must be at least 1, and retries and backoff at least 0; got "
@@ -184,9 +186,9 @@ class LLM(NearNames):
                 f"total_timeout={total_timeout}"
             )
         if budget is not None and budget.cost is not None and price is None:
-            raise SettingError("a budget of money requires the price of tokens: pass price=")
+            raise SettingError("a budget of money requires the prices of tokens; pass price=")
         if azure_api_version is not None and base_url is None:
-            raise SettingError("Azure has no default endpoint: pass base_url=")
+            raise SettingError("Azure has no default endpoint; pass base_url=")
         self.model = model
         self._is_default_endpoint = base_url is None
         endpoint = base_url or default_address()
@@ -208,7 +210,8 @@ class LLM(NearNames):
         if budget is not None and (budget.tokens is not None or budget.cost is not None):
             if not limits:
                 raise SettingError(
-                    "a budget of tokens or money requires a limit on answers: pass max_tokens="
+                    "a budget of tokens or money requires a limit on the length of answers; pass "
+                    "max_tokens="
                 )
             if not all(isinstance(limit, int) for limit in limits):
                 raise SettingError(
@@ -241,9 +244,9 @@ class LLM(NearNames):
         host = driver_host()
         if not host:
             raise SettingError(
-                "an LLM cannot be sent to another process, because it holds an API key and counts "
-                "its spending; its calls are concurrent already, so use one process (n_jobs=1), or "
-                "the workers of a cluster (executor=)"
+                "an LLM cannot be sent to another process, because it has an API key and counts "
+                "what it spends; use one process (n_jobs=1), since its calls are concurrent "
+                "already, or the workers of a cluster (executor=)"
             )
         account = Account(self.cache, self.budget, self._count, self.concurrency)
         unshared = {"cache", "budget", "usage", "_counting", "_copy"}
@@ -460,7 +463,7 @@ def as_llm(llm: LLM | str) -> LLM:
     if isinstance(llm, LLM):
         return llm
     if not isinstance(llm, str):
-        raise SettingError(f"expected an LLM or its name, such as 'gpt-4o', got {llm!r}")
+        raise SettingError(f"expected an LLM or the name of one, such as 'gpt-4o'; got {llm!r}")
     return LLM(llm)
 
 
@@ -704,7 +707,7 @@ class Connection:
             content: bytes = response.content
             return content
         except TimeoutError:
-            raise TransientError(f"no complete answer within {seconds:.3g} s") from None
+            raise TransientError(f"no complete answer arrived within {seconds:.3g} s") from None
         except openai.APIStatusError as error:
             hold.give_back()
             raise status_error(error, self.llm._secrets) from None
@@ -717,7 +720,9 @@ class Connection:
             if unreached:
                 hold.give_back()
             raise TransientError(
-                f"the connection failed or was lost ({reason})", unreached=unreached, lost=True
+                f"the connection to the endpoint failed or was lost ({reason})",
+                unreached=unreached,
+                lost=True,
             ) from None
         except openai.OpenAIError as error:
             raise LLMError(f"{type(error).__name__}: {error}") from None
@@ -738,7 +743,10 @@ def _parameters(
         more: Further parameters. A length limit among them replaces ``max_tokens``.
     """
     if ours := [name for name in _OURS if name in more]:
-        raise SettingError(f"parameters cannot set {', '.join(ours)}, which the client sets")
+        raise SettingError(
+            f"parameters must not contain {', '.join(ours)}, because the client sets these "
+            "values; leave them out"
+        )
     chosen: dict[str, Any] = {"temperature": temperature}
     if not any(name in more for name in _LIMITS):
         chosen[limit] = max_tokens
@@ -747,7 +755,7 @@ def _parameters(
     try:
         json.dumps(parameters, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
-        raise SettingError(f"parameters cannot be sent as JSON ({error})") from None
+        raise SettingError(f"parameters cannot be converted to JSON ({error})") from None
     return parameters
 
 

@@ -31,8 +31,8 @@ def checked_url(url: str) -> str:
         raise wrong from None
     if parts.username is not None or parts.password is not None or parts.query:
         raise SettingError(
-            "the address of an endpoint must not contain a password or a query, which would "
-            "appear in logs and errors; send it with headers= or as api_key="
+            "the address of an endpoint must not contain a password or a query string, because "
+            "they would appear in logs and errors; pass them as headers= or api_key="
         )
     host = parts.hostname or ""
     # The HTTP client would read a host with other characters differently from urlsplit.

@@ -112,6 +112,6 @@ def check_key(
         if not use.trusted:
             what = "the address" if typed else "this variable and address"
             raise SettingError(
-                f"{file}: the key in {use.variable} would go to {use.host}, but {what} comes from "
-                "this file; if you trust the file, pass --trust (trust=True in Python)"
+                f"{file}: the API key in {use.variable} would be sent to {use.host}, but {what} "
+                "comes from this file; if you trust the file, pass --trust (trust=True in Python)"
             )

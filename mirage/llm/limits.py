@@ -42,7 +42,9 @@ async def _decompress(response: Any, most: int) -> AsyncIterator[bytes]:
     header = response.headers.get("content-encoding", "").lower().replace("identity", "")
     packing = [name.strip() for name in header.split(",") if name.strip()]
     if packing and packing not in _PACKED:
-        raise LLMError(f"the response is compressed as {', '.join(packing)[:40]!r}, not as gzip")
+        raise LLMError(
+            f"the response is compressed as {', '.join(packing)[:40]!r}, but only gzip is supported"
+        )
     unpacker = zlib.decompressobj(_GZIP_OR_ZLIB) if packing else None
     size = 0
     async for raw in response.aiter_raw():
@@ -53,13 +55,14 @@ async def _decompress(response: Any, most: int) -> AsyncIterator[bytes]:
                 part = rest if unpacker is None else unpacker.decompress(rest, most - size + 1)
             except zlib.error as error:
                 raise TransientError(
-                    f"the response is not compressed as its header says ({error})"
+                    "the response cannot be decompressed in the way that its header states "
+                    f"({error})"
                 ) from None
             rest = b"" if unpacker is None else unpacker.unconsumed_tail
             size += len(part)
             if size > most:
                 raise LLMError(
-                    f"the response has more than {most} bytes and was not read further; increase "
-                    "max_bytes= if responses may be so long"
+                    f"the response is longer than {most} bytes, so reading was stopped; increase "
+                    "max_bytes if you expect longer responses"
                 )
             yield part

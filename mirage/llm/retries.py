@@ -137,7 +137,8 @@ class Retries:
 
         if reach.given_up:
             raise TransientError(
-                f"not sent, because no call has reached the endpoint: {reach.given_up}",
+                "the call was not sent, because no earlier call reached the endpoint: "
+                f"{reach.given_up}",
                 unreached=True,
             )
 

@@ -121,7 +121,9 @@ def template_of(text: str | None, fields: PromptFields, judge: str) -> Template 
     if text is None:
         return None
     if not isinstance(text, str):
-        raise SettingError(f"prompt must be a string with fields, got {type(text).__name__}")
+        raise SettingError(
+            f"prompt must be a string with fields in braces, got {type(text).__name__}"
+        )
     pieces, unknown = [], []
     try:
         for literal, name, specification, conversion in Formatter().parse(text):
@@ -152,7 +154,8 @@ def template_of(text: str | None, fields: PromptFields, judge: str) -> Template 
     absent = [verdict for verdict in fields.verdicts if verdict not in text]
     if "form" not in named and absent:
         raise SettingError(
-            f"the prompt of {judge} does not ask for {', '.join(absent)}, so no verdict could be "
-            "read; add the field {form}, or write these verdicts into the prompt"
+            f"the prompt of {judge} does not mention the verdicts {', '.join(absent)}, so no "
+            "verdict could be read from the answer; add the field {form}, or name these verdicts "
+            "in the prompt"
         )
     return Template(text, fields, tuple(pieces))

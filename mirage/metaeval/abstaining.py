@@ -226,8 +226,8 @@ def _columns(
     names = range(len(values)) if clusters is None else clusters
     if values.ndim != 1 or truth.shape != values.shape or len(names) != len(values):
         raise JudgmentError(
-            "calibration needs one score, one label and one cluster per item, got shapes "
-            f"{values.shape}, {truth.shape} and {len(names)}"
+            "calibration needs one score, one label and one cluster per item; got scores of shape "
+            f"{values.shape}, labels of shape {truth.shape} and {len(names)} clusters"
         )
     if not np.isin(truth, (0, 1)).all() or np.isinf(values).any():
         raise JudgmentError(
@@ -291,9 +291,9 @@ def _pass_on_average(
             likely = [Errors(0, total * needed / labels) for total in totals]
             least = conformal_error(likely, sizes)
         raise JudgmentError(
-            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show a "
-            f"risk of at most {risk:g}, even if no decision is wrong; at least {needed} labels "
-            "with clusters of this size are needed"
+            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show "
+            f"a risk (share of wrong decisions) of at most {risk:g}, even if no decision is "
+            f"wrong; at least {needed} labels in clusters of this size are needed"
         )
 
     def count(rows: Bools) -> float:
@@ -379,10 +379,11 @@ def _check_enough(
         factor *= 1.02
     if factor > 1:
         raise JudgmentError(
-            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show a "
-            f"risk of at most {risk:g} with confidence {1 - alpha:g}, even if no decision is "
-            f"wrong; at least {math.ceil(labels * factor)} labels like these are needed, and about "
-            "four times as many if the error is half the risk"
+            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show "
+            f"a risk (share of wrong decisions) of at most {risk:g} with confidence "
+            f"{1 - alpha:g}, even if no decision is wrong; at least {math.ceil(labels * factor)} "
+            "labels like these are needed, and about four times as many if the actual risk is "
+            "half of that limit"
         )
 
 
@@ -454,9 +455,10 @@ class Cascade:
         digest = prompt_digest_of(self.cheap)
         if self.abstaining.prompt_digest != digest:
             raise JudgmentError(
-                f"{name_of(self.cheap)!r} has {_prompt_name(digest)}, but the rule was calibrated "
-                f"with {_prompt_name(self.abstaining.prompt_digest)}; calibrate it again, because "
-                "its risk only holds for the scores on which it was calibrated"
+                f"{name_of(self.cheap)!r} has {_prompt_name(digest)}, but the rule of the cascade "
+                f"was calibrated with {_prompt_name(self.abstaining.prompt_digest)}; calibrate "
+                "the rule again, because its limit on the risk only holds for scores of the same "
+                "prompt"
             )
 
     def __str__(self) -> str:
@@ -490,8 +492,8 @@ class Cascade:
         labels = list(self.costly.label(rest))
         if len(labels) != len(rest):
             raise JudgmentError(
-                f"{self.costly.name!r} returned {len(labels)} labels for {len(rest)} sentences; it "
-                "must return one label, or None, for each"
+                f"{self.costly.name!r} returned {len(labels)} labels for {len(rest)} sentences; "
+                "it must return one label, or None, for each sentence"
             )
         new_labels, name = iter(labels), self.costly.name
 
@@ -594,14 +596,14 @@ def cascade(
     if len(negatives) != 1 or decided.positive not in decided.names:
         raise JudgmentError(
             f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score "
-            f"needs exactly two labels, one of them {decided.positive!r}: merge labels with "
-            "`merged`"
+            f"needs exactly two labels, one of them {decided.positive!r}; merge labels with "
+            "LabelledSentences.merged"
         )
     if isinstance(costly, LLMSentenceJudge) and not {*decided.names} <= {*LABELS[costly.task]}:
         raise JudgmentError(
-            f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}, and "
-            f"{costly.name!r} gives {', '.join(map(repr, LABELS[costly.task]))}; use one set of "
-            "names"
+            f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}, but "
+            f"{costly.name!r} gives {', '.join(map(repr, LABELS[costly.task]))}; use the same "
+            "names for both"
         )
     positive = np.array([label == decided.positive for (label,) in decided.labels])
     clusters = clusters_of_sentences(decided, cluster)
@@ -639,7 +641,9 @@ def _combine(
     without the sentence's cluster.
     """
     if not parts:
-        raise SettingError("there is no score to combine; name a feature, such as support_lexical")
+        raise SettingError(
+            "the list of scores to combine is empty; name a feature, such as support_lexical"
+        )
 
     def columns(sentences: Sequence[AnswerSentence]) -> Floats:
         return np.column_stack([_score(part, sentences)[1] for part in parts])
@@ -673,8 +677,9 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
     complete = np.isfinite(X).all(axis=1)
     if len(np.unique(positive[complete])) < 2:
         raise JudgmentError(
-            f"{source}: a model that combines the scores is fitted to four fifths of the labels, "
-            f"but these {complete.sum()} labels are all the same; label more sentences"
+            f"{source}: the model that combines the scores is cross-validated, but "
+            f"{complete.sum()} of the labels to which it is fitted are all the same; label more "
+            "sentences"
         )
     model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
     model.fit(X[complete], positive[complete])
@@ -707,6 +712,6 @@ def _turned_threshold(opinion: Opinion) -> float:
     if np.ptp(limits) > 0:
         raise JudgmentError(
             f"score {opinion.name!r} is better when lower in one language and better when higher "
-            "in another, so no threshold suits both; use labels in one language"
+            "in another, so no threshold suits both; use labels in one language only"
         )
     return float(limits[0])

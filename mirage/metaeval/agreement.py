@@ -75,7 +75,7 @@ class AnnotatorAgreement(Rows[LanguageAgreement]):
             if row.language == language:
                 return row
         raise JudgmentError(
-            f"{self.source}: no sentence in {language!r} was labelled by annotators"
+            f"{self.source}: no sentence in {language!r} has labels from annotators"
         )
 
     def to_pandas(self) -> pd.DataFrame:

@@ -52,7 +52,7 @@ class Comparisons(Rows[Comparison]):
         for row in self:
             if set(row.judges) == set(judges):
                 return row
-        raise JudgmentError(f"{judges[0]!r} and {judges[1]!r} were not compared")
+        raise JudgmentError(f"the judges {judges[0]!r} and {judges[1]!r} were not compared")
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per comparison."""

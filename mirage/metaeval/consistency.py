@@ -110,7 +110,9 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         for row in self:
             if {*row.languages} == {first, second}:
                 return row
-        raise JudgmentError(f"{self.judge}: {first!r} and {second!r} were not compared")
+        raise JudgmentError(
+            f"{self.judge}: the languages {first!r} and {second!r} were not compared"
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per pair of languages."""
@@ -311,7 +313,8 @@ def sentence_verdicts(
     labels = list(judge.label(sentences))
     if len(labels) != len(sentences):
         raise JudgmentError(
-            f"{judge.name!r} returned {len(labels)} labels for {len(sentences)} sentences"
+            f"{judge.name!r} returned {len(labels)} labels for {len(sentences)} sentences; it "
+            "must return one label per sentence"
         )
     verdicts: dict[str, dict[tuple[str, ...], str | None]] = {}
     for (code, name), label in zip(names, labels, strict=True):

@@ -66,7 +66,7 @@ class CorrectedShares(Rows[CorrectedShare]):
         for row in self:
             if row.judge == judge:
                 return row
-        raise JudgmentError(f"no share was corrected by {judge!r}")
+        raise JudgmentError(f"no share was corrected with the verdicts of the judge {judge!r}")
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per judge."""
@@ -233,7 +233,7 @@ class TransferCard(Rows[Transfer]):
         for row in self:
             if row.judge == judge:
                 return row
-        raise JudgmentError(f"{judge!r} was not measured on {self.source}")
+        raise JudgmentError(f"the judge {judge!r} was not measured on {self.source}")
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per feature."""
@@ -302,8 +302,8 @@ def transfer_card(
     if len(decided.names) > 2 or not positive.any() or positive.all():
         raise JudgmentError(
             f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score "
-            f"needs exactly two labels, one of them {labelled.positive!r}: merge labels with "
-            "`merged`"
+            f"needs exactly two labels, one of them {labelled.positive!r}; merge labels with "
+            "LabelledSentences.merged"
         )
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in decided]
     cluster = np.unique(queries, return_inverse=True)[1]
@@ -313,8 +313,8 @@ def transfer_card(
         evidence = opinion.evidence
         if evidence is None:
             raise JudgmentError(
-                f"judge {opinion.name!r} returns labels, but a card needs scores; pass a feature, "
-                "or a function that returns floats"
+                f"judge {opinion.name!r} returns labels, but a transfer card needs scores; pass a "
+                "feature, or a function that returns floats"
             )
         has_score = ~np.isnan(evidence)
         interval = roc_auc_interval(evidence, positive, cluster, level=level)

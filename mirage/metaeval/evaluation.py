@@ -85,7 +85,7 @@ def evaluate(
     names = [name_of(judge) for judge in judges]
     repeated = first_duplicate(names)
     if repeated is not None:
-        raise JudgmentError(f"two judges are called {repeated!r}; rename one")
+        raise JudgmentError(f"two judges have the name {repeated!r}; rename one of them")
     for judge in judges:
         if isinstance(judge, str | Feature | Score):
             truth.positive(name_of(judge))  # raise errors before any judge is run
@@ -133,8 +133,8 @@ def _labels(
             other_labels = sorted({label for label in labels if label})
             raise JudgmentError(
                 f"judge {opinion.name!r} returned {', '.join(map(repr, other_labels[:5]))}, but "
-                f"the labels of people are {', '.join(map(repr, truth.names))}; make it use the "
-                "same names"
+                f"people's labels are {', '.join(map(repr, truth.names))}; let the judge return "
+                "the same names"
             )
         return labels, None
     limits = opinion.reading.turned(np.full(len(truth), opinion.threshold or 0.0))

@@ -83,7 +83,7 @@ class Truth:
             labels = np.unique(truth.label[truth.rows(code)])
             if len(labels) == 1:
                 raise JudgmentError(
-                    f"{labelled.source}: all sentences in {code!r} are labelled "
+                    f"{labelled.source}: all sentences in {code!r} have the label "
                     f"{truth.names[labels[0]]!r}; balanced accuracy needs at least two labels in "
                     "every language"
                 )
@@ -117,6 +117,7 @@ class Truth:
             raise JudgmentError(
                 f"score {name!r} needs exactly two labels, one of them the positive label; here "
                 f"the labels are {', '.join(map(repr, self.names))}, and the positive label is "
-                f"{positive!r}: set another positive label, or merge the labels with `merged`"
+                f"{positive!r}: set another positive label, or merge labels with "
+                "LabelledSentences.merged"
             )
         return np.asarray(self.label == self.names.index(positive))

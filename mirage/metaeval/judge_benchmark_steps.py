@@ -206,8 +206,9 @@ def time_independent(
     }
     if undecided and len(undecided) == len(questions):
         raise LLMError(
-            f"the LLM did not decide for any of {len(questions)} questions whether the answer "
-            f"changes over time; for query {questions[0].id!r} {undecided[questions[0].id]}"
+            "the LLM did not decide whether the answer changes over time for any of "
+            f"{len(questions)} questions; for query {questions[0].id!r}, "
+            f"{undecided[questions[0].id]}"
         )
     stable, changing = (
         tuple(query for query, outcome in by_query if outcome.value == verdict)
@@ -437,8 +438,9 @@ def _mark_sentences(
     scores = [float(score) for score in mark(sentence, [text for _, text in candidates], code)]
     if len(scores) != len(candidates) or not all(map(math.isfinite, scores)):
         raise JudgmentError(
-            f"mark returned {len(scores)} numbers for the {len(candidates)} passage sentences that "
-            f"may support {sentence!r}; it must return one finite number per passage sentence"
+            f"the function 'mark' returned {len(scores)} numbers for the {len(candidates)} "
+            f"passage sentences that may support {sentence!r}; it must return one finite number "
+            "per passage sentence"
         )
     ranking = sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
     return tuple(

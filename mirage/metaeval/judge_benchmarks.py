@@ -108,8 +108,8 @@ class JudgeBenchmark:
         text = "".join(f"{row.model_dump_json(exclude_defaults=True)}\n" for row in self.sentences)
         if file.exists() and read_bytes(file) != text.encode():
             raise DatasetError(
-                f"{file}: the file exists with other content, such as labels or an earlier state "
-                "of the benchmark; move it away and build again"
+                f"{file}: the file exists already with different content, such as labels or an "
+                "earlier version of the benchmark; move the file and build the benchmark again"
             )
         _write(file, text)
 
@@ -186,7 +186,7 @@ def build_judge_benchmark(
         UnknownNameError: If a recorded answer is to a question that was dropped.
     """
     if not models:
-        raise DatasetError("models is empty; give at least one model that answers the questions")
+        raise DatasetError("models is empty; pass at least one model that answers the questions")
     folder = Path(out)
     complete, replaced, dropped = with_passages(queries, index, passages)
     # Cheap steps come first, so that the LLM and the models see as few questions as possible.
@@ -272,9 +272,9 @@ def _store_queries(dataset: MirageDataset, path: Path) -> None:
         for query in journal.earlier:
             if queries.get(query.id) != query:
                 raise DatasetError(
-                    f"{path}: query {query.id!r} of this file is not among the current queries or "
-                    "has other passages, so the answers in this folder do not fit; use another "
-                    "folder"
+                    f"{path}: query {query.id!r} of this file is not among the current queries, "
+                    "or has different passages there, so the answers in this folder cannot be "
+                    "used; use another folder"
                 )
         journal.finish(dataset)
 

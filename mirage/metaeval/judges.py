@@ -271,8 +271,8 @@ def name_of(judge: JudgeLike) -> str:
         return judge.name
     if not callable(judge) or isinstance(judge, type):
         raise JudgmentError(
-            f"{judge!r} is not a judge: give an object with a name and a label method, a score, a "
-            "feature or its name, or a function of a sentence"
+            f"{judge!r} is not a judge: give an object with a name and a method 'label', a score, "
+            "a feature or the name of one, or a function of a sentence"
         )
     return str(getattr(judge, "__name__", type(judge).__name__))
 
@@ -287,7 +287,7 @@ def judge_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
         return [judges]
     items = list(judges)
     if not items:
-        raise JudgmentError("there is no judge; give at least one")
+        raise JudgmentError("no judge was passed; give at least one")
     return items
 
 
@@ -297,7 +297,7 @@ def _declared_facts(function: object, name: str) -> Facts:
     if declared is None or isinstance(declared, Facts):
         return declared or _UNDECLARED
     raise FeatureError(
-        f"the attribute facts of score {name!r} must be a mirage.features.Facts, got {declared!r}"
+        f"the attribute 'facts' of score {name!r} must be a mirage.features.Facts, got {declared!r}"
     )
 
 
@@ -308,7 +308,8 @@ def _feature_scores(
     reasons = [value.reason for value in values if isinstance(value, NotComputed)]
     if reasons and len(reasons) == len(values):
         raise FeatureError(
-            f"feature {of.name!r} has no value for any of {len(values)} sentences: {reasons[0]}"
+            f"feature {of.name!r} has no value for any of the {len(values)} sentences; the first "
+            f"reason is: {reasons[0]}"
         )
     return values
 

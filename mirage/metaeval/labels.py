@@ -75,9 +75,9 @@ class LabelledSentences:
     def __post_init__(self) -> None:
         if not len(self.sentences) == len(self.labels) == len(self.fine):
             raise DatasetError(
-                f"{self.source}: there are {len(self.sentences)} sentences, but {len(self.labels)} "
-                "entries "
-                f"in labels and {len(self.fine)} in fine; both need one entry per sentence"
+                f"{self.source}: there are {len(self.sentences)} sentences, but "
+                f"{len(self.labels)} entries in labels and {len(self.fine)} in fine; each of the "
+                "two lists must have one entry per sentence"
             )
         if not self.sentences:
             raise DatasetError(f"{self.source} contains no sentences")
@@ -112,7 +112,7 @@ class LabelledSentences:
             languages = sorted(path.stem for path in root.glob("*.jsonl"))
         codes = list(languages)
         if not codes:
-            raise DatasetError(f"{root}: there is no file such as en.jsonl")
+            raise DatasetError(f"{root}: the folder has no file of a language, such as en.jsonl")
         sentences: list[AnswerSentence] = []
         labelled: list[memerag.LabelledSentence] = []
         for code in codes:
@@ -318,7 +318,8 @@ class LabelledSentences:
         rows = list(rows)
         if not rows:
             raise DatasetError(
-                f"{self.source}: no sentence matches the selection; select more languages or labels"
+                f"{self.source}: no sentence has the selected languages and labels; select more "
+                "of them"
             )
         return replace(
             self,

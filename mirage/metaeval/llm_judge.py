@@ -138,8 +138,8 @@ class LLMSentenceJudge:
                 else "the other responses are in the cache; run again for the rest"
             )
             raise JudgmentError(
-                f"judge {self.name!r} got no answer about {len(failed)} {total}, the first: "
-                f"{failed[0]}; {rest}"
+                f"judge {self.name!r} got no answer about {len(failed)} {total}; the first error "
+                f"is: {failed[0]}; {rest}"
             )
         for reasons, problem in (
             (failed, "got no answer about"),

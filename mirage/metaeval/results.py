@@ -198,8 +198,8 @@ class JudgeResult:
     def _evidence(self, language: str) -> tuple[Bools, Floats, Bools]:
         if self.scores is None:
             raise JudgmentError(
-                f"judge {self.name!r} returns labels, so it has no scores; pass a score or a "
-                "feature to evaluate()"
+                f"judge {self.name!r} returns labels, not scores; pass a score or a feature to "
+                "evaluate()"
             )
         rows, evidence = self.truth.rows(language), self.reading.turned(self.scores)
         return rows, evidence[rows], self.truth.positive(self.name)[rows]

@@ -263,7 +263,7 @@ class _LabelledRow(_Row):
             raise ValueError("the sentence has no label; add one, or delete the row")
         if any(self.fine) and len(self.fine) != len(self.label):
             raise ValueError(
-                f"{len(self.fine)} fine-grained labels, but {len(self.label)} labels; every "
-                "annotator needs one of each"
+                f"the sentence has {len(self.fine)} fine-grained labels, but {len(self.label)} "
+                "labels; every annotator needs one of each"
             )
         return self

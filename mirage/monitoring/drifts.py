@@ -318,8 +318,8 @@ def drift(
             _check_share(name, share)
     if before.dataset.language != after.dataset.language:
         raise DatasetError(
-            f"{before.dataset.name} is in {before.dataset.language!r}, but {after.dataset.name} is "
-            f"in {after.dataset.language!r}; compare logs of one language"
+            f"{before.dataset.name} is in {before.dataset.language!r}, but {after.dataset.name} "
+            f"is in {after.dataset.language!r}; compare logs in the same language"
         )
     before, after = regroup([before, after])
     sides = [

@@ -218,8 +218,8 @@ class History:
                 raise UnknownNameError("commit", commit, shas)
             if len(matches) > 1:
                 raise DatasetError(
-                    f"{self.path}: {len(matches)} commits begin with {commit!r}; give more "
-                    "characters of the SHA"
+                    f"{self.path}: the SHAs of {len(matches)} commits begin with {commit!r}; give "
+                    "more characters"
                 )
             for table in tables:
                 database.execute(f"UPDATE {table} SET accepted = 1 WHERE sha = ?", matches)
@@ -269,7 +269,7 @@ class History:
                 database.close()
         except sqlite3.Error as error:
             raise DatasetError(
-                f"{self.path}: cannot be used ({error}); is it a history file?"
+                f"{self.path}: cannot be used ({error}); check that it is a history file"
             ) from None
 
     def _make(self) -> None:

@@ -143,7 +143,10 @@ def compare_judge_runs(runs: Sequence[JudgeRun], *, alpha: float = 0.05) -> Judg
     if not 0 < alpha < 1:
         raise SettingError(f"alpha must be above 0 and below 1, got {alpha!r}")
     if not runs:
-        raise SettingError("the series has no run of a judge; `mirage judge --anchors` adds one")
+        raise SettingError(
+            "the history has no run of a judge; add one with `mirage judge --anchors FILE "
+            "--history FILE`"
+        )
     steps: list[JudgeStep] = []
     segment: list[JudgeRun] = []
     for position, run in enumerate(runs):

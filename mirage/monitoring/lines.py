@@ -65,8 +65,8 @@ def check_id(
     if first != where:
         raise DatasetError(
             f"{where}, field {_used_name(row, names['id'])!r}: {line.entry.query.id!r} is also "
-            f"the id of {first.rpartition(', ')[2]}; each line needs its own id or none (name "
-            "another field, as in id=request_id)"
+            f"the id of {first.rpartition(', ')[2]}; each line needs its own id, or none; if the "
+            "ids are in another field, name it, as in id=request_id"
         )
 
 
@@ -116,7 +116,7 @@ def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | Non
     if value is None or isinstance(value, str):
         return value
     name, kind = _used_name(row, names), type(value).__name__
-    hint = f"; name a value in it, as in {name}.text" if isinstance(value, dict | list) else ""
+    hint = f"; name a field inside it, as in {name}.text" if isinstance(value, dict | list) else ""
     raise DatasetError(f"{where}, field {name!r}: expected a string, got {kind}{hint}")
 
 
@@ -136,9 +136,9 @@ def parse_line(
     question = _text(where, row, names["question"])
     if question is None:
         raise DatasetError(
-            f"{where}: there is no field {_alternatives(names['question'])}; name the field with "
-            f"the question, as in question=input.text; the line has "
-            f"{', '.join(map(repr, row)) or 'no fields'}"
+            f"{where}: the line has no field {_alternatives(names['question'])}, only "
+            f"{', '.join(map(repr, row)) or 'no fields'}; name the field with the question, as in "
+            "question=input.text"
         )
     if not question.strip():
         return None
@@ -182,9 +182,9 @@ def _answer(
     text = _text(where, row, names["answer"])
     if text is None and not any(_has_field(row, name) for name in names["answer"]):
         raise DatasetError(
-            f"{where}: there is neither an answer ({_alternatives(names['answer'])}) nor an error; "
-            "name the field with the answer, as in answer=output.text; the line has "
-            f"{', '.join(map(repr, row))}"
+            f"{where}: the line has neither an answer ({_alternatives(names['answer'])}) nor an "
+            f"error, only {', '.join(map(repr, row))}; name the field with the answer, as in "
+            "answer=output.text"
         )
     return text, _NO_ANSWER
 
@@ -255,8 +255,8 @@ def _passage(where: str, item: Any, names: Mapping[str, Sequence[str]]) -> tuple
     title = _value(row, PASSAGE_NAMES["title"])
     if not isinstance(text, str):
         raise DatasetError(
-            f"{where}: no text; an object needs a field {_alternatives(names['text'])} (name "
-            "another field, as in text=node.content)"
+            f"{where}: the passage has no text in the field {_alternatives(names['text'])}; if "
+            "the text is in another field, name it, as in text=node.content"
         )
     if id_ is None:
         id_ = _value(_with_metadata(row), _SOURCES)

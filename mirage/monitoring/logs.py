@@ -99,8 +99,8 @@ class Log(NamedTuple):
         undated = next((id_ for id_ in self.dataset.query_ids if id_ not in self.times), None)
         if undated is not None:
             raise DatasetError(
-                f"{self.dataset.name}: question {undated!r} has no time; name the field with the "
-                "time, as in time=created"
+                f"{self.dataset.name}: question {undated!r} has no time; name the field that "
+                "contains the time, as in time=created"
             )
         parts = self._parts({id_: PERIODS[period](time) for id_, time in self.times.items()})
         return {name: parts[name] for name in sorted(parts)}
@@ -122,8 +122,8 @@ class Log(NamedTuple):
         latest = next(reversed(parts))
         if len(parts) == 1:
             raise DatasetError(
-                f"{self.dataset.name}: all questions are of one {period}, {latest}; there is no "
-                f"earlier {period} to compare it with"
+                f"{self.dataset.name}: all questions are from the same {period} ({latest}), so "
+                f"there is no earlier {period} to compare it with"
             )
         when = {
             id_: latest if PERIODS[period](time) == latest else f"before {latest}"
@@ -330,7 +330,8 @@ def log_lines(
     for name in fields:
         if name in unseen:
             raise SettingError(
-                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}"
+                f"{path}: no line has the field {fields[name]!r}, which you named as {name!r}; "
+                "check the name"
             )
 
 

@@ -167,7 +167,7 @@ def compare_commits(
     if not 0 < alpha < 1:
         raise SettingError(f"alpha must be above 0 and below 1, got {alpha!r}")
     if not commits:
-        raise SettingError("the series has no commit; `mirage check --history` adds one")
+        raise SettingError("the history has no commit; add one with `mirage check --history`")
     tables = [commit.baseline.table for commit in commits]
     names = _names_to_compare(tables, features or commits[-1].features)
     accepted = [i for i, commit in enumerate(commits) if commit.accepted and i > 0]
@@ -248,7 +248,9 @@ def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) 
     gate = {entry.name for entry in GATED.values() if not (entry.substitute_for and answers)}
     defaults = [name for name in names if name in gate or name not in library_names] or names
     if not defaults:
-        raise SettingError("no feature is in all commits of the series; start a new history file")
+        raise SettingError(
+            "no feature was measured in all commits of the history; start a new history file"
+        )
     return defaults
 
 

@@ -100,7 +100,10 @@ def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
     """
     passages = [passage for query in tests for passage in query.passages]
     if not passages:
-        raise DatasetError(f"{tests.name}: the test set has no passages to compare with")
+        raise DatasetError(
+            f"{tests.name}: the test set has no passages, so those of the log cannot be compared "
+            "with it"
+        )
     ids = {passage.document_id for passage in passages}
     texts = {plain_text(passage.text) for passage in passages}
     counts: Counter[str] = Counter()
@@ -124,7 +127,10 @@ def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
             counts[name] += 1
             examples.setdefault(name, query.text)
     if not questions:
-        raise DatasetError(f"{log.dataset.name}: the log has no passages to compare")
+        raise DatasetError(
+            f"{log.dataset.name}: the log has no passages, so it cannot be compared with the test "
+            "set"
+        )
     # A document is tested if any of its passages is.
     rows = tuple(
         UntestedDocument(name, count, examples[name])

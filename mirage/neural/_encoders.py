@@ -91,8 +91,9 @@ def load_sentence_model(name: str, pooling: Pooling | None, max_length: int | No
         if mode is None:
             if attempt(name, lambda: any(_file(name, file) for file in _CONFIGS)):
                 raise NeuralError(
-                    f"model {name!r} has no files of sentence-transformers, so its pooling is "
-                    "unknown: set pooling to cls, mean or last, as its model card or paper says"
+                    f"model {name!r} has no configuration for sentence-transformers, so its "
+                    "pooling is unknown; set pooling to cls, mean or last, as its model card or "
+                    "paper says"
                 )
             model = attempt(name, lambda: make(name))  # raises an error with the reason
         else:
@@ -116,7 +117,8 @@ def load_sparse_model(name: str, max_length: int | None) -> Any:
         if not any(each.endswith("ForMaskedLM") for each in config.architectures or ()):
             raise NeuralError(
                 f"model {name!r} does not predict term weights: it is not a masked language model "
-                "and has no files of sentence-transformers; use a model such as naver/splade-v3"
+                "and has no configuration for sentence-transformers; use a model such as "
+                "naver/splade-v3"
             )
     model = attempt(name, lambda: make(name))
     limit_length(name, model, max_length)
@@ -145,8 +147,8 @@ def _set_pooling(name: str, model: Any, pooling: Pooling) -> None:
     modules = [each for each in model if isinstance(getattr(each, "pooling_mode", None), str)]
     if len(modules) != 1:
         raise SettingError(
-            f"model {name!r} does not have exactly one pooling layer to change; leave out "
-            f"pooling={pooling!r}"
+            f"model {name!r} does not have exactly one pooling layer, so its pooling cannot be "
+            f"changed; leave out pooling={pooling!r}"
         )
     modules[0].pooling_mode = _MODES[pooling]
 

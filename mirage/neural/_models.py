@@ -28,8 +28,8 @@ def reduce_model(make: Callable[..., Any], *args: Any) -> Any:
     if not driver_host():
         raise NeuralError(
             "a neural model cannot be sent to another process, because it is large and already "
-            "uses every core or the GPU: use one process (n_jobs=1), or workers that load it once "
-            "(executor=)"
+            "uses all cores or the GPU; use one process (n_jobs=1), or an executor whose workers "
+            "load it once (executor=)"
         )
     return make, args
 
@@ -60,9 +60,9 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
         why = " ".join(str(error).split()) or type(error).__name__
         if "trust_remote_code" in why:
             raise NeuralError(
-                f"model {name!r} needs code from its repository, which mirage never runs: serve "
-                "the model where you trust its code and give its base_url, use a model that needs "
-                "no code of its own, or load it in Python and pass the object"
+                f"model {name!r} needs code from its repository, which mirage never runs. Use a "
+                "model without such code or, if you trust the code, serve the model and give "
+                "base_url, or load it in Python and pass the object"
             ) from error
         raise NeuralError(
             f"model {name!r} cannot be loaded ({why}); give the name of a model on the Hugging "

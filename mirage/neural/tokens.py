@@ -73,7 +73,8 @@ class TokenCrossEncoder:
         self._model: Any = attempt(self.name, lambda: _load(transformers, self.name))
         if self._model.config.num_labels not in (1, 2):
             raise NeuralError(
-                f"{self!r} has {self._model.config.num_labels} labels per token, not 1 or 2"
+                f"{self!r} has {self._model.config.num_labels} labels per token, but 1 or 2 are "
+                "needed; use another model"
             )
         self._model.to("cuda" if self._torch.cuda.is_available() else "cpu").eval()
 
@@ -139,7 +140,7 @@ def _load(transformers: Any, name: str) -> Any:
     # The output layer of a reranker has the same name, and may have the same shape.
     trained = any("TokenClassification" in each for each in model.config.architectures or ())
     if report["missing_keys"] or not trained:
-        raise NeuralError("it is not a token classifier, so it has no scores per token")
+        raise NeuralError("the model is not a token classifier, so it has no scores per token")
     return model
 
 
@@ -149,7 +150,9 @@ def _load_provence(transformers: Any, name: str, weights: Mapping[str, Any]) -> 
         (each for each in _ARCHITECTURES if any(w.startswith(f"{each}.") for w in weights)), ""
     )
     if not prefix:
-        raise NeuralError(f"its architecture is not one of {', '.join(_ARCHITECTURES)}")
+        raise NeuralError(
+            f"the architecture of the model is not one of {', '.join(_ARCHITECTURES)}"
+        )
     settings, _ = transformers.PreTrainedConfig.get_config_dict(name)
     labels = len(weights[f"{_HEAD}weight"])
     settings = {k: v for k, v in settings.items() if k not in ("id2label", "label2id", "auto_map")}
@@ -162,5 +165,7 @@ def _load_provence(transformers: Any, name: str, weights: Mapping[str, Any]) -> 
         {w.replace(_HEAD, "classifier."): tensor for w, tensor in used.items()}, strict=False
     )
     if report.missing_keys:
-        raise NeuralError(f"its files lack {', '.join(sorted(report.missing_keys))}")
+        raise NeuralError(
+            f"the files of the model lack the weights {', '.join(sorted(report.missing_keys))}"
+        )
     return model

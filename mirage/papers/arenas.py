@@ -88,7 +88,9 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
         query_id, model, values = _features(row, where)
         # setdefault returns an earlier object if the query was read before.
         if by_model.setdefault(model, {}).setdefault(query_id, values) is not values:
-            raise DatasetError(f"{where}: duplicate query {query_id!r} of model {model!r}")
+            raise DatasetError(
+                f"{where}: query {query_id!r} of model {model!r} occurs a second time"
+            )
     names = tuple(
         dict.fromkeys(
             name for rows in by_model.values() for values in rows.values() for name in values
@@ -138,7 +140,9 @@ def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, f
         value is None or (isinstance(value, int | float) and not isinstance(value, bool))
         for value in values.values()
     ):
-        raise DatasetError(f"{where}: 'features' must be an object of numbers and nulls")
+        raise DatasetError(
+            f"{where}: 'features' must be an object whose values are numbers or null"
+        )
     try:
         numbers = {
             name: np.nan if value is None else float(value) for name, value in values.items()

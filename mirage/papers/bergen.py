@@ -78,7 +78,10 @@ def published(number: int = 4) -> ResultTable:
     """
     tables = _read_published()
     if str(number) not in tables:
-        raise SettingError(f"no numbers for table {number}; choose one of {', '.join(tables)}")
+        raise SettingError(
+            f"the numbers of table {number} of the paper are not included; choose one of the "
+            f"tables {', '.join(tables)}"
+        )
     cells = {2: _tuning_cells, 4: _main_cells}.get(number, lambda: _cells(str(number)))()
     table = tables[str(number)]
     notes = (

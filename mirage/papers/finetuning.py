@@ -107,8 +107,8 @@ def _check_names(
     for table in tuned:
         if table.model in judged:
             raise SettingError(
-                f"the arena already has a model {table.model!r}; choose another name for the tuned "
-                "model"
+                f"the arena already has a model {table.model!r}; choose another name for the "
+                "fine-tuned model"
             )
         if table.model not in backbones:
             raise UnknownNameError("tuned model with a backbone", table.model, backbones)

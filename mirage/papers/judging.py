@@ -53,8 +53,8 @@ def fewer_judgments(
     """
     if any(number < 1 for number in queries) or any(not 1 <= share <= 100 for share in pairs):
         raise SettingError(
-            f"queries must be at least 1 and pairs from 1 to 100 percent, got queries={queries}, "
-            f"pairs={pairs}"
+            "queries must be at least 1, and pairs (in percent) from 1 to 100; got "
+            f"queries={queries}, pairs={pairs}"
         )
     rows: list[FewerJudgmentsRow] = []
     for code, arena in arenas.items():

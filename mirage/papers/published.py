@@ -79,7 +79,10 @@ def published_table(number: int) -> Result[PublishedRow]:
     """
     tables = _read_published()["tables"]
     if str(number) not in tables:
-        raise SettingError(f"no numbers for table {number}; choose one of {', '.join(tables)}")
+        raise SettingError(
+            f"the numbers of table {number} of the paper are not included; choose one of the "
+            f"tables {', '.join(tables)}"
+        )
     table = tables[str(number)]
     rows = tuple(
         PublishedRow(code, setting, measure, float(value), _number(lower), _number(upper))
@@ -129,8 +132,8 @@ def compare_with_paper(
     )
     if not rows:
         raise SettingError(
-            f"{source} of the paper has none of these languages and settings; it has "
-            f"{', '.join(sorted({code for code, _, _ in paper}))} and "
+            f"{source} of the paper has no row with these languages and settings; it has the "
+            f"languages {', '.join(sorted({code for code, _, _ in paper}))} and the settings "
             f"{', '.join(sorted({setting or measure for _, setting, measure in paper}))}"
         )
     return Result(f"Ours beside {source} of MIRAGE-Bench", rows)
@@ -159,8 +162,8 @@ def _both(ours: Result[Any], table: int | None) -> tuple[_Values, _Values, str]:
     number = {TauRow: 2, R2Row: 5, ValidationRow: table}.get(kind)
     if number is None:
         raise SettingError(
-            f"the paper has no numbers for {ours.title!r}: Figures 3 and 5 to 9 are plots without "
-            "numbers"
+            f"there are no published numbers to compare with {ours.title!r}: Figures 3 and 5 to 9 "
+            "of the paper are plots without numbers"
         )
     paper = _values(published_table(number))
     measures = {measure for _, _, measure in paper}

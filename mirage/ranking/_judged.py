@@ -52,8 +52,8 @@ def clusters_by_query(dataset: MirageDataset | None, cluster: Cluster) -> Mappin
     if cluster is None or isinstance(cluster, Mapping):
         return cluster or {}
     raise SettingError(
-        "cluster= refers to a key or function of the queries, but no queries were passed: pass "
-        "them as dataset=, or pass a mapping from query id to cluster"
+        "cluster= refers to a key or function of the queries, but no queries were passed; pass "
+        "them as dataset=, or pass cluster= as a mapping from query id to cluster"
     )
 
 

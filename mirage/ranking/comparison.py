@@ -293,7 +293,10 @@ class QueryComparer:
             ids = tuple(id_ for id_ in ids if id_ in in_second)
             first, second = first.select(ids), second.select(ids)
         if not ids:
-            raise MirageError(f"{a!r} and {b!r} share no query, so they cannot be compared")
+            raise MirageError(
+                f"{a!r} and {b!r} have no query in common, so they cannot be compared; rank them "
+                "on the same queries"
+            )
         gains = advantages(self._evidence.ranker, first, second, self._differing_share(a, b, ids))
         return QueryGains(ids, gains, cluster_codes(ids, first.clusters))
 

@@ -77,7 +77,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
             model for model in first.models if all(model in other for other in remaining_rankings)
         ]
         if not shared:
-            raise MirageError("no model is ranked in all languages")
+            raise MirageError("no model is ranked in all languages, so there is no mean to rank by")
         mean_ranks, mean_logits = (
             {
                 model: float(np.mean([getattr(ranking[model], field) for ranking in self.values()]))
@@ -233,8 +233,9 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         if self._errors is None:
             code = next(code for code, ranking in self.items() if ranking.drawn() is None)
             raise MirageError(
-                f"the ranking in {code!r} has no draws, so the confidence over all languages that "
-                f"{a!r} is better than {b!r} is not known; compare their mean logits or ranks"
+                f"the ranking in {code!r} has no random draws of logits, so it is not known how "
+                f"probable it is that {a!r} is better than {b!r} over all languages; compare "
+                "their mean logits or ranks"
             )
         draws = (self._logits + self._errors).T
         return p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])

@@ -386,8 +386,9 @@ class Ranking(Presentable):
         first, second = self[a].model, self[b].model  # raises an error for unknown names
         if not is_comparable(self.evidence, first, second):
             raise MirageError(
-                f"{min(a, b)!r} and {max(a, b)!r} cannot be compared query by query: rank the "
-                "responses of both systems in one call of rank_many (anchors have no responses)"
+                f"{min(a, b)!r} and {max(a, b)!r} cannot be compared query by query, because the "
+                "ranking does not have the responses of both; rank both systems in one call of "
+                "rank_many (anchors have no responses)"
             )
         self._compare_pairs([(first, second)])
         return self._comparisons[a, b]
@@ -484,13 +485,13 @@ class Ranking(Presentable):
             p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
         if math.isnan(p) and self._confidence is not None:
             raise MirageError(
-                f"the ranking {self.title!r} has too few queries or clusters, so the confidence "
-                f"that {a!r} is better than {b!r} is not known; have them judged on more queries"
+                f"the ranking {self.title!r} has too few queries or clusters to estimate the "
+                f"probability that {a!r} is better than {b!r}; have them judged on more queries"
             )
         if math.isnan(p):
             raise MirageError(
-                f"the ranking {self.title!r} has only ranks, no logits with intervals, so the "
-                f"confidence that {a!r} is better than {b!r} is not known; compare their ranks"
+                f"the ranking {self.title!r} has only ranks and no logits with intervals, so the "
+                f"probability that {a!r} is better than {b!r} is not known; compare their ranks"
             )
         return p
 
@@ -568,8 +569,8 @@ class Ranking(Presentable):
         shared = [model for model in self.models if model in other]
         if len(shared) < 2:
             raise MirageError(
-                f"Kendall's tau needs at least two models in both rankings, got {len(shared)}; "
-                f"this one has {', '.join(self.models[:5])}, ..."
+                "Kendall's tau needs at least two models that are in both rankings, got "
+                f"{len(shared)}; this ranking has {', '.join(self.models[:5])}, ..."
             )
         ours = [-self[model].rank for model in shared]
         theirs = [

@@ -52,8 +52,9 @@ def runs_by_language(
         if isinstance(runs, RetrievalRun):
             if len(rankings) > 1:
                 raise SettingError(
-                    f"the ranking has {len(rankings)} languages, and a retrieval run has one: "
-                    f"give the runs of {model!r} by language, such as {{{model!r}: {{'sw': run}}}}"
+                    f"the ranking has {len(rankings)} languages, but a retrieval run has only "
+                    f"one; give the runs of {model!r} by language, such as {{{model!r}: {{'sw': "
+                    "run}}"
                 )
             runs = dict.fromkeys(rankings, runs)
         for code, run in runs.items():

@@ -93,8 +93,8 @@ def render_grid(
     cell_runs = list(runs) or [None] * len(table)
     if len(cell_runs) != len(table):
         raise SettingError(
-            f"runs must have one item per cell, a run or None: got {len(cell_runs)} runs for "
-            f"{len(table)} cells"
+            f"runs must have one item (a run or None) per cell of the grid, got {len(cell_runs)} "
+            f"items for {len(table)} cells"
         )
     cells = [
         _CellData.of(cell, run, datasets or {}) for cell, run in zip(table, cell_runs, strict=True)

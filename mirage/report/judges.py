@@ -116,7 +116,7 @@ def measure_judges(
         except (JudgmentError, UnknownNameError) as error:
             finding = Unmeasured(what, str(error))
         if isinstance(finding, Unmeasured):
-            _LOG.warning("not in the report: %s (%s)", *finding)
+            _LOG.warning("left out of the report: %s (%s)", *finding)
         measured.append(finding)
     return measured
 

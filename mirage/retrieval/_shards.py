@@ -48,7 +48,9 @@ def deleting_damaged(path: Path) -> Iterator[None]:
     except DatasetError as error:
         path.unlink()
         message = str(error).partition(";")[0]
-        raise DatasetError(f"{message}; it was deleted: build again to continue") from None
+        raise DatasetError(
+            f"{message}; this part of the index was deleted, so build the index again to continue"
+        ) from None
 
 
 def fill_shards(

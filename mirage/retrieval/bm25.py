@@ -108,8 +108,8 @@ class BM25:
         manifest = read_manifest(folder, KIND, _FIELDS, files=_FILES, verify=verify)
         if manifest["format"] != FORMAT:
             raise DatasetError(
-                f"{folder}: the {KIND} was built in another format, by another version of mirage; "
-                "build it again"
+                f"{folder}: the {KIND} was built by a different version of mirage, in a different "
+                "format; build it again"
             )
         self.folder: Path = folder
         self.corpus: Corpus = corpus
@@ -120,8 +120,8 @@ class BM25:
         self.analyzer: Analyzer = self._analysis.analyzer
         if manifest["key"] != _key(corpus, self._analysis, self.k1, self.b):
             raise DatasetError(
-                f"{folder} was built from another corpus than {corpus}, or with other stems or "
-                "stop words; build it again"
+                f"{folder} was built from a different corpus, or with different stems or stop "
+                f"words; build it again (expected corpus: {corpus})"
             )
         self._terms, self._columns = self._arrays()
         self._scored = 0  # number of scores computed so far: questions times passages
@@ -520,7 +520,9 @@ def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
     ):
         path = _shard_path(shards, start)
         path.unlink(missing_ok=True)
-        raise DatasetError(f"{path} was damaged and has been deleted; build again to continue")
+        raise DatasetError(
+            f"{path} was damaged and has been deleted; build the index again to continue"
+        )
     return shard
 
 

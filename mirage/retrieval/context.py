@@ -127,7 +127,7 @@ class _SentenceSelector(ABC):
         rows = embed(self.scorer, inputs)
         for text, row in zip(inputs, rows, strict=True):
             if isinstance(row, NotComputed):
-                raise NeuralError(f"{text[:80]!r} has no vector: {row.reason}")
+                raise NeuralError(f"the text {text[:80]!r} has no vector: {row.reason}")
         question, *sentences = unit(np.array(rows))
         return [float(sentence @ question) for sentence in sentences]
 
@@ -177,7 +177,7 @@ class SentencePruner(_SentenceSelector):
     ) -> None:
         super().__init__(scorer)
         if threshold is None and share is None:
-            raise SettingError("set threshold=, share= or both, to select the sentences to keep")
+            raise SettingError("no sentences are selected; set threshold=, share= or both")
         if share is not None and not 0 < share <= 1:
             raise SettingError(f"share must be above 0 and at most 1, got share={share}")
         self.threshold = threshold

@@ -89,8 +89,8 @@ class DenseRetriever:
         manifest = read_manifest(folder, KIND, _FIELDS, files=names, verify=verify)
         if manifest["format"] != FORMAT:
             raise DatasetError(
-                f"{folder}: the {KIND} was built in another format, by another version of mirage; "
-                "build it again"
+                f"{folder}: the {KIND} was built by a different version of mirage, in a different "
+                "format; build it again"
             )
         if (
             manifest["similarity"] not in get_args(Similarity)
@@ -171,7 +171,7 @@ class DenseRetriever:
         """
         if similarity not in get_args(Similarity) or index not in get_args(Search):
             raise SettingError(
-                f"similarity must be one of {', '.join(get_args(Similarity))} and index one of "
+                f"similarity must be one of {', '.join(get_args(Similarity))}, and index one of "
                 f"{', '.join(get_args(Search))}, got {similarity!r} and {index!r}"
             )
         if not isinstance(corpus, Corpus):
@@ -243,8 +243,8 @@ class DenseRetriever:
         key = _vectors_key(*fingerprints, retriever.passage_prefix, retriever.similarity)
         if retriever._vectors_key != key:
             raise DatasetError(
-                f"{folder} was built from another corpus than {corpus}, or with another embedder "
-                f"than {retriever.embedder!r}; build it again"
+                f"{folder} was built from a different corpus or with a different embedder "
+                f"(expected {corpus} and {retriever.embedder!r}); build it again"
             )
         return retriever
 
@@ -291,8 +291,8 @@ class DenseRetriever:
         """
         if corpus.fingerprint != self.corpus.fingerprint:
             raise DatasetError(
-                f"{self.folder} is an index of {self.corpus}, but the run is of another corpus, "
-                f"{corpus}; build an index of that corpus"
+                f"{self.folder} is an index of {self.corpus}, but the run ranks passages of a "
+                f"different corpus, {corpus}; build an index of that corpus"
             )
         batch = list(queries)
         scores = {}
@@ -401,7 +401,7 @@ class _Encoder:
             row = int(np.flatnonzero(~np.isfinite(stored).all(axis=1))[0])
             raise NeuralError(
                 f"the vector of passage {passages[row].id!r} has numbers above 65,504, the "
-                'largest that 16 bits can hold; use similarity="cosine"'
+                'largest 16-bit number; use similarity="cosine"'
             )
         return stored
 
@@ -419,8 +419,8 @@ def _fingerprint(embedder: Embedder, folder: object) -> str:
     if fingerprint is None and folder is not None:
         raise SettingError(
             f"the embedder {embedder!r} has no attribute fingerprint, so its vectors on disk "
-            "cannot be distinguished from those of another embedder: set it, for example to the "
-            "model's name and version, or build without a folder"
+            "cannot be distinguished from those of another embedder; set this attribute, for "
+            "example to the name and version of the model, or build the index without a folder"
         )
     return str(fingerprint)
 

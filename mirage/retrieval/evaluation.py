@@ -263,7 +263,7 @@ def evaluate(
     ranked = run if isinstance(run, RetrievalRun) else RetrievalRun.read(run)
     grades, clusters = _grades(relevance, cluster)
     if not any(map(_has_relevant, grades.values())):
-        raise DatasetError("the qrels have no relevant passage, so nothing can be measured")
+        raise DatasetError("the qrels have no relevant passage, so no measure can be computed")
     if documents:
         ranked, grades = ranked.documents(), {id_: _by_document(g) for id_, g in grades.items()}
     judged = {id_: dict(grade) for id_, grade in grades.items() if _has_relevant(grade)}

@@ -193,9 +193,13 @@ def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: 
         return
     first, reason = next(iter(failures.items()))
     if every:
-        raise LLMError(f"{name} reranked none of {total} queries; query {first!r}: {reason}")
+        raise LLMError(
+            f"{name} failed on all {total} queries; the first error, on query {first!r}, is: "
+            f"{reason}"
+        )
     _LOG.warning(
-        "%s failed for %d of %d queries, which keep their original order; query %r: %s",
+        "%s failed on %d of %d queries, which keep their original order; the first error, on "
+        "query %r, is: %s",
         name,
         len(failures),
         total,

@@ -79,8 +79,8 @@ class RewritingRetriever:
         rewritten = list(self.rewriter.rewrite(batch))
         if [query.id for query in rewritten] != [query.id for query in batch]:
             raise DatasetError(
-                f"{self.rewriter.name} returned queries with other ids than it received; it must "
-                "return one query for each, with the same id and in the same order"
+                f"{self.rewriter.name} must return one query per query that it receives, with the "
+                "same id and in the same order, but the ids differ"
             )
         run = self.retriever.retrieve(rewritten, k)
         return RetrievalRun(dict(run), self.name)
@@ -126,7 +126,7 @@ class RecordedQueries:
         """
         missing = next((query.id for query in queries if query.id not in self.texts), None)
         if missing is not None:
-            raise DatasetError(f"the recorded queries have no text for query {missing!r}")
+            raise DatasetError(f"the recorded rewritten queries have no text for query {missing!r}")
         return [_with_text(query, self.texts[query.id], self.language) for query in queries]
 
 
@@ -182,12 +182,13 @@ class LLMQueryRewriter:
         failed = [outcome.failed for outcome in outcomes.values() if outcome.failed]
         if failed and len(failed) == len(pending):
             raise LLMError(
-                f"none of the {len(pending)} queries was rewritten; first error: {failed[0]}"
+                f"none of the {len(pending)} queries was rewritten; the first error is: {failed[0]}"
             )
         if self.kept:
             first, why = next(iter(self.kept.items()))
             _LOG.warning(
-                "%d of %d queries stay unchanged; query %r: %s",
+                "%d of %d queries were not rewritten and stay unchanged; the first reason, for "
+                "query %r, is: %s",
                 len(self.kept),
                 len(pending),
                 first,

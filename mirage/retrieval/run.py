@@ -308,7 +308,8 @@ def _rows(path: Path) -> tuple[dict[str, list[_Row]], str]:
 
 def _malformed_line(path: Path, number: int, line: str) -> DatasetError:
     return DatasetError(
-        f"{path}, line {number}: expected 'id Q0 passage-id rank score tag', found {line[:80]!r}"
+        f"{path}, line {number}: expected 'query-id Q0 passage-id rank score tag', found "
+        f"{line[:80]!r}"
     )
 
 

@@ -36,8 +36,8 @@ def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tup
     if not ids:
         raise DatasetError(
             "the oracle retriever needs queries with qrels, but no query has any. Leaderboards "
-            "hide the qrels from the systems that they call, so run the pipeline first, "
-            "run = pipeline.run(dataset), and rank that run"
+            "hide the qrels from systems, so first call run = pipeline.run(dataset), and then "
+            "rank this run"
         )
     if any(id_ in corpus for id_ in ids):
         return {
@@ -178,8 +178,8 @@ class HybridRetriever:
         fingerprints = {retriever.corpus.fingerprint for retriever in retrievers}
         if len(fingerprints) != 1:
             raise DatasetError(
-                "a hybrid retriever needs retrievers on one corpus; these "
-                f"{len(retrievers)} retrievers have {len(fingerprints)} corpora"
+                "the retrievers of a hybrid retriever must search the same corpus; these "
+                f"{len(retrievers)} retrievers search {len(fingerprints)} corpora"
             )
         self.retrievers: tuple[Retriever, ...] = retrievers
         self.depth: int = depth

@@ -68,15 +68,15 @@ class SparseRetriever:
         manifest = read_manifest(folder, KIND, _FIELDS, files=names, verify=verify)
         if manifest["format"] != FORMAT:
             raise DatasetError(
-                f"{folder}: the {KIND} was built in another format, by another version of mirage; "
-                "build it again"
+                f"{folder}: the {KIND} was built by a different version of mirage, in a different "
+                "format; build it again"
             )
         self.folder, self.corpus, self.embedder = folder, corpus, embedder
         self.fingerprint: str = manifest["key"]
         if self.fingerprint != _key(corpus, embedder):
             raise DatasetError(
-                f"{folder} was built from another corpus than {corpus}, or with another model than "
-                f"{embedder!r}; build it again"
+                f"{folder} was built from a different corpus or with a different model (expected "
+                f"{corpus} and {embedder!r}); build it again"
             )
 
     @classmethod

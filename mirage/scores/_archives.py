@@ -37,7 +37,9 @@ def members(path: Path) -> Iterator[tuple[str, bytes]]:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
         if isinstance(error, DatasetError):
             raise
-        raise DatasetError(f"{path}: damaged archive ({error}); is the file complete?") from None
+        raise DatasetError(
+            f"{path}: damaged archive ({error}); check that the file is complete"
+        ) from None
 
 
 def _unpack(path: Path, info: zipfile.ZipInfo) -> bytes:
@@ -60,7 +62,7 @@ def _unpack(path: Path, info: zipfile.ZipInfo) -> bytes:
         )
     except zstandard.ZstdError as error:
         raise DatasetError(
-            f"{path}: {info.filename} is damaged ({error}); is the file complete?"
+            f"{path}: {info.filename} is damaged ({error}); check that the file is complete"
         ) from None
     if zlib.crc32(content) != info.CRC:
         raise DatasetError(f"{path}: {info.filename} is damaged (its checksum is wrong)")

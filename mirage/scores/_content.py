@@ -108,7 +108,9 @@ def _load_file(path: Path) -> Content:
         # The second value of a file of JSON Lines is extra data after the first.
         if str(error).startswith("Extra data"):
             return Content(source, list(parse_rows(text, source)))
-        raise DatasetError(f"{path}: the file is not JSON ({error}); is it complete?") from None
+        raise DatasetError(
+            f"{path}: the file is not valid JSON ({error}); check that it is complete"
+        ) from None
     return _of_json(value, source)
 
 
@@ -143,5 +145,5 @@ def _entries(values: list[Any], source: str) -> Rows:
             raise DatasetError(f"{where}: expected an object, got {type(value).__name__}")
         rows.append((where, {str(key): each for key, each in value.items()}))
     if not rows:
-        raise DatasetError(f"{source}: there are no entries")
+        raise DatasetError(f"{source}: the file has no entries")
     return rows

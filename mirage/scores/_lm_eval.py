@@ -39,7 +39,9 @@ def read(content: Content) -> ScoreFile:
     mixed = next((entry for entry in entries if skipped.keys() & entry.scores.keys()), None)
     if mixed is not None:
         name = min(skipped.keys() & mixed.scores.keys())
-        raise DatasetError(f"{mixed.where}: {name!r} is a number here, but a list in other samples")
+        raise DatasetError(
+            f"{mixed.where}: metric {name!r} is a number in this sample, but not in other samples"
+        )
     return finish(content.source, "lm_eval", entries, skipped)
 
 
@@ -47,7 +49,8 @@ def _entries(content: Content, skipped: dict[str, str]) -> Iterator[Entry]:
     for where, row in content.rows:
         if not {"doc_id", "filtered_resps"} <= row.keys():
             raise DatasetError(
-                f"{where}: doc_id or filtered_resps is missing, unlike in the first sample"
+                f"{where}: the field 'doc_id' or 'filtered_resps' is missing, but the first "
+                "sample has it"
             )
         names = check_list(row.get("metrics"), where, "metrics")
         kind = row.get("filter", "none")

@@ -43,7 +43,7 @@ def read(content: Content) -> ScoreFile:
     metrics = [name for name in candidates if _is_metric(content, name)]
     if not metrics:
         raise DatasetError(
-            f"{content.source}: there is no column with scores; the columns are "
+            f"{content.source}: no column contains scores; the columns are "
             f"{', '.join(content.first_row())}"
         )
     return finish(content.source, "ragas", _entries(content, metrics))

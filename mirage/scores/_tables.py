@@ -46,14 +46,16 @@ def read(content: Content, fields: Fields) -> ScoreFile:
         DatasetError: The table has no field for the item or the score, or a row is not valid.
     """
     if content.archive is not None or not content.rows:
-        raise DatasetError(f"{content.source}: the content is not a table")
+        raise DatasetError(
+            f"{content.source}: the content is not a table, which needs at least one row"
+        )
     first = content.first_row()
     used = {name: [*fields.get(name, ())] or _usual(name, first) for name in NAMES}
     for name in ("item", "score"):
         if not used[name]:
             raise DatasetError(
-                f"{content.source}: there is no field for the {name}; name it with --field "
-                f"{name}=NAME. The fields are {_list_fields(content)}"
+                f"{content.source}: no field contains the {name}, as far as the names show; name "
+                f"the field with --field {name}=NAME. The fields are {_list_fields(content)}"
             )
     return finish(content.source, "table", _entries(content, used))
 
@@ -75,13 +77,16 @@ def _entries(content: Content, used: Mapping[str, list[str]]) -> Iterator[Entry]
     for where, row in content.rows:
         item = _value(row, used["item"], where)
         if is_missing(item) or item == "":
-            raise DatasetError(f"{where}: field {used['item'][0]!r} is empty; it names the item")
+            raise DatasetError(
+                f"{where}: field {used['item'][0]!r}, which identifies the item, is empty"
+            )
         metric = _value(row, used["metric"], where)
         names = used["score"]
         if used["metric"]:
             if is_missing(metric) or metric == "" or len(names) > 1:
                 raise DatasetError(
-                    f"{where}: field {used['metric'][0]!r} must name the metric of one score"
+                    f"{where}: field {used['metric'][0]!r} must be the name of a metric, with a "
+                    "single score field"
                 )
             scores = {name_of(metric): score_of(_value(row, names, where), where, names[0])}
         else:

@@ -33,8 +33,8 @@ def read(content: Content) -> ScoreFile:
     metrics = [name for name in columns if f"{name}{_CALLS}" in columns]
     if not metrics:
         raise DatasetError(
-            f"{content.source}: there is no feedback, because no column NAME has a column "
-            f"NAME{_CALLS}"
+            f"{content.source}: the table has no feedback; each feedback NAME needs the two "
+            f"columns NAME and NAME{_CALLS}"
         )
     return finish(content.source, "trulens", _entries(content, metrics))
 

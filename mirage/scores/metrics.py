@@ -130,8 +130,8 @@ def metric_facts(
     elif directions := set(by_file):
         if len(directions) > 1:
             raise SettingError(
-                f"metric {name!r}: smaller scores pass in one file and larger ones in the other; "
-                "were they written by different versions?"
+                f"metric {name!r}: smaller scores are better in one file, but larger scores in "
+                "the other; check that both files measure the same metric"
             )
         [is_lower] = directions
     elif stem in _KNOWN:
@@ -163,8 +163,8 @@ def _scale(
             )
         if least < low or most > high:
             raise SettingError(
-                f"metric {name!r}: has scores from {least:g} to {most:g}, which are not all on the "
-                f"scale {low:g}:{high:g}"
+                f"metric {name!r}: the scores range from {least:g} to {most:g}, so some are "
+                f"outside the scale {low:g}:{high:g}"
             )
         return low, high
     return (0.0, 1.0) if least >= 0 and most <= 1 else (-math.inf, math.inf)

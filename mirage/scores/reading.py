@@ -108,8 +108,8 @@ def read_scores(
     for key in names:
         if key not in OVERRIDES:
             raise SettingError(
-                f"the field {key} can only be named in a table, but {content.source} has the "
-                f"format {chosen}; set the format to table to read it as a table"
+                f"the field for {key!r} can only be set for a table, but {content.source} has the "
+                f"format {chosen}; to read the file as a table, set the format to 'table'"
             )
     if chosen == "otel":
         return _renamed(_spans.read(content, *names.pop("item", [])), names)
@@ -128,7 +128,9 @@ def _recognise(content: Content, names: Mapping[str, Sequence[str]]) -> str:
 
 def _check_format(content: Content, name: str) -> None:
     if not FORMATS[name].recognises(content):
-        raise DatasetError(f"{content.source}: this is not a file of {FORMATS[name].title}")
+        raise DatasetError(
+            f"{content.source}: the file does not have the format of {FORMATS[name].title}"
+        )
 
 
 def _renamed(file: ScoreFile, names: Mapping[str, Sequence[str]]) -> ScoreFile:
@@ -141,7 +143,9 @@ def _renamed(file: ScoreFile, names: Mapping[str, Sequence[str]]) -> ScoreFile:
         for key, (name, *_) in names.items():
             value = value_at(entry.raw, name, entry.where)
             if is_missing(value) or value == "":
-                raise DatasetError(f"{entry.where}: field {name!r} is empty; it names the {key}")
+                raise DatasetError(
+                    f"{entry.where}: field {name!r}, which identifies the {key}, is empty"
+                )
             values[key] = name_of(value)
         entries.append(entry._replace(**values))
     return finish(file.source, file.format, entries, file.skipped, file.lower)

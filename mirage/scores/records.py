@@ -89,8 +89,8 @@ class ScoreFile:
             if len(self.systems) > 1:
                 names = ", ".join(self.systems[:5]) + (", ..." if len(self.systems) > 5 else "")
                 raise DatasetError(
-                    f"{self.source}: there are scores of {len(self.systems)} systems ({names}); "
-                    "choose one with --before-system or --after-system"
+                    f"{self.source}: the file has scores of {len(self.systems)} systems "
+                    f"({names}); choose one with --before-system or --after-system"
                 )
             return self
         if name not in self.systems:

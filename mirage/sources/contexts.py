@@ -105,7 +105,7 @@ def _relevant_ids(
         same = ids_by_text.get(text, [])
         if len(same) > 1:
             _LOG.warning(
-                "%s: relevant text %d was retrieved under the ids %s; the first id is used",
+                "%s: relevant text %d was retrieved under several ids (%s); the first id is used",
                 where, number, ", ".join(same),
             )  # fmt: skip
         elif not same and any(text in other or other in text for other in ids_by_text if other):

@@ -115,7 +115,9 @@ def find(
     if path is None:
         return _find_on_hub(name, code, revisions or {})
     if revisions:
-        raise DatasetError("pass either path or revisions: files on disk have no revisions")
+        raise DatasetError(
+            "pass either path= or revisions=, but not both, because files on disk have no revisions"
+        )
     folder = Path(path).expanduser() / _folder(name)
     files = _files(folder, code)
     if not files:
@@ -175,7 +177,9 @@ def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
         raise DatasetError(_unreachable_message(name, code, revisions, error)) from None
     if files := _files(folder, code):
         return Split(files, folder.name)
-    raise DatasetError(f"{name} at revision {folder.name} has no files {code}/dev-*.parquet")
+    raise DatasetError(
+        f"dataset {name} at revision {folder.name} has no files {code}/dev-*.parquet"
+    )
 
 
 def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
@@ -218,14 +222,16 @@ def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
         files = snapshot(local=False)
     except Exception as error:  # its type depends on the HTTP library that the client uses
         raise DatasetError(
-            f"{name} is not in the cache and cannot be downloaded ({type(error).__name__}: "
-            f"{' '.join(str(error).split())}). On a machine with a network, run:\n  hf download "
-            f"{shell_word(name)} --repo-type dataset --revision {PARQUET} --include "
-            f"{shell_word(pattern)} --local-dir FOLDER\nthen copy the files here, and give their "
-            "path instead of the name of the dataset"
+            f"dataset {name} is not in the cache and cannot be downloaded "
+            f"({type(error).__name__}: {' '.join(str(error).split())}). On a machine with a "
+            f"network, run:\n  hf download {shell_word(name)} --repo-type dataset --revision "
+            f"{PARQUET} --include {shell_word(pattern)} --local-dir FOLDER\nthen copy the files "
+            "to this machine, and give their path instead of the name of the dataset"
         ) from None
     if not files:
-        raise DatasetError(f"{name} has no files {pattern} at {PARQUET}: check config and split")
+        raise DatasetError(
+            f"dataset {name} has no files {pattern} at revision {PARQUET}; check config and split"
+        )
     return files
 
 
@@ -278,8 +284,8 @@ class LeftOut(list[str]):
             return
         summary = f"{split.files[0]}: {len(self)} of {self.rows} {what}"
         if 2 * len(self) > self.rows:
-            raise DatasetError(f"{summary} cannot be read; the first: {self[0]}")
-        _LOG.warning("%s left out; the first: %s", summary, self[0])
+            raise DatasetError(f"{summary} cannot be read; the first error is: {self[0]}")
+        _LOG.warning("%s were left out; the first reason is: %s", summary, self[0])
 
 
 def queries(
@@ -346,8 +352,8 @@ def read_queries(
             query = _query(where, row, code, references)
             if by_id.setdefault(query.id, query) != query:
                 raise DatasetError(
-                    f"{where}: query {query.id!r} has a different prompt in an earlier row; ids "
-                    "must be unique"
+                    f"{where}: query {query.id!r} has a different prompt in an earlier row; query "
+                    "ids must be unique"
                 )
         except DatasetError as error:
             left_out.note(error)
@@ -369,7 +375,8 @@ def _query(
     match = _PROMPT.search(prompt) if isinstance(prompt, str) else None
     if match is None:
         raise DatasetError(
-            f"{where}: the prompt lacks the section Question:, Contexts: or Instruction"
+            f"{where}: the prompt lacks one of the sections 'Question:', 'Contexts:' and "
+            "'Instruction'"
         )
     fields = {
         "id": query_id,
@@ -608,8 +615,9 @@ def _verdict(text: object) -> Verdict | None:
 def _report_verdicts(split: Split, left_out: LeftOut, unknown: LeftOut) -> None:
     if len(unknown) > MOST_UNKNOWN * unknown.rows:
         raise DatasetError(
-            f"{unknown[0]}; {len(unknown)} of {unknown.rows} verdicts cannot be read (at most 1 in "
-            "100 may be skipped); if the dataset has a new format, pass an earlier revision"
+            f"{len(unknown)} of {unknown.rows} verdicts cannot be read, but at most 1 in 100 may "
+            f"be skipped; the first is: {unknown[0]}. If the dataset has a new format, pass an "
+            "earlier revision"
         )
     silent = sum(line.endswith("no verdict") for line in left_out)
     if silent:
@@ -618,7 +626,9 @@ def _report_verdicts(split: Split, left_out: LeftOut, unknown: LeftOut) -> None:
     if len(left_out) > silent:
         first = next(line for line in left_out if not line.endswith("no verdict"))
         count = len(left_out) - silent
-        _LOG.warning("%s: %d rows left out; the first: %s", split.files[0], count, first)
+        _LOG.warning(
+            "%s: %d rows are left out; the first reason is: %s", split.files[0], count, first
+        )
 
 
 def _judge(names: list[str], name: str | None) -> str:

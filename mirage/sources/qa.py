@@ -86,15 +86,18 @@ def queries(
         raise SettingError(f"queries in the format {form!r} need a language")
     if (fields or where) and form != "answers":
         raise SettingError(
-            f"fields and where can be used only with the format 'answers', got format {form!r}"
+            "fields= and where= can only be used with the format 'answers', got the format "
+            f"{form!r}"
         )
     if judged and qrels is None:
-        raise SettingError("judged leaves out queries that the qrels lack, so it needs qrels")
+        raise SettingError(
+            "judged=True leaves out queries that are not in the qrels, so pass qrels="
+        )
     is_kilt = form == "kilt" if qrels is None else _is_kilt(Path(qrels))
     if paragraphs and not is_kilt:
         raise SettingError(
-            "paragraphs needs relevance from a KILT file: use form 'kilt', or pass a KILT file as "
-            "qrels"
+            "paragraphs=True needs relevant passages from a KILT file; use the format 'kilt', or "
+            "pass a KILT file as qrels="
         )
     relevance = None if qrels is None else _relevance(Path(qrels), paragraphs)
     paths = [Path(path)] if isinstance(path, str | Path) else path
@@ -183,7 +186,10 @@ def answers(
             query = _query(place, row, number, language, fields)
             earlier = merged.setdefault(query.id, query)
             if earlier.text != query.text:
-                raise DatasetError(f"{place}: query {query.id!r} has another text in another row")
+                raise DatasetError(
+                    f"{place}: query {query.id!r} has a different text in an earlier row; query "
+                    "ids must be unique"
+                )
             forms = dict.fromkeys(form for each in (earlier, query) for form in _forms(each))
             if earlier is not query and forms:
                 merged[query.id] = earlier.model_copy(update={"answers": (tuple(forms),)})
@@ -245,8 +251,8 @@ def _choice_question(question: Any, choices: Any, answer: Any, where: str) -> di
         number = forms.index(answer) if answer in forms else None
     if not isinstance(number, int) or not 0 <= number < len(choices):
         raise DatasetError(
-            f"{where}: field 'answers': expected the number of one of {len(choices)} choices, from "
-            f"0, its letter or its text, got {answer!r}"
+            f"{where}: field 'answers': expected one of the {len(choices)} choices, given by its "
+            f"number (from 0), letter or text; got {answer!r}"
         )
     right = choices[number]
     return {
@@ -275,13 +281,13 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
         texts, answers_by_language = row.get("queries"), row.get("answers")
         if not isinstance(texts, dict) or not isinstance(answers_by_language, dict):
             raise DatasetError(
-                f"{where}: fields 'queries' and 'answers' must be objects by language"
+                f"{where}: fields 'queries' and 'answers' must be objects whose keys are languages"
             )
         # Chinese has the keys zh_cn, zh_hk and zh_tw.
         keys = [key for key in sorted(texts) if key.split("_")[0] == language]
         if not keys:
             raise DatasetError(
-                f"{where}: there is no query in {language!r}, only in {', '.join(texts)}"
+                f"{where}: the row has no query in {language!r}, only in {', '.join(texts)}"
             )
         entries = answers_by_language.get(keys[0])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

@@ -347,7 +347,8 @@ def cross_validated_thresholds(
         if len(np.unique(positive[outside])) < 2:
             raise JudgmentError(
                 "too few queries to choose a threshold by cross-validation: when one of the "
-                f"{FOLDS} folds is held out, the others have only one label; pass a threshold"
+                f"{FOLDS} folds is held out, the sentences of the other folds all have the same "
+                "label; pass a threshold"
             )
         weights = sentence_weights(language[outside], positive[outside].astype(np.intp))
         thresholds[~outside] = best_threshold(scores[outside], positive[outside], weights).value
@@ -496,7 +497,7 @@ def calibration(scores: ArrayLike, positive: ArrayLike, *, bins: int = 10) -> Ca
     scored = ~np.isnan(values)
     values, is_positive = values[scored], is_positive[scored]
     if not len(values):
-        raise JudgmentError("there is no score to calibrate")
+        raise JudgmentError("there are no scores to calibrate; pass at least one")
     if values.min() < 0 or values.max() > 1:
         raise JudgmentError(
             "calibration needs scores in [0, 1], because they are read as probabilities; got "

@@ -173,7 +173,9 @@ def powered_mean(
         )
     labelled = ~np.isnan(y)
     if np.count_nonzero(labelled) < 2:
-        raise SettingError(f"a mean needs at least 2 labels, got {np.count_nonzero(labelled)}")
+        raise SettingError(
+            f"at least 2 labels are needed to estimate a mean, got {np.count_nonzero(labelled)}"
+        )
     check_level(level)
     weight = _weights(labelled, probability)
     group = np.unique(np.arange(len(y)) if cluster is None else cluster, return_inverse=True)[1]

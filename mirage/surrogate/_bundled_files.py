@@ -34,7 +34,7 @@ def read_bundled(content: bytes) -> dict[str, Any]:
     file = io.BytesIO(lzma.decompress(content))
     payload = _Unpickler(file).load()
     if not isinstance(payload, dict):
-        raise ArtifactError("not a mapping")
+        raise ArtifactError("the file is not a mapping")
     return {
         name: value.array if isinstance(value, _Array) else value for name, value in payload.items()
     }
@@ -49,7 +49,7 @@ class _Array:
     def __setstate__(self, state: dict[str, Any]) -> None:
         dtype, shape = state["dtype"], state["shape"]
         if dtype.hasobject:
-            raise ArtifactError("an array of objects")
+            raise ArtifactError("the file contains an array of Python objects")
         # Before the array, there is a byte with the number of padding bytes, and then the padding.
         self.file.read(self.file.read(1)[0])
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -74,4 +74,6 @@ class _Unpickler(pickle.Unpickler):
         try:
             return _NUMPY[module, name]
         except KeyError:
-            raise ArtifactError(f"{module}.{name} is not allowed") from None
+            raise ArtifactError(
+                f"the file contains an object of the class {module}.{name}, which is not allowed"
+            ) from None

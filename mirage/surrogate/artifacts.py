@@ -198,8 +198,8 @@ def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
     content = _read_bytes(Path(path))
     if not trust and _digest(content) not in _shipped_digests().values():
         raise ArtifactError(
-            f"{os.fspath(path)}: this surrogate does not ship with mirage. Pass trust=True "
-            "if you made it or trust its author: it decides how models are ranked, and "
+            f"{os.fspath(path)}: this surrogate does not ship with mirage. Pass trust=True if you "
+            "trained it or trust its author: it decides how models are ranked, and "
             + (
                 "this format cannot run code"
                 if content.startswith(_ZIP)
@@ -257,7 +257,9 @@ def verify(folder: Path | None = None) -> dict[str, str]:
         }
     files = sorted(folder.glob("*.joblib"))
     if not files:
-        raise ArtifactError(f"{folder}: the folder contains no surrogate (NAME.joblib)")
+        raise ArtifactError(
+            f"{folder}: the folder contains no surrogate, which is a file NAME.joblib"
+        )
     digests = _shipped_digests()
     return {
         file.name: ""
@@ -322,7 +324,7 @@ def _open(name: str, content: bytes, payload: Callable[[bytes], Mapping[str, Any
         raise
     except Exception as error:  # damaged or foreign files can raise any error
         raise ArtifactError(
-            f"{name}: not a surrogate that this version can read ({error})"
+            f"{name}: this is not a surrogate that this version of mirage can read ({error})"
         ) from error
 
 
@@ -338,7 +340,7 @@ def _load_arrays(content: bytes) -> Mapping[str, Any]:
         size = sum(entry.file_size for entry in archive.infolist())
     # A small archive can unpack to more than the memory.
     if size > MOST_BYTES:
-        raise ValueError(f"it would unpack to {size} bytes")
+        raise ValueError(f"the file would have {size} bytes when unpacked, which is too large")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         payload = {name: arrays[name] for name in arrays.files}
     return payload | {name: payload[name].item() for name in ("format", "about")}
@@ -347,7 +349,8 @@ def _load_arrays(content: bytes) -> Mapping[str, Any]:
 def _unpack(payload: Mapping[str, Any]) -> Artifact:
     if payload["format"] != FORMAT:
         raise ValueError(
-            f"its format is {payload['format']}, but this version of mirage reads {FORMAT}"
+            f"the file has format {payload['format']}, but this version of mirage reads format "
+            f"{FORMAT}; train the surrogate again"
         )
     about = json.loads(payload["about"])
     data = {}
@@ -386,12 +389,16 @@ def _unpack_facts(entry: Mapping[str, Any]) -> Facts:
 def _check(artifact: Artifact) -> None:
     """Raise an error if the arrays and names in an artifact are inconsistent."""
     if not artifact.data or len({part.features for part in artifact.data.values()}) != 1:
-        raise ValueError("it has no languages, or its languages have different features")
+        raise ValueError(
+            "the file is damaged: it has no languages, or the features differ between languages"
+        )
     recipe, trees = artifact.candidate.recipe, artifact.trees
     needed = recipe.verdicts and trees is None
     (features,) = {len(part.features) for part in artifact.data.values()}
     if trees is not None and not (recipe.trees and trees.is_sound(features)):
-        raise ValueError("its trees do not fit its features")
+        raise ValueError(
+            "the file is damaged: the regression trees use features that the file does not list"
+        )
     for code, part in artifact.data.items():
         Language.of(code)
         models, tournaments = len(part.models), len(part.y)
@@ -418,7 +425,7 @@ def _check(artifact: Artifact) -> None:
             and _judgments_fit(part.judgments, part, needed=needed)
         )
         if not sound:
-            raise ValueError(f"the data of language {code!r} is inconsistent")
+            raise ValueError(f"the file is damaged: the data of language {code!r} is inconsistent")
 
 
 def _judgments_fit(judgments: Judgments | None, part: TrainingData, *, needed: bool) -> bool:

@@ -435,7 +435,7 @@ def _held_out_residuals(
     for fold in folds:
         rest = {code: part.without(fold) for code, part in data.items()}
         if any(len(part.models) < 2 for part in rest.values()):
-            raise FeatureError("a surrogate needs at least three models per language to train on")
+            raise FeatureError("at least three models per language are needed to train a surrogate")
         shared = _fit_shared(rest, name, seed)
         for code, part in data.items():
             rows = [i for i, model in enumerate(part.models) if model in fold]

@@ -286,7 +286,7 @@ class SurrogateRanker(NearNames):
         """
         data, left_out = data_and_left_out(tables, tournaments, groups, judgments)
         for reason in left_out.values():
-            _LOG.warning("language left out of the surrogate: %s", reason)
+            _LOG.warning("one language is left out of the surrogate: %s", reason)
         self.fit_data(data)
         self._left_out = left_out
         return self
@@ -304,8 +304,9 @@ class SurrogateRanker(NearNames):
         judged = all(part.judgments is not None for part in data.values())
         if self.estimator in (VERDICTS, VERDICT_TREES) and not judged:
             raise FeatureError(
-                f"the estimator {self.estimator!r} learns from judgments: pass those that the "
-                "tournaments were fitted to, as in fit(tables, tournaments, judgments=judgments)"
+                f"the estimator {self.estimator!r} learns from judgments; pass the judgments to "
+                "which the tournaments were fitted, as in fit(tables, tournaments, "
+                "judgments=judgments)"
             )
         self._left_out = {}
         if self.estimator == VERDICT_TREES:
@@ -384,15 +385,15 @@ class SurrogateRanker(NearNames):
         self._require_fitted()
         if table.language in self._left_out:
             raise FeatureError(
-                f"{table.language!r} was left out of this surrogate: "
+                f"the language {table.language!r} was left out of this surrogate: "
                 f"{self._left_out[table.language]}"
             )
         if table.language not in self._data:
             raise UnknownNameError("language of this surrogate", table.language, self._data)
         if missing := [name for name in self.features if name not in table.features]:
             raise FeatureError(
-                f"the features of {table.model!r} lack {', '.join(missing)}, which this surrogate "
-                "was trained on; score the model with a suite that has them"
+                f"the features of {table.model!r} lack {', '.join(missing)}, on which this "
+                "surrogate was trained; score the model with a suite that has these features"
             )
         part = self._data[table.language]
         answered = _answered_queries(table)
@@ -649,9 +650,9 @@ class SurrogateRanker(NearNames):
         stored = all(part.judgments is not None for part in self._data.values())
         if candidate.recipe.verdicts and not stored:
             raise FeatureError(
-                "this surrogate was stored without the verdicts of its training, so it cannot be "
-                "fitted again with models held out; train it again with `mirage surrogate train` "
-                "or mirage.surrogate.pretraining.train_on_arena"
+                "this surrogate was stored without the verdicts on which it was trained, so it "
+                "cannot be fitted again without the held-out models; train it again with `mirage "
+                "surrogate train` or mirage.surrogate.pretraining.train_on_arena"
             )
 
     def _require_fitted(self) -> tuple[Candidate, FittedModel]:
@@ -751,8 +752,8 @@ def deal_splits(
         raise SettingError(f"repeats must be at least 1, got {repeats}")
     if not 1 <= holdout <= len(models) - 3:
         raise FeatureError(
-            f"cannot hold {holdout} of {len(models)} models out: at least one must be held out, "
-            "and three must remain to train on"
+            f"{holdout} of {len(models)} models cannot be held out; at least one must be held "
+            "out, and at least three must remain for training"
         )
     # Random splits would repeat if there are only a few distinct ones.
     if comb(len(models), holdout) <= repeats:

@@ -233,7 +233,10 @@ def _require_by_language(
         value = dict.fromkeys(by_language, value)
     missing = [code for code in by_language if code not in value]
     if missing:
-        raise FeatureError(f"no {noun} for the language {missing[0]!r} of the feature tables")
+        raise FeatureError(
+            f"no {noun} for the language {missing[0]!r} of the feature tables; pass {noun} for "
+            "each of their languages"
+        )
     return cast("Mapping[str, Any]", value)
 
 
@@ -311,8 +314,8 @@ def _language_data(
             table = table.columns(features)
         else:
             raise FeatureError(
-                f"model {model!r} ({code}) has the features {', '.join(table.features)}; "
-                f"expected {', '.join(features)}"
+                f"all models must have the same features; model {model!r} ({code}) has "
+                f"{', '.join(table.features)}, expected {', '.join(features)}"
             )
         require_values(table)
         values.append(table.select(tournaments.query_ids).values)
@@ -348,7 +351,7 @@ def require_models(judged: Sequence[str], available: Sequence[str], noun: str) -
     if missing and len(missing) == len(judged):
         raise JudgmentError(
             f"the names of models do not match: the judgments are of {_format_names(judged)}, but "
-            f"the {noun}s are of {_format_names(available)}; use the names of the judgments "
+            f"the {noun}s are of {_format_names(available)}; use the model names of the judgments "
             "(NAME=FILE on the command line)"
         )
     if missing:

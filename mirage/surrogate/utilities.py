@@ -202,7 +202,7 @@ def read_utilities(path: Path) -> Utilities:
         plain = yaml.safe_load(text)  # reads JSON as well
     except (yaml.YAMLError, RecursionError) as error:
         message = str(getattr(error, "problem", None) or error).partition("\n")[0]
-        raise SettingError(f"{path}: not YAML or JSON ({message})") from None
+        raise SettingError(f"{path}: not valid YAML or JSON ({message})") from None
     try:
         return UTILITIES.changed(plain)
     except SettingError as error:

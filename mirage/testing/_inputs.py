@@ -76,7 +76,7 @@ def _default() -> str:
     code = default_language()
     if code is None:
         raise DatasetError(
-            "no queries were specified: give on='sw' for the bundled queries in Swahili, "
+            "no queries were specified; give on='sw' for the bundled queries in Swahili, "
             "on=dataset or on=leaderboard; in pytest, set the ini option mirage_language = sw or "
             "mark the test with @pytest.mark.mirage_language('sw')"
         )

@@ -147,8 +147,9 @@ def check_common_items(before: ScoreFile, after: ScoreFile) -> None:
         examples = (sorted(items)[0] for items in (earlier, later))
         first, second = (f"{each[:60]!r}" for each in examples)
         raise DatasetError(
-            f"{before.source} and {after.source} have no item in common, such as {first} and "
-            f"{second}; name the field that identifies items with --field item=NAME"
+            f"{before.source} and {after.source} have no item in common; their items are, for "
+            f"example, {first} and {second}; name the field that identifies items with --field "
+            "item=NAME"
         )
 
 
@@ -165,8 +166,8 @@ def clusters_of(*files: ScoreFile) -> dict[str, str]:
                 first = clusters.setdefault(entry.item, entry.cluster)
                 if first != entry.cluster:
                     raise DatasetError(
-                        f"{entry.where}: item {entry.item!r} has the cluster {entry.cluster!r}, "
-                        f"elsewhere {first!r}"
+                        f"{entry.where}: item {entry.item!r} has the cluster {entry.cluster!r} "
+                        f"here, but the cluster {first!r} in another entry"
                     )
     return clusters
 

@@ -175,7 +175,8 @@ def check_lost(
     facts = {"model": run.model, "queries": len(dataset), "failed": len(lost)}
     record("mirage.failed", {**facts, "allowed": allow_failed, "held": False})
     raise shortfall_error(
-        f"{run.model} {how} {of} queries of {dataset.name}; allow_failed is {allow_failed}",
+        f"{run.model} {how} {of} queries of {dataset.name}; allow_failed permits at most "
+        f"{allow_failed}",
         ("model", "queries lost", "allowed"),
         [((run.model, of, str(allow_failed)), True)],
         worst_lines(lost, "Queries", dataset, run),

@@ -27,7 +27,7 @@ def methods() -> Mapping[str, Method]:
 def _promised(design: StudyDesign, level: float, seed: int) -> float:
     """Return the power that :func:`plan` predicts, as a mean over simulated baselines."""
     if not design.effect:
-        raise SettingError("the study of a plan needs an effect: the loss to detect")
+        raise SettingError("the study of a plan needs 'effect', the loss to detect; set it")
     names = tuple(f"measure {j}" for j in range(design.features))
     if design.score == "binary" and not design.cluster_sizes:
         names = ("answer_match", *names[1:])  # a feature that checks facts, as in the study's gate

@@ -345,7 +345,9 @@ def from_text(text: str, where: str) -> Baseline:
     except (ValueError, RecursionError) as error:
         raise DatasetError(f"{where}: not JSON ({error})") from None
     if not isinstance(content, dict):
-        raise DatasetError(f"{where}: not a baseline, but a JSON {type(content).__name__}")
+        raise DatasetError(
+            f"{where}: expected a baseline, which is a JSON object, got {type(content).__name__}"
+        )
     return _from_file(validated(_File, content, where), where)
 
 
@@ -393,8 +395,8 @@ def _from_file(content: _File, path: str | Path) -> Baseline:
     names, times = content.features, content.repeats
     if times % content.runs:
         raise DatasetError(
-            f"{path}: {times} repeats cannot be split evenly over {content.runs} runs; save the "
-            "baseline again"
+            f"{path}: {times} repeats cannot be divided evenly among {content.runs} runs; save "
+            "the baseline again"
         )
     for query_id, row in content.values.items():
         if len(row) != times * len(names):

@@ -398,7 +398,9 @@ def _count(result: FeatureCheck) -> str:
 def _valid_bounds(limits: Mapping[str, float | None]) -> dict[str, float]:
     bounds = {kind: bound for kind, bound in limits.items() if bound is not None}
     if not bounds:
-        raise SettingError("assert_feature needs a bound: ge= or le=, such as ge=0.6")
+        raise SettingError(
+            "assert_feature needs a lower bound ge= or an upper bound le=, such as ge=0.6"
+        )
     for kind, bound in bounds.items():
         if not isinstance(bound, Real) or not math.isfinite(bound):
             raise SettingError(f"the bound {kind}={bound!r} is not a finite number")

@@ -208,7 +208,9 @@ def plan(
     """
     _check(loss, power, alpha, unstable, moved, correlation, min(cluster_size, features), repeats)
     if cost is not None and not (call_cost or query_cost):
-        raise SettingError("cost needs call_cost or query_cost: the cost of an answer or a query")
+        raise SettingError(
+            "cost= needs call_cost=, the cost of an answer, or query_cost=, the cost of a query"
+        )
     assumptions = _Assumptions(unstable, moved, cluster_size, correlation, features)
     noise, feature, description = (
         (assumed_noise(*assumptions), "", assumptions.describe())
@@ -287,8 +289,8 @@ def _baseline_noise(
     can_lose = {name: float(losses.mean()) for name, losses in possible_losses.items()}
     if max(can_lose.values(), default=0.0) < loss:
         raise SettingError(
-            f"no feature of the baseline of {table.model!r} can lose {loss:g} on average; choose "
-            "a smaller loss"
+            f"no feature of the baseline of {table.model!r} can get worse by {loss:g} on average; "
+            "choose a smaller loss"
         )
     each = np.stack([*possible_losses.values()], axis=1)
     noise = measured_noise(

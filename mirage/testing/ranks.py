@@ -112,9 +112,9 @@ def _only_model(ranking: Ranking) -> str:
         return models[0]
     if models:
         raise DatasetError(
-            f"the ranking has several models ({', '.join(models)}): choose one with model="
+            f"the ranking has several models ({', '.join(models)}); choose one with model="
         )
-    raise DatasetError("the ranking has no model besides its anchors: choose one with model=")
+    raise DatasetError("the ranking has only anchors; choose one of them with model=")
 
 
 def _rank_error(

@@ -319,8 +319,8 @@ def _suite_like(
     if suite is not None and set(suite.names) != set(saved):
         differing = sorted(set(suite.names) ^ set(saved))
         raise FeatureError(
-            f"the baseline and the suite differ in the features {', '.join(differing)}; compare "
-            "with the suite of the baseline, or save the baseline again with this suite"
+            f"the features {', '.join(differing)} are only in the baseline or only in the suite; "
+            "compare with the suite of the baseline, or save the baseline again with this suite"
         )
     # User-defined features must come from the suite, as a baseline contains only their names.
     if suite is None and isinstance(on, Leaderboard):
@@ -330,8 +330,8 @@ def _suite_like(
         return FeatureSuite([by_name.get(name, name) for name in names])
     except (UnknownNameError, FeatureError) as error:
         raise FeatureError(
-            f"a feature of the baseline cannot be loaded by its name ({error}): give the suite "
-            "that the baseline was saved with, suite=..."
+            f"a feature of the baseline cannot be loaded by its name ({error}); pass the suite "
+            "with which the baseline was saved as suite="
         ) from None
 
 

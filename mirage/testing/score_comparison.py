@@ -129,7 +129,7 @@ def compare_scores(
         changes.append((name, facts, pairs, all_scores(*sides)))
     if not changes:
         reasons = "; ".join(f"{name}: {why}" for name, why in not_compared.items())
-        raise DatasetError(f"nothing to compare: {reasons}")
+        raise DatasetError(f"no metric can be compared: {reasons}")
     earlier, later = (dict.fromkeys(entry.item for entry in file.entries) for file in files)
     labels = _labels(*files)
     return ScoreComparison(
@@ -157,8 +157,8 @@ def _common_metrics(
                 reasons[name] = f"{other.source} has no score of it"
     if not names:
         raise DatasetError(
-            f"no metric in common: {before.source} has {', '.join(before.metrics)}; {after.source} "
-            f"has {', '.join(after.metrics)}"
+            f"the files have no metric in common: {before.source} has "
+            f"{', '.join(before.metrics)}; {after.source} has {', '.join(after.metrics)}"
         )
     return choose_metrics(names, reasons, chosen, "compared"), reasons if chosen is None else {}
 

@@ -146,9 +146,9 @@ def write_tests(
     if not bounds:
         why = "".join(f"; {name} was not measured: {why}" for name, why in score.unmeasured.items())
         raise SettingError(
-            f"{dataset.name}: no tests can be written for {run.model!r}, because none of the known "
-            f"faults changes a feature enough; {len(dataset)} queries may be too few (at least 5 "
-            f"are needed), or they lack relevant passages and short answers{why}"
+            f"{dataset.name}: no tests can be written for {run.model!r}, because none of the "
+            f"simulated faults changes a feature enough; {len(dataset)} queries may be too few "
+            f"(at least 5 are needed), or they lack relevant passages and short answers{why}"
         )
     folder = Path(file).absolute().parent
     queries_path = None if queries is None else _relative_path(folder, queries)

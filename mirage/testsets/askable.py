@@ -153,7 +153,7 @@ def askable_passages(
     entry = Language.of(language)
     considered = _sample_passages(corpus)
     if not considered:
-        raise DatasetError("the corpus has no passages; give documents with text")
+        raise DatasetError("the corpus has no passages; give documents that contain text")
     words = [frozenset(words_of(passage.text, entry)) for passage in considered]
     instructions: dict[str, str] = {}
     instruction_words: set[str] = set()

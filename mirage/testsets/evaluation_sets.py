@@ -39,7 +39,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if min(self.sample or 0, self.relevant_only) < 0:
-            raise SettingError(f"the numbers of a recipe must be at least 0, got {self}")
+            raise SettingError(f"all numbers of a recipe must be at least 0, got {self}")
 
 
 # The paper has 150 queries for Telugu (Table 1), 72 of them with relevant passages only. That
@@ -96,7 +96,7 @@ def build_benchmark(
     if not queries:
         raise DatasetError(
             f"{topics}: no query is left for a benchmark ({reason_counts(dropped.values())}); "
-            f"check that {qrels} has the qrels of these topics"
+            f"check that {qrels} has the qrels for these topics"
         )
     return Benchmark(MirageDataset(queries, name=dataset.name), dropped)
 

@@ -87,7 +87,11 @@ class ItemSet:
         """
         if not self.queries:
             first = next(
-                (f"; the first fault: {f.detail}" for item in self.rejected for f in item.faults),
+                (
+                    f"; the first fault is: {f.detail}"
+                    for item in self.rejected
+                    for f in item.faults
+                ),
                 "",
             )
             reasons = reason_counts(item.faults[0].kind for item in self.rejected)
@@ -213,8 +217,8 @@ def strike(dataset: MirageDataset, decisions: str | Path) -> MirageDataset:
     review = validated(_Decisions, json_object(str(path), text)[1], str(path))
     if review.dataset != dataset.name:
         raise DatasetError(
-            f"{path}: the decisions are about {review.dataset!r}, but the dataset is "
-            f"{dataset.name!r}"
+            f"{path}: the review decisions are about the dataset {review.dataset!r}, not about "
+            f"{dataset.name!r}; give the file for this dataset"
         )
     for id_ in review.struck:
         dataset[id_]  # raises an error that suggests the nearest id

@@ -177,8 +177,8 @@ def _check_half_filled(rows: Iterable[SheetRow]) -> None:
         else:
             continue
         raise DatasetError(
-            f"row {row.id!r} of the sheet has {problem}; complete the row, or empty it to leave it "
-            "out"
+            f"row {row.id!r} of the sheet has {problem}; complete the row, or clear all of its "
+            "cells to leave it out"
         )
 
 
@@ -197,8 +197,9 @@ def _slots(rows: Sequence[SheetRow], corpus: Corpus) -> Iterable[Slot]:
         missing = next((id_ for id_ in row.passages if id_ not in corpus), None)
         if missing is not None or not row.passages:
             raise DatasetError(
-                f"row {row.id!r} of the sheet is about passage {missing!r}, which the documents do "
-                "not have; use the documents, size and overlap that the sheet was created with"
+                f"row {row.id!r} of the sheet is about passage {missing!r}, which the documents "
+                "do not contain; use the same documents, size and overlap as for creating the "
+                "sheet"
             )
         yield Slot(row.id, row.kind, tuple(corpus.get_many(row.passages)))
 
@@ -279,5 +280,5 @@ def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
         ids = [line for line in columns["passages"].splitlines() if line]
         rows.append(validated(SheetRow, columns | forms | {"passages": ids}, where))
     if blank_count:
-        _LOG.warning("%s: skipped %d blank rows", file, blank_count)
+        _LOG.warning("%s: %d blank rows were skipped", file, blank_count)
     return tuple(rows)

@@ -281,8 +281,8 @@ def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: i
     """Raise an error if the numbers or shares of items are out of range."""
     if items < 1 or passages_per_item < 2:
         raise SettingError(
-            f"items must be at least 1 and shown at least 2, got items={items}, "
-            f"shown={passages_per_item}"
+            "items must be at least 1, and shown (passages per item) at least 2; got "
+            f"items={items}, shown={passages_per_item}"
         )
     if items > MOST_ITEMS:
         raise SettingError(
@@ -307,7 +307,10 @@ def prepare_index(
     if not askable.passages:
         reasons = ", ".join(f"{reason}: {n}" for reason, n in askable.passed_over.items())
         reasons += "".join(f"; {id_}: {excerpt!r}" for id_, excerpt in askable.instructions[:1])
-        raise DatasetError(f"no passage is worth asking about in {entry.name} ({reasons})")
+        raise DatasetError(
+            f"no passage is suitable for writing questions in {entry.name} ({reasons}); give "
+            "other documents"
+        )
     return BM25.build(corpus, language=entry.code, progress=progress), askable
 
 

@@ -95,8 +95,8 @@ def relevant_only(dataset: MirageDataset) -> MirageDataset:
     ]
     if not queries:
         raise DatasetError(
-            f"no query of {dataset.name} shows a relevant passage for a teacher to answer from; "
-            "load the dataset with its passages and qrels"
+            f"no query of {dataset.name} has a relevant passage from which a teacher could "
+            "answer; load the dataset with its passages and qrels"
         )
     return MirageDataset(queries, name=dataset.name)
 
@@ -173,8 +173,8 @@ def build_training_set(
             omitted[response.query_id] = example
     if not examples:
         raise DatasetError(
-            f"no response of model {teacher.model!r} to {dataset.name} gives a training example "
-            f"({reason_counts(omitted.values())})"
+            f"none of the responses of model {teacher.model!r} to {dataset.name} can be used as a "
+            f"training example ({reason_counts(omitted.values())})"
         )
     return TrainingSet(tuple(examples), omitted)
 
@@ -209,7 +209,7 @@ def _check_shown_ids(query: Query, response: Response, teacher: str) -> tuple[st
     if irrelevant := [id_ for id_ in shown_ids if id_ not in query.passage_ids]:
         raise DatasetError(
             f"model {teacher!r} was shown passage {irrelevant[0]!r} for query {query.id!r}, which "
-            "is not a relevant passage; have it answer relevant_only(dataset)"
+            "is not a relevant passage; let the model answer the queries of relevant_only(dataset)"
         )
     return shown_ids
 

@@ -108,7 +108,7 @@ def analysis(analyzer: str, language: str | None) -> Analysis:
         if not row.stemmer:
             codes = ", ".join(each.code for each in LANGUAGES.values() if each.stemmer)
             raise SettingError(
-                f"there are no stems for {row.code}, only for {codes}; use analyzer='best'"
+                f"there is no stemmer for {row.code}, only for {codes}; use analyzer='best'"
             )
         _stemmer(row.code)  # raises an error if the package is missing
     chosen: Any = analyzer

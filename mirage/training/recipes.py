@@ -59,7 +59,8 @@ class TuningRecipe:
         ):
             raise SettingError(
                 "learning_rate, epochs, batch_size, max_length, rank and alpha must be above 0, "
-                f"weight_decay at least 0, warmup and dropout at least 0 and below 1: {self}"
+                "weight_decay at least 0, and warmup and dropout at least 0 and below 1; got "
+                f"{self}"
             )
 
 

@@ -238,7 +238,7 @@ def _check_settings(
         raise UnknownNameError("method of fine-tuning", method, get_args(Method))
     if batch < 1 or recipe.batch_size % batch:
         raise SettingError(
-            f"micro_batch must divide the batch of {recipe.batch_size} examples per step, "
+            f"micro_batch must be a divisor of the batch size of the recipe, {recipe.batch_size}; "
             f"got {batch}"
         )
     if save_every < 1 or (steps is not None and steps < 1):
@@ -251,15 +251,15 @@ def _check_machine(method: str) -> None:
     cuda = package("torch").cuda
     if cuda.device_count() > 1:
         raise SettingError(
-            f"training uses one GPU, but torch has {cuda.device_count()}; select one with "
-            "CUDA_VISIBLE_DEVICES=0"
+            f"training uses one GPU, but torch finds {cuda.device_count()}; select one of them "
+            "with CUDA_VISIBLE_DEVICES=0"
         )
     if method != "qlora":
         return
     if not cuda.is_available():
         raise SettingError(
-            "qlora computes in 4 bits, which needs a GPU with CUDA, but torch has none; "
-            "use method='lora' instead"
+            "qlora computes in 4 bits, which needs a GPU with CUDA, but torch finds none; use "
+            "method='lora' instead"
         )
     check_bitsandbytes("qlora")
 
@@ -271,8 +271,8 @@ def _check_free(folder: Path, key: str) -> None:
     """
     if stored_key(folder, KIND) not in (None, key):
         raise DatasetError(
-            f"{folder} contains a model fine-tuned on other data or with other settings, "
-            f"according to its {MANIFEST}; choose another folder"
+            f"{folder} contains a model that was fine-tuned on different data or with different "
+            f"settings, according to its {MANIFEST}; choose another folder"
         )
 
 
@@ -311,8 +311,8 @@ def _describe_base(model: str | Path) -> dict[str, str]:
         return {"name": str(model), "fingerprint": str(getattr(config, "_commit_hash", None))}
     if (folder / "adapter_config.json").is_file():
         raise SettingError(
-            f"{model} contains an adapter; merge it with its model (peft's merge_and_unload), "
-            "save the result and fine-tune it"
+            f"{model} contains an adapter instead of a full model; merge the adapter with its "
+            "base model (peft's merge_and_unload), save the result, and fine-tune that"
         )
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):

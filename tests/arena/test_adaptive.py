@@ -323,7 +323,7 @@ def test_an_empty_batch_is_an_error():
 
 def test_a_pair_that_is_known_twice_is_an_error():
     judgment = draw_judge().verdict(QUERIES[0], MODELS[0], MODELS[1])
-    with pytest.raises(JudgmentError, match=r"'m00' against 'm01' on query 'q00' has two earlier"):
+    with pytest.raises(JudgmentError, match=r"'m00' with 'm01' on query 'q00' has two earlier"):
         AdaptivePairs(MODELS, QUERIES, earlier_judgments=[judgment, judgment])
 
 
@@ -333,7 +333,7 @@ def test_unrequested_judgments_change_nothing():
     requested = pairs.next(3)
     assert requested == untouched.next(3)
     free = next(cell for cell in judge.verdicts if tuple(cell) not in {tuple(p) for p in requested})
-    for wrong, message in ((free, "was not requested"), (requested[0], "has its judgment already")):
+    for wrong, message in ((free, "was not requested"), (requested[0], "already has a judgment")):
         with pytest.raises(JudgmentError, match=message):
             pairs.update([*judge(requested), judge.verdict(*wrong)])
     stranger = Judgment(query_id=QUERIES[0], model_a=MODELS[0], model_b="m99", verdict="a")
@@ -378,7 +378,7 @@ def test_records_keep_the_halves():
     assert Judgments.from_records(records).halves.tolist() == judgments.halves.tolist()
     other = {"first": "second", "second": "first"}[records[0].half]
     twice = [records[0], records[0].model_copy(update={"half": other, "model_a": "x"})]
-    with pytest.raises(JudgmentError, match="is in both halves"):
+    with pytest.raises(JudgmentError, match="belongs to both the first and the second half"):
         Judgments.from_records(twice)
 
 

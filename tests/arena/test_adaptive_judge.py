@@ -117,7 +117,7 @@ def test_failed_votes_are_requested_again_after_resuming(server, tmp_path):
 def test_an_unreachable_endpoint_ends_the_comparison(server, batch, votes):
     server.answer = lambda _: Reply(status=400)
     # As many pairs as models, in however many batches.
-    with pytest.raises(JudgmentError, match=f"no judgment was obtained from {votes} votes"):
+    with pytest.raises(JudgmentError, match=f"none of the {votes} votes"):
         compare(PairwiseJudge(llm(server)), judgments=50, batch=batch)
     assert len(server.requests) == votes
 
@@ -164,7 +164,8 @@ def test_nothing_to_judge(server):
     runs = [nothing, make_run("w", DATASET)]
     judge = PairwiseJudge(llm(server))
     with pytest.raises(
-        JudgmentError, match="no pair can be judged; the first skipped pair is 'v' against 'w'"
+        JudgmentError,
+        match="none of the pairs can be judged; the first skipped pair is 'v' against 'w'",
     ):
         compare(judge, runs, judgments=10)
     assert judge.estimate(DATASET, runs, judgments=10).calls == 0

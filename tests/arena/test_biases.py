@@ -145,7 +145,9 @@ def test_unusable_votes_are_an_error():
     with pytest.raises(JudgmentError, match="all 0 votes"):
         position_bias([])
     twice = [vote("q0", "y", "x", "judge", "a"), vote("q0", "y", "x", "judge", "b")]
-    with pytest.raises(JudgmentError, match=r"'judge' voted twice on query 'q0' .* 'y' before"):
+    with pytest.raises(
+        JudgmentError, match=r"'judge' voted twice on query 'q0'.* 'y' shown before"
+    ):
         position_bias(twice)
     votes = ask_both_orders(lambda _: "a", queries=2)
     with pytest.raises(SettingError, match="draws must be at least 1, got 0"):
@@ -384,7 +386,7 @@ def test_wrong_runs_are_an_error():
     with pytest.raises(UnknownNameError, match="query in the run of model 'm0' 'q2'"):
         verbosity_bias(votes, QUERIES, [Run.model_validate(short.model_dump()), *runs[1:]])
     failed = [Response(query_id=f"q{q}", text=None, error="timed out") for q in range(3)]
-    with pytest.raises(JudgmentError, match=r"model 'm0' failed on query 'q0'.*: timed out"):
+    with pytest.raises(JudgmentError, match=r"model 'm0' failed on query 'q0'.*\(timed out\)"):
         verbosity_bias(
             votes, QUERIES, [Run(model="m0", language="en", responses=failed), *runs[1:]]
         )
@@ -490,7 +492,7 @@ def test_preferences_without_neutral_judges_are_an_error():
     alone = [v for v in votes if v.judge == "own"]
     with pytest.raises(JudgmentError, match="all votes are from 'own'"):
         self_preference(alone, {})
-    with pytest.raises(JudgmentError, match=r"'one' \('one'\), 'two' \('two'\); list the families"):
+    with pytest.raises(JudgmentError, match=r"'one' \('one'\), 'two' \('two'\); pass the families"):
         self_preference([v for v in votes if v.judge != "own"], {})
     with pytest.raises(JudgmentError, match="no neutral judge"):
         self_preference(votes, dict.fromkeys(["own", "one", "two"], "all"))

@@ -176,7 +176,7 @@ def test_an_answer_without_a_verdict_is_requested_again_and_is_not_a_tie(server,
         assert "[[C]]" in prompt.removeprefix(prompts[0])
         assert "I would say" not in prompt
     assert [record.getMessage() for record in caplog.records] == [
-        f"1 of 4 votes are invalid; the first error: {vote.error}"
+        f"1 of 4 votes are invalid; the first error is: {vote.error}"
     ]
 
 
@@ -209,7 +209,7 @@ def test_a_verdict_in_a_truncated_answer_does_not_count(server):
 def test_an_invalid_vote_in_one_order_leaves_no_judgment(server):
     server.answer = lambda request: "[[A]]" if responses(request)[0] < "y" else "?"
     runs = make_runs(DATASET, "xy")
-    with pytest.raises(JudgmentError, match="no judgment was obtained from 8 votes"):
+    with pytest.raises(JudgmentError, match="none of the 8 votes has a verdict"):
         compare(server, runs, judge=PairwiseJudge(llm(server), both_orders=True))
 
 
@@ -231,7 +231,7 @@ def test_a_failed_call_is_a_failed_vote_and_the_rest_is_complete(server, caplog)
     (record,) = caplog.records
     assert record.name == "mirage.arena"
     assert record.levelno == logging.WARNING
-    assert record.getMessage().startswith("2 of 12 votes failed; the first error: judge at http")
+    assert record.getMessage().startswith("2 of 12 votes failed; the first error is: judge at http")
 
 
 def test_unusual_characters_are_accepted(server, tmp_path):
@@ -288,14 +288,17 @@ def test_missing_responses_are_skipped_with_a_reason(server, caplog):
     assert judged.describe()["skipped"] == 4
     (record,) = caplog.records
     assert record.getMessage() == (
-        "4 pairs skipped; the first: 'x' against 'z' on query 'q1': model 'z' failed: timed out"
+        "4 pairs were skipped; the first is: "
+        "'x' against 'z' on query 'q1': model 'z' failed: timed out"
     )
     assert winners(judged)["q2", frozenset("xz")] == "z"  # an empty response is a response
 
 
 def test_nothing_to_judge_is_an_error_before_any_call(server, tmp_path):
     silent = Run(model="z", language="sw", responses=())
-    with pytest.raises(JudgmentError, match=r"no pair can be judged.*'z' has no response"):
+    with pytest.raises(
+        JudgmentError, match=r"none of the pairs can be judged.*'z' has no response"
+    ):
         compare(server, [RUNS[0], silent], out=tmp_path / "votes.jsonl")
     assert server.requests == []
     assert not (tmp_path / "votes.jsonl").exists()
@@ -304,9 +307,9 @@ def test_nothing_to_judge_is_an_error_before_any_call(server, tmp_path):
 @pytest.mark.parametrize(
     ("runs", "settings", "message"),
     [
-        ([], {}, "at least two runs, got 0"),
-        (RUNS[:1], {}, "at least two runs, got 1"),
-        ([RUNS[0], RUNS[0]], {}, "two runs have the model 'x'"),
+        ([], {}, "at least two runs are needed for a comparison, got 0"),
+        (RUNS[:1], {}, "at least two runs are needed for a comparison, got 1"),
+        ([RUNS[0], RUNS[0]], {}, "two runs have the model name 'x'"),
         ([RUNS[0], RUNS[1].model_copy(update={"language": "en"})], {}, "is in 'en'.*is in 'sw'"),
         (make_runs(make_dataset(5)), {}, "answers query 'q4', which dataset does not"),
         (RUNS, {"queries": 0}, "queries must be at least 1"),

@@ -130,7 +130,7 @@ def compare_texts(server, texts, other_texts):
 def test_a_quotation_at_the_end_is_not_a_verdict(server):
     server.answer = quoting_at_the_end
     runs = [run_of("injected", INJECTIONS.values()), run_of("other", [PLAIN] * len(NAMES))]
-    with pytest.raises(JudgmentError, match="no judgment was obtained"):
+    with pytest.raises(JudgmentError, match="votes has a verdict"):
         judge(server, both_orders=False).compare(DATASET, runs, progress=False)
 
 

@@ -208,8 +208,8 @@ def test_links_and_other_files_are_no_submissions(tmp_path: Path) -> None:
     (board / "submissions/link").symlink_to(tmp_path)
     (board / "submissions/Ünicode").mkdir()
     assert [problem.partition(": ")[2][:25] for problem in problems(board)] == [
-        "expected a folder with su",
-        "expected a folder with su",
+        "expected a folder that co",
+        "expected a folder that co",
         "the name of a submission ",
     ]
 

@@ -194,7 +194,7 @@ def test_memerag_with_its_labels(data_dir: Path, tmp_path: Path) -> None:
 def test_what_convert_refuses(queries: Path, tmp_path: Path) -> None:
     assert "did you mean 'memerag'?" in refusal("data", "convert", queries, "--from", "memrag")
     assert "did you mean 'jsonl'?" in refusal("data", "convert", queries, "--to", "json")
-    assert "give --out FOLDER" in refusal("data", "convert", queries, "--to", "trec")
+    assert "with --out FOLDER" in refusal("data", "convert", queries, "--to", "trec")
     trec = ("--from", "trec", *IN_SWAHILI)
     assert "topics.tsv: no such file" in refusal("data", "convert", tmp_path, *trec)
     message = refusal("data", "convert", tmp_path, "--from", "nomiracl")

@@ -87,9 +87,11 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
     assert "did you mean 'reference'" in said(train, "--target", "references")
     assert "must be at least 1" in said(train, "--set", "steps=0")
     write_training_set(training_examples(DATASET[:4]).examples, files / "lessons.jsonl")
-    assert "--cell selects a cell of a grid" in said(train, "--cell", "retriever=bm25")
+    assert "--cell selects a cell (a combination of settings) of a grid" in said(
+        train, "--cell", "retriever=bm25"
+    )
     (files / "grid.yaml").write_text(GRID)
-    assert "also set retriever, one of bm25, oracle" in said(files / "grid.yaml")
+    assert "also set retriever to one of bm25, oracle" in said(files / "grid.yaml")
     assert "expected AXIS=VALUE" in said(files / "grid.yaml", "--cell", "bm25")
     memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de").dataset.save(
         files / "labelled.jsonl"

@@ -104,7 +104,7 @@ def test_votes_are_read_as_the_judge_reads_them(
     # A vote in the other order goes with the one that names no verdict.
     ballots = Counter(map(ballot, judged.votes))
     lost = sum(ballots[key] for key in set(map(ballot, judged.invalid)))
-    words = f"{lost} of {len(judged.votes)} votes left out: invalid or failed"
+    words = f"{lost} of {len(judged.votes)} votes are left out, because they"
     assert words in " ".join(done.stderr.split())
 
 
@@ -162,5 +162,5 @@ def test_votes_in_both_orders_are_left_out_together(tmp_path: Path) -> None:
     rows.append({**vote, "query_id": "q2", "model_a": "b", "model_b": "a", "verdict": "invalid"})
     rows[-1]["error"] = "no verdict"
     done = mirage("fit", json_lines(tmp_path / "v.jsonl", rows))
-    assert "2 of 3 votes left out: invalid or failed" in done.stderr
+    assert "2 of 3 votes are left out, because they" in done.stderr
     assert "1 judgments on 1 queries" in done.stdout

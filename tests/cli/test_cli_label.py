@@ -138,10 +138,10 @@ def test_a_page_for_elsewhere_and_its_file_must_fit_together(good: Path, tmp_pat
     data = json.loads(written.read_text().split('id="data">')[1].split("</script>")[0])
     rows = [{"item": item["id"], "label": "wrong", "rater": "ann"} for item in data["items"]]
     saved = json_lines(tmp_path / "saved.jsonl", [*rows, {**rows[0], "item": "other"}])
-    assert "line 6: no item has the id 'other'" in refusal(*options, "--import", saved)
+    assert "line 6: there is no item with the id 'other'" in refusal(*options, "--import", saved)
     assert path.read_text() == ""
     json_lines(saved, [{**rows[0], "rater": "ben"}])
-    assert "is a label of 'ben', not of 'ann'" in refusal(*options, "--import", saved)
+    assert "the label is by rater 'ben', expected 'ann'" in refusal(*options, "--import", saved)
     json_lines(saved, rows)
     assert "ann: 5 labels (5 wrong)" in mirage(*options, "--import", saved).stdout
 

@@ -198,7 +198,7 @@ def test_users_who_share_their_questions_do_not_hide_a_drift(tmp_path: Path) -> 
 
 def test_bad_input_reads_aloud(log: Path, tmp_path: Path) -> None:
     assert "give two logs, or one log and --by" in refusal("logs", "drift", "--language", "sw", log)
-    assert "name a value in it, as in input.text" in refusal(
+    assert "name a field inside it, as in input.text" in refusal(
         "logs", "drift", "--language", "sw", log, log
     )
     features = ("logs", "features", "--language", "sw")

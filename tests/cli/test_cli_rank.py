@@ -51,9 +51,9 @@ def test_a_level_that_cannot_be_used_is_refused(good: Path, tmp_path: Path) -> N
     own = tmp_path / "own.jsonl"
     MirageDataset.bundled(LANGUAGE).save(own)
     message = refusal("features", good, "--dataset", own, "--level", "hard")
-    assert "leave it out with --dataset" in message
+    assert "leave it out if you give --dataset" in message
     message = refusal("rank", *IN_SWAHILI, good, "--board", "official", "--level", "hard")
-    assert "leave it out with --board" in message
+    assert "leave it out if you give --board" in message
 
 
 def test_several_models_are_ranked_together_as_json(good: Path, bad: Path) -> None:
@@ -88,7 +88,9 @@ def test_at_least_takes_no_failed_query_in_silence(tmp_path: Path) -> None:
 def test_names_that_make_no_sense(good: Path, bad: Path) -> None:
     message = refusal("rank", *IN_SWAHILI, good, "--at-least", "anchor/uncitd")
     assert message.endswith("did you mean 'anchor/uncited'?")
-    assert "two files are for the same model 'good'" in refusal("rank", *IN_SWAHILI, good, good)
+    assert "two files have responses of the same model 'good'" in refusal(
+        "rank", *IN_SWAHILI, good, good
+    )
     message = refusal("rank", *IN_SWAHILI, good, f"anchor/uncited={bad}")
     assert "is the name of an anchor" in message
 

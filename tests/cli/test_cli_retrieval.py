@@ -180,7 +180,7 @@ def test_an_endpoint_indexes_and_is_asked_again(tmp_path: Path, server: ChatServ
     assert server.paths[-1] == "/v1/embeddings"
     json_lines(passages, [*rows, {"id": "p3", "text": "d"}])
     mirage("index", passages, folder, "--language", "en")
-    assert "built from another corpus" in refusal("retrieve", folder, topics)
+    assert "built from a different corpus" in refusal("retrieve", folder, topics)
     assert mirage("retrieve", folder, topics, "--by", "bm25").exit_code == 0
     server.answer = lambda _: Reply("no such model", status=404)
     message = refusal(*arguments)
@@ -207,7 +207,7 @@ def test_what_is_no_index_or_no_run_is_said(tmp_path: Path) -> None:
     handbook = tmp_path / "handbook"
     handbook.mkdir()
     (handbook / "leave.md").write_text("# Leave\nAll have some.")
-    assert "exists but is not an index" in refusal("index", handbook, handbook)
+    assert "exists, but is not an index" in refusal("index", handbook, handbook)
     assert "did you mean" in refusal("index", tmp_path / "handbok", tmp_path / "x.index")
     assert "did you mean 'word'" in refusal(
         "index", handbook, tmp_path / "y", "--set", "unit=words"
@@ -288,6 +288,5 @@ def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: C
     topics.write_text("9\tleave3\n")
     message = refusal(*arguments, "--model", "m")
     assert (
-        f"{found}: the run has no passage for any query of {topics}; their ids may differ"
-        in message
+        f"{found}: the run ranks no passage for any query of {topics}; check that both" in message
     )

@@ -163,7 +163,7 @@ def test_empty_rows_of_a_sheet_are_counted_and_are_no_failure(
     blank = dict.fromkeys(rows[0], "")
     made = make_from_sheet(documents, sheet, [*rows, blank, blank | {"text": "  "}])
     assert made.exit_code == 0, made.output
-    assert "skipped 2 blank rows" in made.stderr
+    assert "2 blank rows were skipped" in made.stderr
     assert "2 of 2 items" in made.stdout
     assert re.search(r"not filled in +1 ", made.stdout)
 

@@ -78,7 +78,7 @@ def test_corpora_add_up_without_a_copy(tmp_path: Path) -> None:
     assert (both["q0"].text, both.row("q0"), both.language) == ("z", 2, None)
     assert both.folders == (tmp_path / "a", tmp_path / "b")
     assert len({a.fingerprint, b.fingerprint, both.fingerprint, (b + a).fingerprint}) == 4
-    with pytest.raises(DatasetError, match="both hold passage 'p"):
+    with pytest.raises(DatasetError, match="both contain a passage 'p"):
         a + a
 
 
@@ -99,9 +99,9 @@ def test_a_corpus_is_replaced_by_another_and_kept_where_it_is_the_same(tmp_path:
 
 
 def test_invalid_sources_and_folders_raise_errors(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="needs at least one passage"):
+    with pytest.raises(DatasetError, match="the corpus has no passages"):
         Corpus.build([], tmp_path / "none")
-    with pytest.raises(DatasetError, match=r"'p0' occurs twice, as number 1 and 3"):
+    with pytest.raises(DatasetError, match=r"numbers 1 and 3, have the id 'p0'"):
         Corpus.build([*passages("x", "y"), *passages("z")], tmp_path / "twice")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "mine").mkdir()

@@ -60,7 +60,9 @@ def test_an_item_that_kills_every_worker_is_named(executor: Executor, loads: boo
             os.kill(os.getpid(), signal.SIGKILL)
         return x
 
-    with pytest.raises(ExecutorError, match="item 3, counted from 0, was lost with 5 workers"):
+    with pytest.raises(
+        ExecutorError, match="item 3, counted from 0, was lost because 5 workers ended"
+    ):
         list(executor.map(Once(lambda: work) if loads else work, range(5)))
 
 
@@ -103,11 +105,11 @@ def test_an_error_that_cannot_be_pickled_keeps_its_message(executor: Executor) -
 
 def test_unpicklable_functions_items_and_results_are_named(executor: Executor) -> None:
     lock = threading.Lock()
-    with pytest.raises(ExecutorError, match=r"cannot send .* to workers"):
+    with pytest.raises(ExecutorError, match=r"the function .* cannot be sent to workers"):
         list(executor.map(lambda _: lock.locked(), [1]))
-    with pytest.raises(ExecutorError, match="cannot send item 1, counted from 0, to a worker"):
+    with pytest.raises(ExecutorError, match="item 1, counted from 0, cannot be sent to a worker"):
         list(executor.map(abs, [1, lock]))  # type: ignore[list-item]
-    with pytest.raises(ExecutorError, match="cannot send back the outcome of item 0"):
+    with pytest.raises(ExecutorError, match="cannot send back the result of item 0"):
         list(executor.map(lambda _: threading.Lock(), [1]))
 
 

@@ -81,7 +81,10 @@ def test_invalid_false_counts_output_without_a_label_as_0(
     server.answer = judge_with_labels({"right": "[[yes]]", "wrong": "[[no]]"})
     table = scored(llm_eval(llm_of(server), invalid="false"))
     assert table["llm_eval"].tolist() == [1, 0, 0, 0]
-    assert "1 of 3 outputs of judge have no label and count as 0" in caplog.text
+    assert (
+        "1 of 3 outputs of the judge judge have no label, so they count as the score 0"
+        in caplog.text
+    )
 
 
 def test_a_failed_call_has_no_value(server: ChatServer) -> None:
@@ -209,5 +212,5 @@ def test_an_llm_with_more_parameters_shares_all_else(server: ChatServer) -> None
     assert "logprobs" not in llm.parameters
     assert more.usage is llm.usage
     assert more.digest([]) != llm.digest([])
-    with pytest.raises(SettingError, match="cannot set model"):
+    with pytest.raises(SettingError, match="must not contain model"):
         llm.with_parameters(model="x")

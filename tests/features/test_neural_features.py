@@ -263,7 +263,7 @@ def test_models_may_be_objects(nli: Path, tmp_path: Path) -> None:
     assert not cache_path.exists()
     assert repr(scorer) == "NLI('DebertaV2ForSequenceClassification')"
     for wrong in ((model,), (str(nli), tokenizer)):
-        with pytest.raises(SettingError, match="a model object with its tokenizer"):
+        with pytest.raises(SettingError, match="a model object and its tokenizer"):
             NLI(*wrong)
     with pytest.raises(SettingError, match="max_length must be at least 16 tokens"):
         NLI(nli, max_length=15)
@@ -597,7 +597,7 @@ def test_models_without_the_label_are_refused(zoo: Zoo, reranker: Path) -> None:
 
 def test_a_reranker_gives_one_score(nli: Path) -> None:
     with pytest.raises(
-        NeuralError, match="is not a reranker: it has 3 scores per pair instead of 1"
+        NeuralError, match="is not a reranker: it returns 3 scores per pair instead of 1"
     ):
         Reranker(nli)
 

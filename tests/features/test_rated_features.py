@@ -238,7 +238,10 @@ def test_a_spent_budget_keeps_what_was_rated(
     llm = llm_of(server, budget=Budget(calls=5), concurrency=2)
     table = FeatureSuite([make(llm)]).score(english, reference_run(english))
     assert np.isfinite(table.values).sum() == len(server.requests) == 5
-    assert set(table.reasons.values()) == {"not rated: not sent: the budget of 5 calls is spent"}
+    assert set(table.reasons.values()) == {
+        "not rated: the call was not sent, because the budget of 5 calls is spent; "
+        "increase the budget"
+    }
 
 
 def test_without_a_reference_there_is_no_overlap(server: ChatServer) -> None:

@@ -86,7 +86,7 @@ def test_missing_values_have_a_reason() -> None:
     ("rows", "wrong"),
     [
         ([[1.0, 2.0]], "1 vectors for 2 texts"),
-        ([[1.0, 2.0], [1.0]], "all of one length"),
+        ([[1.0, 2.0], [1.0]], "all have the same length"),
         ([[1.0, 2.0], [float("nan"), 1.0]], "finite"),
         ([1.0, 2.0], "must return vectors"),
         (["a", "b"], "must return vectors"),

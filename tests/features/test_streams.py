@@ -210,7 +210,7 @@ def test_a_killed_call_is_resumed(folder: Path, whole: bytes, tmp_path: Path, bl
     killed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not out.exists()
-    with pytest.raises(DatasetError, match="other responses, queries or features"):
+    with pytest.raises(DatasetError, match="different responses, queries or features"):
         score_files(
             folder / "queries.jsonl",
             {"cited": folder / "cited.jsonl"},
@@ -245,7 +245,7 @@ def test_damaged_blocks_are_an_error(tmp_path: Path) -> None:
         file.add(b'{"a": 1}\n')
     part = tmp_path / "out.jsonl.part"
     part.write_bytes(part.read_bytes().replace(b"1", b"2"))
-    with pytest.raises(DatasetError, match="block 1 is damaged"):
+    with pytest.raises(DatasetError, match=r"is damaged \(batch 1 of its rows\)"):
         BlockFile(path, "inputs")
     part.unlink()
     with BlockFile(path, "inputs") as file:  # without rows, the journal means nothing
@@ -311,7 +311,7 @@ def test_citation_gaps_are_those_of_the_whole_run(dataset: MirageDataset, style:
         ('{"query_id": "nobody", "text": "a"}', FeatureError, "'nobody', which .*does not have"),
         ('{"query_id": "q01-0", "text": "a"}\n' * 2, DatasetError, "line 2.*second response"),
         ('{"query_id": "q01-0"}', DatasetError, "line 1, field 'text'"),
-        ("", DatasetError, "no response in this file"),
+        ("", DatasetError, "the file has no responses"),
     ],
 )
 def test_wrong_responses(

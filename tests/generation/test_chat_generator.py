@@ -205,7 +205,9 @@ def test_a_spent_budget_keeps_the_answers_so_far(server: ChatServer, tmp_path: P
     responses = run(server, out, budget=Budget(calls=5), concurrency=4)
     assert len(server.requests) == 5
     assert sum(r.text is not None for r in responses) == 5
-    assert {r.error for r in responses.failed} == {"not sent: the budget of 5 calls is spent"}
+    assert {r.error for r in responses.failed} == {
+        "the call was not sent, because the budget of 5 calls is spent; increase the budget"
+    }
     server.requests.clear()
     assert not run(server, out).failed
     assert sorted(map(query_id_of, server.requests)) == sorted(r.query_id for r in responses.failed)

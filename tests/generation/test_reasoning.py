@@ -90,7 +90,7 @@ def test_every_form_of_servers_is_stored_and_no_metric_reads_it(
 
 
 def test_an_answer_of_reasoning_alone_is_a_failure(server: ChatServer) -> None:
-    with pytest.raises(GenerationError, match="max_tokens was used up before any text"):
+    with pytest.raises(GenerationError, match="used up max_tokens before it wrote any text"):
         answers_of(server, Reply(f"<think>{THOUGHTS}", finish_reason="length"))
 
 

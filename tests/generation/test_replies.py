@@ -102,22 +102,25 @@ def test_a_response_with_passages_alone_was_made_from_them() -> None:
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        ((TEXT, "town#1"), "they must be a list of passages, but are of type str"),
-        ((TEXT, {"id": "1"}), "they must be a list of passages, but are of type dict"),
-        ((TEXT, 3), "they must be a list of passages, but are of type int"),
-        ((TEXT, None), "they must be a list of passages, but are of type NoneType"),
-        ((TEXT, [HARBOUR, 3]), "number 2 is of type int; return a Passage, a dict with id and"),
-        ((TEXT, ["deploy.rst:3"]), "number 1, 'deploy.rst:3', is neither a text nor the id of one"),
-        ((TEXT, [" "]), "number 1, ' ', is neither a text nor the id"),
-        ((TEXT, [{"score": 1}]), "number 1 has neither text nor id, only ['score']"),
-        ((TEXT, [{"id": "a", "text": 3}]), "number 1: "),
+        ((TEXT, "town#1"), "expected a list of passages, got str"),
+        ((TEXT, {"id": "1"}), "expected a list of passages, got dict"),
+        ((TEXT, 3), "expected a list of passages, got int"),
+        ((TEXT, None), "expected a list of passages, got NoneType"),
+        ((TEXT, [HARBOUR, 3]), "passage 2 is of type int; return a Passage, a dict with id and"),
+        (
+            (TEXT, ["deploy.rst:3"]),
+            "passage 1, 'deploy.rst:3', is neither a text nor the id of one",
+        ),
+        ((TEXT, [" "]), "passage 1, ' ', is neither a text nor the id"),
+        ((TEXT, [{"score": 1}]), "passage 1 has neither a text nor an id, only ['score']"),
+        ((TEXT, [{"id": "a", "text": 3}]), "passage 1: "),
         (
             (TEXT, [{"id": "a", "text": "A b."}, {"id": "a", "text": "C d."}]),
-            "two of them have the id 'a', but different texts",
+            "two passages have the id 'a', but different texts",
         ),
         (Response(query_id="q2", text=TEXT), "has query_id='q2'"),
-        ((TEXT, [HARBOUR], 3), "is of type tuple, not a text, a (text, passages) tuple or a"),
-        ((None, [HARBOUR]), "is of type tuple, not a text"),
+        ((TEXT, [HARBOUR], 3), "is of type tuple, expected a text, a (text, passages) tuple or a"),
+        ((None, [HARBOUR]), "is of type tuple, expected a text"),
     ],
 )
 def test_an_invalid_reply_is_an_error_that_names_the_query(reply: Any, message: str) -> None:

@@ -70,7 +70,7 @@ def test_examples_are_earlier_turns() -> None:
         ("{question:>9}", "not the plain name of a slot"),
         ("{question:{language}}", "not the plain name of a slot"),
         ("{}", "not the plain name of a slot"),
-        ("{question", "not a template"),
+        ("{question", "not a valid template"),
         ("question", "has no {question}"),
     ],
 )
@@ -84,9 +84,9 @@ def test_names_are_checked_before_the_first_query() -> None:
         TemplatePrompt("{question} {qeustion}")
     with pytest.raises(UnknownNameError, match="slot of passage 'question'"):
         TemplatePrompt("{question}", passage="{question} {text}")
-    with pytest.raises(SettingError, match="closed_book_user: remove"):
+    with pytest.raises(SettingError, match=r"closed_book_user: .*remove"):
         TemplatePrompt("{question}", closed_book_user="{passages} {question}")
-    with pytest.raises(SettingError, match="'answer' is missing"):
+    with pytest.raises(SettingError, match="has no 'answer'"):
         TemplatePrompt("{question}", examples=[{"question": "?"}])
     with pytest.raises(UnknownNameError, match="did you mean 'answer'"):
         TemplatePrompt("{question}", examples=[{"question": "?", "anwser": "!"}])
@@ -103,7 +103,7 @@ def test_the_prompt_fits_into_its_context() -> None:
         "{passages} {question}", "neno " * 60, passage_tokens=100, context_tokens=700
     )
     assert len(longer(long).shown) < len(ids)
-    with pytest.raises(GenerationError, match="has room for"):
+    with pytest.raises(GenerationError, match="leaves only"):
         TemplatePrompt("{passages} {question}", "neno " * 900, context_tokens=700)(long)
 
 

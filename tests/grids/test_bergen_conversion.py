@@ -189,17 +189,17 @@ FILES = {
 
 REASONS = {
     "retriever/odd.yaml": "the pooler must be one of MeanPooler, ClsPooler, got MaxPooler",
-    "context_processor/extract/t30.yaml": "threshold is a dot product",
-    "context_processor/lingua.yaml": "llmlingua2.LLMLingua2 is Python code of BERGEN",
-    "generator/compressed.yaml": "llm_cocom.LLMCocom is Python code",
+    "context_processor/extract/t30.yaml": "threshold is a limit on dot products",
+    "context_processor/lingua.yaml": "llmlingua2.LLMLingua2 is a class of BERGEN",
+    "generator/compressed.yaml": "llm_cocom.LLMCocom is a class of BERGEN",
     "generator/unset.yaml": "does not set model_name",
     "generator/other_llm.yaml": "llm_xrag.LLM is Python code",
     "generator/lost.yaml": "${nowhere.name} has no value",
     "prompt/upper.yaml": "uses the expression 'question.upper()'",
     "prompt/none.yaml": "the prompt is empty",
     "dataset/mkqa/mkqa_da.retrieve_da.yaml": "unknown language 'da'",
-    "dataset/code.yaml": "write its questions as JSON Lines",
-    "dataset/broken.yaml": "not YAML",
+    "dataset/code.yaml": "write its questions to a JSON Lines file",
+    "dataset/broken.yaml": "not valid YAML",
     "train/lora.yaml": "mirage finetune",
 }
 
@@ -468,9 +468,9 @@ def test_interpolations_end(folder: Path) -> None:
 
 
 def test_another_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="not a configuration of BERGEN"):
+    with pytest.raises(DatasetError, match="not a configuration folder of BERGEN"):
         convert(tmp_path)
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "a.yaml").write_text("dev: {query: null}\n")
-    with pytest.raises(DatasetError, match=r"dataset/a\.yaml: no split has queries"):
+    with pytest.raises(DatasetError, match=r"dataset/a\.yaml: none of the splits has queries"):
         convert(tmp_path)

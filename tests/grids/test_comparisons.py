@@ -123,7 +123,7 @@ def test_invalid_comparisons_raise_errors() -> None:
     with pytest.raises(SettingError, match="no two cells of small can be compared with the base"):
         TABLE.compare(baseline={"retriever": "splade"})
     published = (Cell({"retriever": "a"}, {"m": Score(0.5)}), Cell({"retriever": "b"}))
-    with pytest.raises(SettingError, match="cells without values per query"):
+    with pytest.raises(SettingError, match="no cell has values per query"):
         ResultTable("published", published, ("m",)).compare()
 
 

@@ -50,19 +50,19 @@ def test_excluded_combinations_are_not_cells(tmp_path: Path) -> None:
         ("dataset", "  dataset: [ws]", 15, "unknown dataset 'ws'; did you mean 'sw'?"),
         ("show_k", "  show_k: [0]", 20, "greater than or equal to 1"),
         ("name", "name: small\nname: other", 2, "key 'name' occurs twice"),
-        ("name", "name: [small", 2, "not YAML"),
+        ("name", "name: [small", 2, "not valid YAML"),
         ("name", "title: small", 1, "title: unknown key"),
         ("short", "  short: {kind: short-answer, langauge: en}", 13, "did you mean 'language'?"),
-        ("bm25", "  bm25: !!python/object/apply:os.getcwd []", 7, "not YAML"),
+        ("bm25", "  bm25: !!python/object/apply:os.getcwd []", 7, "not valid YAML"),
         ("chat", "  chat: {kind: openai, model: m, api_key: sk-1}", 11, "write ${ENV:NAME}"),
         ("bm25", "  none: {kind: bm25}", 6, "the name 'none' is reserved or empty"),
-        ("sw", "  sw: {form: answers}", 3, "needs a path or hub"),
-        ("sw", "  sw: {form: answers, path: a, hub: b/c}", 3, "needs a path or hub"),
-        ("sw", "  sw: {form: xor-tydi, hub: b/c}", 3, "needs a path"),
+        ("sw", "  sw: {form: answers}", 3, "a path or hub must be set"),
+        ("sw", "  sw: {form: answers, path: a, hub: b/c}", 3, "a path or hub must be set"),
+        ("sw", "  sw: {form: xor-tydi, hub: b/c}", 3, "a path must be set"),
         ("sw", "  sw: {form: answers, hub: ../c}", 3, "should match pattern"),
         ("sw", "  sw: {form: answers, hub: b/c, split: '*'}", 3, "should match pattern"),
         ("sw", "  sw: {form: kilt, hub: b/c, fields: {id: a}}", 3, "be set with form 'answers'"),
-        ("sw", "  sw: {form: mirage-bench}", 3, "needs a language"),
+        ("sw", "  sw: {form: mirage-bench}", 3, "'language' must be set"),
     ],
 )
 def test_an_error_names_the_line_and_the_problem(
@@ -79,8 +79,8 @@ def test_an_error_names_the_line_and_the_problem(
 def test_a_file_that_is_not_a_grid_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "grid.yaml"
     for text, message in (
-        ("", "expected a mapping with the keys"),
-        ("- 1", "expected a mapping with the keys"),
+        ("", "expected a YAML mapping with the keys"),
+        ("- 1", "expected a YAML mapping with the keys"),
     ):
         path.write_text(text)
         with pytest.raises(DatasetError, match=message):

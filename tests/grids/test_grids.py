@@ -94,7 +94,7 @@ def test_a_cell_shows_the_passages_of_its_pipeline(tmp_path: Path, chat: ChatSer
     assert queries_of_cell.retrieved
     assert not chat.requests
     with pytest.raises(
-        SettingError, match=r"8 cells .* also set retriever, one of bm25, both, flat"
+        SettingError, match=r"8 cells .* also set retriever to one of bm25, both, flat"
     ):
         grid.shown({"dataset": "sw", "corpus": "sw"})
     with pytest.raises(SettingError, match="no cell of small has"):
@@ -105,7 +105,7 @@ def test_a_cell_shows_the_passages_of_its_pipeline(tmp_path: Path, chat: ChatSer
 
 def test_a_cell_without_generator_shows_no_passages(tmp_path: Path) -> None:
     grid = Grid.read(grid_file(tmp_path, generator="  generator: [none]"))
-    with pytest.raises(SettingError, match="has no generator, so there are no shown passages"):
+    with pytest.raises(SettingError, match="has no generator, so it shows no passages"):
         grid.shown({"retriever": "bm25"})
 
 
@@ -507,7 +507,7 @@ def test_qrels_of_documents_cannot_measure_passages(tmp_path: Path, chat: ChatSe
     path.write_text(path.read_text().replace("level: document\n", ""))
     table = Grid.read(path, trust=True).run(limit=4, progress=False)
     cell = table.cell(retriever="bm25")
-    assert "set level: document" in cell.failure
+    assert "set 'level: document'" in cell.failure
     assert set(cell.scores) == {"qa_match"}
 
 
@@ -616,7 +616,7 @@ def test_pipelines_are_ranked_by_a_judge_and_on_the_bundled_leaderboard(
     tmp_path: Path, chat: ChatServer
 ) -> None:
     grid = Grid.read(grid_file(tmp_path, chat.url, show_k="  show_k: [2]"))
-    with pytest.raises(SettingError, match="was run on sw"):
+    with pytest.raises(SettingError, match="has been run on sw"):
         grid.leaderboard()
     grid.run(progress=False)
     names = {run.model for run in grid.runs() if run}

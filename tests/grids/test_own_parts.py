@@ -227,7 +227,7 @@ def test_a_wrong_part_is_an_error_of_the_file(
 
 def test_parts_have_different_names(tmp_path: Path) -> None:
     path = write(tmp_path, **{"  ask: {": "  echo: {", "[ask, plain]": "[echo, plain]"})
-    with pytest.raises(DatasetError, match="passed by name"):
+    with pytest.raises(DatasetError, match="passed by the names"):
         Grid.read(path, parts=PARTS)
 
 
@@ -258,7 +258,7 @@ def test_results_of_the_wrong_type_fail_only_their_cells(tmp_path: Path) -> None
 def test_a_generator_with_a_prompt_needs_one(tmp_path: Path) -> None:
     path = write(tmp_path, **{"prompt: [ask, plain]": "prompt: [none]"})
     table = Grid.read(path, parts=PARTS).run(limit=1, progress=False)
-    assert all("name a prompt in grid.prompt" in cell.failure for cell in table)
+    assert all("list a prompt in grid.prompt" in cell.failure for cell in table)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_templates_are_checked_when_the_file_is_read(
 
 def test_closed_book_cells_need_a_closed_book_template(tmp_path: Path) -> None:
     retriever = {"retriever: [bm25, mine]": "retriever: [none]"}
-    with pytest.raises(DatasetError, match=r"prompts\.plain: .* needs closed_book_user"):
+    with pytest.raises(DatasetError, match=r"prompts\.plain: .* set 'closed_book_user'"):
         Grid.read(write(tmp_path, **retriever), parts=PARTS)
     entry = {'{question}"': '{question}", closed_book_user: "Closed: {question}"'}
     table = Grid.read(write(tmp_path, **retriever, **entry), parts=PARTS)

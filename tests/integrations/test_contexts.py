@@ -50,7 +50,7 @@ def test_texts_that_differ_in_blanks_are_equal(relevant: str) -> None:
 
 def test_ambiguous_relevant_texts_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     assert query(retrieved_ids=["a", "b", "c"], relevant=["Congo."]).relevant == ("a",)
-    assert "row 1: relevant text 1 was retrieved under the ids a, c" in caplog.text
+    assert "row 1: relevant text 1 was retrieved under several ids (a, c)" in caplog.text
     assert query(relevant=["Nil"]).relevant == ("unretrieved-1",)
     assert (
         "relevant text 1 is not equal to a retrieved text, but contains one or is a part of one"

@@ -109,7 +109,7 @@ def test_bad_frames_are_refused_with_their_place() -> None:
         run_from_frame(good.drop(columns="error"))
     with pytest.raises(DatasetError, match=r"row 0, field 'qury_id': Extra inputs"):
         run_from_frame(good.assign(qury_id=1))
-    with pytest.raises(DatasetError, match="run: there are no rows"):
+    with pytest.raises(DatasetError, match="run: the table has no rows"):
         run_from_frame(good[:0])
     with pytest.raises(DatasetError, match=r"frame, row 0, field 'metadata': not JSON"):
         dataset_from_frame(BARE.to_pandas().assign(metadata="{"))
@@ -121,7 +121,7 @@ def test_bad_frames_are_refused_with_their_place() -> None:
 
 def test_unknown_columns_are_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert run_from_frame(RUN.to_pandas().assign(latency=0.3, model_cost=1)) == RUN
-    assert "run: columns that are ignored: 'latency', 'model_cost'" in caplog.text
+    assert "run: these columns are ignored: 'latency', 'model_cost'" in caplog.text
     assert dataset_from_frame(BARE.to_pandas().assign(source="wiki")) == BARE
 
 
@@ -160,7 +160,7 @@ def test_bad_tables_are_refused() -> None:
     row = {"model": "m", "language": "sw", "query_id": "q01", "rating": "good"}
     with pytest.raises(DatasetError, match="row 0, field 'rating': 'good' is not a number"):
         table_from_frame(polars.DataFrame([row]))
-    with pytest.raises(DatasetError, match="row 0: there is no field 'query_id'"):
+    with pytest.raises(DatasetError, match="row 0: the row has no field 'query_id'"):
         table_from_frame(polars.DataFrame([row]).drop("query_id"))
     named_so = FeatureTable("m", "sw", ("q01",), ("model",), np.zeros((1, 1)))
     with pytest.raises(FeatureError, match="feature 'model' of 'm' has the name of a reserved"):

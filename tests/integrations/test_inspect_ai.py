@@ -221,7 +221,7 @@ def test_samples_without_a_dataset_are_scored() -> None:
     assert read_run(log, language="en")["1"].text == "The Nile [2]."
     with pytest.raises(DatasetError, match="does not contain the language"):
         read_run(log)
-    with pytest.raises(DatasetError, match="feature_scorer needs the dataset="):
+    with pytest.raises(DatasetError, match="feature_scorer needs dataset="):
         feature_scorer(["answer_bleu"])
 
 

@@ -177,14 +177,14 @@ def test_a_yaml_names_a_dataset_and_features(tmp_path: Path) -> None:
     assert results is not None
     assert results["n-samples"]["mine"]["original"] == 2
     assert "answer_bleu,none" in results["results"]["mine"]
-    with pytest.raises(DatasetError, match="task 'x': metadata has no dataset"):
+    with pytest.raises(DatasetError, match="task 'x': 'metadata' does not name a dataset"):
         DatasetTask({"task": "x"})
 
 
 def test_samples_of_other_tasks_are_refused() -> None:
     with pytest.raises(DatasetError, match="sample 0: not a logged sample of a task"):
         read_run([{"doc": {"question": "?"}, "filtered_resps": ["x"]}])
-    with pytest.raises(DatasetError, match="there are no samples"):
+    with pytest.raises(DatasetError, match="the file has no samples"):
         read_run([])
 
 

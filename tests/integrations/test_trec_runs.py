@@ -121,7 +121,10 @@ def test_ties_are_in_the_order_of_the_ranks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("q Q0 a 1 1.5 t\nq Q0 a 1 1.5\n", "run, line 2: expected 'id Q0 passage-id rank score"),
+        (
+            "q Q0 a 1 1.5 t\nq Q0 a 1 1.5\n",
+            "run, line 2: expected 'query-id Q0 passage-id rank score",
+        ),
         ("q Q0 a one 1.5 t\n", "line 1: expected"),
         ("q Q0 a 1 nan t\n", "line 1: score 'nan' is not a finite number"),
         ("q Q0 a 1 2 t\nq Q0 a 2 1 t\n", "line 2: passage 'a' is ranked twice for query 'q'"),

@@ -197,7 +197,7 @@ def test_recorded_votes_count_until_a_response_changes(tmp_path: Path, caplog) -
     changed[4] = changed[4].model_copy(update={"text": "##Answer: Something else."})
     later = [runs[0], Run(model=models[1], language="en", responses=tuple(changed))]
     assert len(judge.judge(dataset(), later, asked)) == QUERIES - 1
-    assert "1 of 24 votes left out, because they are about other" in caplog.text
+    assert "1 of 24 votes are left out, because the " in caplog.text
     with pytest.raises(NoJudgmentError, match="no vote on any of the 24 pairs"):
         judge.judge(dataset(), [runs[0], run(models[1], "Else.")], asked)
     with open_session(pair_items(dataset(), later)[0], path, rater="ann") as session:

@@ -89,7 +89,9 @@ def test_no_more_calls_than_the_budget_reach_the_server(
     assert llm.cache is not None
     assert len(llm.cache) == len(answered)
     assert len(answered) + len(refused) == 300
-    assert {str(error) for error in refused} == {f"not sent: the budget of {cap} calls is spent"}
+    assert {str(error) for error in refused} == {
+        f"the call was not sent, because the budget of {cap} calls is spent; increase the budget"
+    }
 
 
 def test_a_budget_that_is_spent_stops_retries_too(server: ChatServer) -> None:
@@ -135,7 +137,7 @@ def test_tokens_stay_under_the_cap(server: ChatServer, prompt: int, completion: 
     assert len(answered) == len(server.requests)
     if refused:  # one more call might not have fitted
         assert spent + 100 + len("swali 39") + 16 > 1500
-        assert "of the budget of 1500 tokens are spent" in str(refused[-1])
+        assert "of the budget of 1500 (tokens) are spent" in str(refused[-1])
     else:
         assert len(answered) == 40
 
@@ -149,13 +151,14 @@ def test_money_stays_under_the_cap(server: ChatServer) -> None:
     assert price.cost(20, 100) == pytest.approx(0.00105)
     assert len(answered) == 10
     assert budget.spent_cost == pytest.approx(llm.usage.cost) == pytest.approx(0.0105)
-    assert "not sent: 0.0105 of the budget of 0.0111 cost are spent, and" in str(refused[-1])
+    assert "not sent: 0.0105 of the budget of 0.0111 (cost) are spent, and" in str(refused[-1])
 
 
 def test_a_call_that_can_never_fit_is_refused_at_once(server: ChatServer) -> None:
     llm = model(server, budget=Budget(tokens=1000), max_tokens=1000)
     with pytest.raises(
-        BudgetError, match=r"not sent: 0 of the budget of 1000 tokens are spent, .* need up to 1023"
+        BudgetError,
+        match=r"not sent: 0 of the budget of 1000 .tokens. are spent, .* need up to 1023",
     ):
         raise ask_all(1, llm)[1][0]
     assert server.requests == []
@@ -338,13 +341,13 @@ def test_a_call_waits_for_reservations_that_may_be_released() -> None:
 
 
 def test_invalid_budgets_are_refused() -> None:
-    with pytest.raises(SettingError, match="pass calls, tokens or cost"):
+    with pytest.raises(SettingError, match="pass calls=, tokens= or cost="):
         Budget()
     for cap in ({"calls": -1}, {"tokens": -5}, {"cost": float("nan")}, {"calls": "3"}):
-        with pytest.raises(SettingError, match="must be a number of 0 or more, got"):
+        with pytest.raises(SettingError, match="must be a number of at least 0, got"):
             Budget(**cap)  # type: ignore[arg-type]
     for price in ((-1.0, 2.0), (1.0, -2.0), (float("nan"), 2.0)):
-        with pytest.raises(SettingError, match="prices must be 0 or more, got"):
+        with pytest.raises(SettingError, match="prices must be at least 0, got"):
             Price(*price)
 
 

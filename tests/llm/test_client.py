@@ -158,7 +158,8 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
         target = f"{other.url}/chat/completions"
         server.answer = lambda _: Reply(status=308, headers={"location": target}, body=b"")
         with pytest.raises(
-            LLMError, match=f"HTTP 308: moved to {target}; pass that address as base_url"
+            LLMError,
+            match=f"HTTP 308: the endpoint has moved to {target}; pass this address as base_url",
         ):
             ask(model(server, api_key="sk-canary"))
         assert other.requests == []
@@ -170,8 +171,8 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
 @pytest.mark.parametrize(
     ("chosen", "says"),
     [
-        ({"model": ""}, "must be a model's name"),
-        ({"model": 3}, "must be a model's name"),
+        ({"model": ""}, "must be the name of a model"),
+        ({"model": 3}, "must be the name of a model"),
         ({"concurrency": 0}, "concurrency must be at least 1.*got concurrency=0"),
         ({"retries": -1}, "got concurrency=8, retries=-1, backoff=1.0"),
         ({"timeout": 0}, "got timeout=0, total_timeout=900.0"),
@@ -179,7 +180,7 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
         ({"total_timeout": 0}, "total_timeout=0"),
         ({"backoff": -1.0}, "backoff=-1.0"),
         ({"max_tokens": 0}, "max_tokens must be at least 1, or None for no limit; got 0"),
-        ({"cache": None}, "None is not a file path; pass cache=False"),
+        ({"cache": None}, "the path of a file, got None; to cache no answers, pass cache=False"),
         ({"base_url": "localhost:8000"}, "'localhost:8000' is not the address of an endpoint"),
         ({"base_url": "ftp://localhost"}, "is not the address of an endpoint"),
         ({"base_url": "http://localhost:123456/v1"}, "is not the address of an endpoint"),
@@ -190,11 +191,11 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
             "must not contain a password or a query",
         ),
         ({"base_url": None, "azure_api_version": "1"}, "Azure has no default endpoint"),
-        ({"parameters": {"stream": True}}, "parameters cannot set stream"),
-        ({"parameters": {"n": 3, "model": "x"}}, "parameters cannot set model, n"),
-        ({"parameters": {"stop": {"a", "b"}}}, "cannot be sent as JSON"),
-        ({"parameters": {"top_p": float("nan")}}, "cannot be sent as JSON"),
-        ({"parameters": {"stop": "\ud800"}}, "cannot be sent as JSON"),
+        ({"parameters": {"stream": True}}, "parameters must not contain stream"),
+        ({"parameters": {"n": 3, "model": "x"}}, "parameters must not contain model, n"),
+        ({"parameters": {"stop": {"a", "b"}}}, "cannot be converted to JSON"),
+        ({"parameters": {"top_p": float("nan")}}, "cannot be converted to JSON"),
+        ({"parameters": {"stop": "\ud800"}}, "cannot be converted to JSON"),
         ({"api_key": "sk-canary\u201d"}, "the key has characters that cannot be sent"),
         ({"api_key": "sk-canary\nx: y"}, "the key has characters that cannot be sent"),
         ({"headers": {"x-a": "sk-canary\0"}}, "the header 'x-a' has characters"),

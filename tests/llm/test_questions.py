@@ -141,7 +141,10 @@ def test_a_spent_budget_fails_the_rest(server: ChatServer) -> None:
     llm = llm_of(server, budget=Budget(calls=2), concurrency=1)
     outcomes = ask_all(llm, [ask_about(str(n)) for n in range(3)], progress=False)
     assert [outcome.value for outcome in outcomes] == ["red", "red", None]
-    assert outcomes[2].failed == "not sent: the budget of 2 calls is spent"
+    assert (
+        outcomes[2].failed
+        == "the call was not sent, because the budget of 2 calls is spent; increase the budget"
+    )
 
 
 def test_an_unreadable_answer_is_followed_by_a_prompt_with_the_reminder(server: ChatServer) -> None:

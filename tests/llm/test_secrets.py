@@ -74,10 +74,12 @@ ECHOES: dict[str, Callable[[ChatServer], Reply]] = {
     ),
     "no JSON": lambda server: Reply(body=echo(server).encode()),
     "a list": lambda server: Reply(body=json.dumps([echo(server)]).encode()),
-    "no choice cut short": lambda _: Reply(
+    "no entry in 'choices' cut short": lambda _: Reply(
         body=json.dumps({"error": "x" * 280 + KEY + HEADER}).encode()
     ),
-    "no choice": lambda server: Reply(body=json.dumps({"error": echo(server)}).encode()),
+    "no entry in 'choices'": lambda server: Reply(
+        body=json.dumps({"error": echo(server)}).encode()
+    ),
     "no text": lambda server: Reply(None, message={"debug": echo(server)}),
     "refusal": lambda server: Reply(None, message={"refusal": echo(server)}),
     "answer": lambda _: Reply(f"Your key is {KEY}."),

@@ -193,7 +193,7 @@ def test_a_list_of_scores_is_calibrated_on_held_out_folds() -> None:
     assert judge.name == "number, else people"
     assert (judge.abstaining.labels, judge.abstaining.coverage) == (120, 1)
     assert judge.label(sentences.sentences) == truth
-    with pytest.raises(SettingError, match="no score to combine"):
+    with pytest.raises(SettingError, match="list of scores to combine is empty"):
         cascade([], None, sentences)
     # A model that overfits noise does not generalize, so no share can be decided.
     rng = np.random.default_rng(0)

@@ -161,7 +161,7 @@ def test_languages_and_fine_grained_labels() -> None:
     assert lines[0] == "Agreement of annotators on both, fine-grained labels"
     assert lines[2].split()[:3] == ["en", "1", "100.0%"]
     assert max(map(len, lines)) <= 80
-    with pytest.raises(JudgmentError, match="no sentence in 'fr' was labelled by annotators"):
+    with pytest.raises(JudgmentError, match="no sentence in 'fr' has labels from annotators"):
         agreement["fr"]
 
 

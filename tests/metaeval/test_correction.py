@@ -163,11 +163,13 @@ def test_sentences_of_a_run() -> None:
 
 def test_invalid_judges_and_labels_raise_errors() -> None:
     sample, rest = split(50)
-    with pytest.raises(JudgmentError, match="there is no judge"):
+    with pytest.raises(JudgmentError, match="no judge was passed"):
         corrected_share(sample, [], rest)
     with pytest.raises(JudgmentError, match="returns labels"):
         transfer_card(sample, recorded("says", [YES] * 200))
     with pytest.raises(JudgmentError, match="a score needs exactly two"):
         transfer_card(labelled([("en", "q1", YES), ("en", "q2", YES)]), helpful())
-    with pytest.raises(JudgmentError, match="no share was corrected by 'x'"):
+    with pytest.raises(
+        JudgmentError, match="no share was corrected with the verdicts of the judge 'x'"
+    ):
         corrected_share(sample, helpful(), rest)["x"]

@@ -83,7 +83,9 @@ def test_an_unknown_label_is_wrong_but_all_of_them_are_a_mistake() -> None:
     figures = evaluate(SENTENCES, recorded("me", answers))["me"]
     assert figures["en"].balanced_accuracy == (3 / 4 + 1) / 2
     assert (figures["en"].invalid, figures["de"].invalid) == (1, 0)
-    with pytest.raises(JudgmentError, match=r"'me' returned 'no', 'yes', but .*; make it use"):
+    with pytest.raises(
+        JudgmentError, match=r"'me' returned 'no', 'yes', but .*; let the judge return"
+    ):
         evaluate(SENTENCES, recorded("me", ["yes", "no"] * 6))
 
 
@@ -248,7 +250,9 @@ def test_a_score_takes_two_labels_one_of_them_positive() -> None:
     rows = [("en", f"q{i}", label) for i, label in enumerate("abc" * 4)]
     numbers = by_number([float(i % 3) for i in range(12)])
     sentences = labelled(rows, positive="b")
-    with pytest.raises(JudgmentError, match=r"the labels are 'a', 'b', 'c'.*`merged`"):
+    with pytest.raises(
+        JudgmentError, match=r"the labels are 'a', 'b', 'c'.*LabelledSentences.merged"
+    ):
         evaluate(sentences, score(numbers, 0.5, name="x"))
     two = sentences.merged({"c": "b"}, positive="b")
     assert evaluate(two, score(numbers, 0.5, name="x"))["x"][MEAN].balanced_accuracy == 1
@@ -440,7 +444,7 @@ def test_names_are_looked_up() -> None:
         result["mien"]
     with pytest.raises(UnknownNameError, match="language of these figures 'fr'"):
         result["mine"]["fr"]
-    with pytest.raises(JudgmentError, match="'mine' returns labels, so it has no scores"):
+    with pytest.raises(JudgmentError, match="'mine' returns labels, not scores"):
         result["mine"].best_threshold()
     assert repr(result).startswith("MetaEvaluation(judges=['mine', 'yours'], sentences=12")
     assert repr(result["mine"]) == "JudgeResult('mine', balanced_accuracy=1.000)"
@@ -452,8 +456,8 @@ def test_names_are_looked_up() -> None:
 @pytest.mark.parametrize(
     ("judges", "message"),
     [
-        ([], "there is no judge"),
-        ([judge("a"), judge("a")], "two judges are called 'a'"),
+        ([], "no judge was passed"),
+        ([judge("a"), judge("a")], "two judges have the name 'a'"),
     ],
 )
 def test_judges_need_unique_names(judges: Sequence[Any], message: str) -> None:
@@ -467,7 +471,7 @@ def test_names_are_checked_before_any_judge_is_run() -> None:
 
     with pytest.raises(UnknownNameError, match="did you mean 'support_lexical'"):
         evaluate(SENTENCES, [costly, "suport_lexical"])
-    with pytest.raises(JudgmentError, match="two judges are called 'costly'"):
+    with pytest.raises(JudgmentError, match="two judges have the name 'costly'"):
         evaluate(SENTENCES, [costly, costly])
     with pytest.raises(JudgmentError, match="score 'support_lexical' needs exactly two labels"):
         evaluate(SENTENCES.merged({YES: "yes"}, positive=YES), [costly, "support_lexical"])
@@ -475,14 +479,16 @@ def test_names_are_checked_before_any_judge_is_run() -> None:
 
 def test_a_language_with_one_label_only() -> None:
     rows = [*ROWS, ("es", "q0", YES), ("es", "q1", YES)]
-    with pytest.raises(JudgmentError, match="all sentences in 'es' are labelled 'Supported'"):
+    with pytest.raises(JudgmentError, match="all sentences in 'es' have the label 'Supported'"):
         evaluate(labelled(rows), judge("a"))
 
 
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         evaluate(SENTENCES, judge("a"), level=95)
-    with pytest.raises(FeatureError, match="'answer_bleu' has no value for any of 12 sentences"):
+    with pytest.raises(
+        FeatureError, match="'answer_bleu' has no value for any of the 12 sentences"
+    ):
         evaluate(SENTENCES, "answer_bleu")
     with pytest.raises(DatasetError, match="no sentence has a label"):
         evaluate(labelled([("en", "q", "Challenging to determine")]), judge("a"))

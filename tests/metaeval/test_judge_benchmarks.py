@@ -519,7 +519,8 @@ def test_labels_are_never_overwritten(server: ChatServer, tmp_path: Path) -> Non
     label(tmp_path / FILE)
     labelled = (tmp_path / FILE).read_bytes()
     with pytest.raises(
-        DatasetError, match=r"sentences\.jsonl: the file exists with other content, such as labels"
+        DatasetError,
+        match=r"sentences\.jsonl: the file exists already with different content, such as labels",
     ):
         build(server, "en", tmp_path)
     assert (tmp_path / FILE).read_bytes() == labelled
@@ -601,7 +602,9 @@ def test_failures_are_listed_and_retried(server: ChatServer, tmp_path: Path) -> 
 def test_a_folder_cannot_be_used_for_another_benchmark(server: ChatServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
     build(server, "en", tmp_path)
-    with pytest.raises(DatasetError, match=r"queries\.jsonl: .*other passages.*use another folder"):
+    with pytest.raises(
+        DatasetError, match=r"queries\.jsonl: .*different passages.*use another folder"
+    ):
         build(server, "en", tmp_path, passages=3)
     with pytest.raises(DatasetError, match=r"queries\.jsonl.*use another folder"):
         build(server, "sw", tmp_path, llm=None)

@@ -128,7 +128,9 @@ def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str)
 
 
 def test_missing_files_and_sentences_raise_errors(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"nowhere: there is no file such as en\.jsonl"):
+    with pytest.raises(
+        DatasetError, match=r"nowhere: the folder has no file of a language, such as en\.jsonl"
+    ):
         LabelledSentences.memerag(tmp_path / "nowhere")
     with pytest.raises(DatasetError, match=r"en\.jsonl: cannot be read"):
         LabelledSentences.memerag(tmp_path, ["en"])

@@ -320,7 +320,7 @@ def test_an_invalid_label_counts_as_wrong(server: ChatServer) -> None:
         (Reply(finish_reason="content_filter"), "blocked by a content filter"),
         (Reply(None, message={"refusal": "I won't."}), "the model refused: I won't."),
         (Reply(body=b"<html>"), "the response is not JSON"),
-        (Reply(cut=True), "connection failed or was lost"),
+        (Reply(cut=True), "connection to the endpoint failed or was lost"),
     ],
 )
 def test_a_failed_call_is_no_mistake_of_the_judge(

@@ -38,7 +38,7 @@ QUERY = Query(id="q", language="sw", text="Nini?", passages=(Passage(id="1#0", t
         (PAIR + "{0}", r"unknown field \{0\}"),
         (PAIR + "{", "single brace"),
         (PAIR + "}", "single brace"),
-        (PAIR.replace("{form}", ""), r"does not ask for \[\[A\]\], \[\[B\]\]"),
+        (PAIR.replace("{form}", ""), r"does not mention the verdicts \[\[A\]\], \[\[B\]\]"),
         ("{typo} {form}", r"\{typo\} and lacks \{question\}, \{answer_a\}, \{answer_b\}"),
     ],
 )
@@ -89,7 +89,9 @@ def test_a_calibration_with_another_prompt_is_refused() -> None:
 
     judge = cascade(of("aa"), None, sentences)  # type: ignore[arg-type]
     assert judge.abstaining.prompt_digest == "aa"
-    with pytest.raises(JudgmentError, match=r"has prompt bb, but .* with prompt aa; calibrate it"):
+    with pytest.raises(
+        JudgmentError, match=r"has prompt bb, but .* with prompt aa; calibrate the rule"
+    ):
         replace(judge, cheap=of("bb"))  # type: ignore[arg-type]
     combined = cascade([of("aa"), of("")], None, sentences)  # type: ignore[list-item]
     assert combined.abstaining.prompt_digest == "aa"

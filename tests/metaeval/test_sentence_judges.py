@@ -98,7 +98,8 @@ def test_other_objects_are_not_judges() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'support_lexical'"):
         ask("suport_lexical", SENTENCES)
     with pytest.raises(
-        FeatureError, match=r"answer_bleu.*any of 3 sentences: the query has no ref"
+        FeatureError,
+        match=r"answer_bleu.*any of the 3 sentences; the first reason is: the query has no ref",
     ):
         ask("answer_bleu", SENTENCES)
     with pytest.raises(FeatureError, match="needs a model, so its name alone is not enough"):

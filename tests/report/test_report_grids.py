@@ -134,7 +134,7 @@ def test_some_queries_are_shown_where_all_do_not_fit(monkeypatch: pytest.MonkeyP
 
 
 def test_mismatched_runs_and_datasets_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="1 runs for 3 cells"):
+    with pytest.raises(SettingError, match="1 items for 3 cells"):
         render_grid(TABLE, runs=[run("a")])
     with pytest.raises(UnknownNameError, match="unknown dataset 'nq'"):
         render_grid(TABLE, runs=[run("a"), None, None], datasets={"other": dataset()})

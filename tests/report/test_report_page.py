@@ -214,7 +214,7 @@ def test_published_rankings_have_a_report(code: str, tmp_path: Path) -> None:
     assert not data["languages"][code]["pages"]
     if code == "yo":  # has ranks only
         assert data["languages"][code]["pairs"] is None
-        assert "the confidence that" in page
+        assert "the probability that" in page
         assert "95 % interval" not in page.split("<script")[0]
     assert "came without responses and surrogate" in page
 

@@ -85,7 +85,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             "ja",
             "analyzer must be one of words, stop, stems, trigrams, bigrams, best, got",
         ),
-        ("stems", "sw", "no stems for sw, only for ar, de, en, es, fi, fr, hi, id, ru; use"),
+        ("stems", "sw", "no stemmer for sw, only for ar, de, en, es, fi, fr, hi, id, ru; use"),
         ("stop", None, "needs the language"),
         ("trigrams", None, "needs the language"),
         ("stems", None, "needs the language"),
@@ -113,7 +113,7 @@ def test_an_index_keeps_its_analyzer(tmp_path: Path, monkeypatch: pytest.MonkeyP
     english = Corpus.build(passages("The Nile", "It is long"), language="en")
     BM25.build(english, tmp_path / "e", analyzer="stop", progress=False)
     monkeypatch.setattr(analyzers, "_stop_words", lambda _: frozenset({"nile"}))
-    with pytest.raises(DatasetError, match="with other stems or stop words"):
+    with pytest.raises(DatasetError, match="with different stems or stop words"):
         BM25.open(tmp_path / "e", english)
 
 

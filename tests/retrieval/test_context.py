@@ -148,9 +148,9 @@ def test_the_layout_of_provence_is_read_without_its_code(tmp_path: Path) -> None
 
 
 def test_models_without_scores_per_token_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(NeuralError, match="it is not a token classifier"):
+    with pytest.raises(NeuralError, match="is not a token classifier"):
         TokenCrossEncoder(cross_encoder(tmp_path / "pairs"))
-    with pytest.raises(NeuralError, match="3 labels per token, not 1 or 2"):
+    with pytest.raises(NeuralError, match="3 labels per token, but 1 or 2"):
         TokenCrossEncoder(token_classifier(tmp_path / "three", num_labels=3))
     with pytest.raises(NeuralError, match="cannot be loaded"):
         TokenCrossEncoder(tmp_path / "nothing")
@@ -218,7 +218,9 @@ def test_invalid_settings_raise_errors() -> None:
     for share in (0, 1.5, float("nan")):
         with pytest.raises(SettingError, match="above 0 and at most 1"):
             SentencePruner(about_the_nile, share=share)
-    with pytest.raises(NeuralError, match=r"Pruner\(.* on query 'q': 'nile' has no vector: too"):
+    with pytest.raises(
+        NeuralError, match=r"Pruner\(.* on query 'q': the text 'nile' has no vector: too"
+    ):
         SentencePruner(lambda texts: [NotComputed("too long")] * len(texts), threshold=0).process(
             QUERY, PASSAGES
         )

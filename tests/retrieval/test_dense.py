@@ -149,7 +149,7 @@ def test_reranking_keeps_equal_scores_in_the_order_before() -> None:
     again = index.rerank(run, corpus, [query("a")], 3)
     assert again["q"].passage_ids == ("p3", "p1", "p0")
     assert again.name == "bm25>dense"
-    with pytest.raises(DatasetError, match="of another corpus"):
+    with pytest.raises(DatasetError, match="of a different corpus"):
         index.rerank(run, Corpus.build(passages("x")), [query("a")], 3)
 
 
@@ -204,7 +204,7 @@ def test_a_model_of_sentence_transformers(tmp_path: Path) -> None:
     assert again.retrieve([query("where is the nile?")], 3)["q"].passage_ids == hits.passage_ids
     other = SentenceTransformer(str(model_folder))
     other[0].auto_model.embeddings.word_embeddings.weight.data[7] += 0.5
-    with pytest.raises(DatasetError, match="with another embedder"):
+    with pytest.raises(DatasetError, match="with a different embedder"):
         DenseRetriever.open(tmp_path / "index", corpus, SentenceEmbedder(other))
 
 
@@ -251,7 +251,7 @@ def test_an_endpoint_and_its_failures(server: ChatServer, tmp_path: Path) -> Non
     with pytest.raises(NeuralError, match="passage 'p1' has no vector"):
         DenseRetriever.build(passages("a", "hh"), embedder=embedder, progress=False)
     moved = EndpointEmbedder(LLM("e", base_url=f"{server.root}/v2", cache=False))
-    with pytest.raises(DatasetError, match="with another embedder"):
+    with pytest.raises(DatasetError, match="with a different embedder"):
         DenseRetriever.open(tmp_path / "i", corpus, moved)
 
 
@@ -348,7 +348,7 @@ def test_an_index_is_opened_again_and_never_used_for_something_else(
     assert DenseRetriever.open(folder, corpus, again).query_prefix == "a"
     other = Corpus.build(random_passages(5, seed=3))
     for wrong in ((other, Letters()), (corpus, Letters("other"))):
-        with pytest.raises(DatasetError, match="built from another corpus"):
+        with pytest.raises(DatasetError, match="built from a different corpus"):
             DenseRetriever.open(folder, *wrong)
     DenseRetriever.build(corpus, folder, embedder=again, passage_prefix="a", progress=False)
     assert len(again.texts) == 100
@@ -360,7 +360,7 @@ def test_a_truncated_file_is_named_in_the_error(corpus: Corpus, tmp_path: Path) 
     DenseRetriever.build(corpus, folder, embedder=Letters(), progress=False)
     path = folder / "000000000000.npy"
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(DatasetError, match=r"000000000000\.npy has .* build the dense index anew"):
+    with pytest.raises(DatasetError, match=r"000000000000\.npy has .* build the dense index again"):
         DenseRetriever.open(folder, corpus, Letters())
     assert DenseRetriever.build(corpus, folder, embedder=Letters(), progress=False)
 
@@ -374,7 +374,7 @@ def test_a_full_disk_and_a_damaged_shard_are_reported(corpus: Corpus, tmp_path: 
     (part,) = tmp_path.glob(".index.*.part")
     (part / "000000000016.npy").write_bytes(b"no array")
     with pytest.raises(
-        DatasetError, match=r"000000000016\.npy: damaged .* build again to continue"
+        DatasetError, match=r"000000000016\.npy: damaged .* build the index again to continue"
     ):
         DenseRetriever.build(corpus, folder, embedder=Letters(), progress=False)
     DenseRetriever.build(corpus, folder, embedder=Letters(), progress=False)

@@ -189,9 +189,14 @@ def test_a_query_whose_request_fails_keeps_its_order_and_is_logged(
     assert again["f"].passage_ids == ("a", "b", "c")
     assert again["q"].passage_ids == ("c", "b", "a")
     assert list(reranker.failures) == ["f"]
-    assert "failed for 1 of 3 queries, which keep their original order; query 'f'" in caplog.text
+    assert (
+        "failed on 1 of 3 queries, which keep their original order; the first error, on query 'f'"
+        in caplog.text
+    )
     assert "a-key-of-mine" not in caplog.text
-    with pytest.raises(LLMError, match=r"reranked none of 1 queries; query 'f': .*HTTP 400"):
+    with pytest.raises(
+        LLMError, match=r"failed on all 1 queries; the first error, on query 'f', is: .*HTTP 400"
+    ):
         reranker.rerank(run, corpus, [query("fails", "f")], 3)
 
 
@@ -283,8 +288,8 @@ def test_an_invalid_response_keeps_the_order_and_is_logged(
     assert again["f"].passage_ids == ("a", "b", "c", "d", "e")
     assert again["q"].passage_ids[0] == "c"
     assert reranker.failures["f"].startswith("no order of all passages in 6 answers")
-    assert "failed for 1 of 2 queries, which keep their original order" in caplog.text
-    with pytest.raises(LLMError, match="reranked none of 1 queries"):
+    assert "failed on 1 of 2 queries, which keep their original order" in caplog.text
+    with pytest.raises(LLMError, match="failed on all 1 queries"):
         reranker.rerank(run, corpus, [query("fails", "f")], 5)
 
 

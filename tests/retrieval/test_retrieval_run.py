@@ -51,7 +51,7 @@ def test_files_of_other_tools_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("q1 Q0 a 1 2.0\n", "line 1: expected 'id Q0 passage-id rank score tag'"),
+        ("q1 Q0 a 1 2.0\n", "line 1: expected 'query-id Q0 passage-id rank score tag'"),
         ("q1 Q0 a 1 2.0 x\nq1 Q0 b one 2.0 x\n", "line 2: expected"),
         ("q1 Q0 a 1 nan x\n", "line 1: score 'nan' is not a finite number"),
         ("q1 Q0 a 1 2 x\nq1 Q0 a 2 1 x\n", "passage 'a' is ranked twice for query 'q1'"),

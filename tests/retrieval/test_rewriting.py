@@ -75,7 +75,10 @@ def test_a_query_with_an_invalid_rewrite_stays_unchanged_and_is_counted(
     first, second, _ = rewriter.rewrite(QUERIES)
     assert (first, second.text, second.language) == (QUERIES[0], "the mountain", "en")
     assert list(rewriter.kept) == ["1"]
-    assert "1 of 2 queries stay unchanged; query '1'" in caplog.text
+    assert (
+        "1 of 2 queries were not rewritten and stay unchanged; the first reason, for query '1'"
+        in caplog.text
+    )
 
 
 def test_no_answer_at_all_is_an_error(server: ChatServer) -> None:

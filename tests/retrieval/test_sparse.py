@@ -87,15 +87,17 @@ def test_a_build_goes_on_and_is_never_used_for_something_else(
     SparseRetriever.build(corpus, folder, embedder=embedder, progress=False)
     assert len(calls) == 4
     other = Corpus.build([Passage(id="x", text="another")])
-    with pytest.raises(DatasetError, match="built from another corpus"):
+    with pytest.raises(DatasetError, match="built from a different corpus"):
         SparseRetriever.open(folder, other, embedder)
     model = SparseEmbedder(model_folder)
     next(model._model.parameters()).data[7] += 0.5
-    with pytest.raises(DatasetError, match="with another model"):
+    with pytest.raises(DatasetError, match="with a different model"):
         SparseRetriever.open(folder, corpus, model)
     path = folder / "000000000002.npz"
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(DatasetError, match=r"000000000002\.npz has .* build the sparse index anew"):
+    with pytest.raises(
+        DatasetError, match=r"000000000002\.npz has .* build the sparse index again"
+    ):
         SparseRetriever.open(folder, corpus, embedder)
 
 

@@ -151,8 +151,11 @@ def test_a_compressed_table_is_read_as_the_file_in_it(kind: str, tmp_path: Path)
     ("text", "message"),
     [
         ("item,score,score\na,1,0\n", r"line 1: the column 'score' occurs twice"),
-        ("item;score\na;1\n", r"line 1: the columns are separated by ';', expected ','"),
-        ("item\tscore\na\t1\n", r"line 1: the columns are separated by '\\t', expected ','"),
+        ("item;score\na;1\n", r"line 1: the columns are separated by ';'; separate them with ','"),
+        (
+            "item\tscore\na\t1\n",
+            r"line 1: the columns are separated by '\\t'; separate them with ','",
+        ),
     ],
 )
 def test_a_header_that_cannot_be_read_is_one_error(text: str, message: str, tmp_path: Path) -> None:
@@ -187,9 +190,14 @@ def test_a_row_with_an_error_failed() -> None:
 
 
 def test_missing_fields_are_said_with_those_there_are() -> None:
-    with pytest.raises(DatasetError, match=r"no field for the item; name it with --field item="):
+    with pytest.raises(
+        DatasetError,
+        match=r"name the field with --field item=",
+    ):
         read_scores([{"score": 1}])
-    with pytest.raises(DatasetError, match=r"no field for the score.*quality, len, run .with numb"):
+    with pytest.raises(
+        DatasetError, match=r"no field contains the score.*quality, len, run .with numb"
+    ):
         read_scores(ROWS, fields={"item": "qid"})
 
 
@@ -198,9 +206,9 @@ def test_unknown_fields_and_formats_are_refused() -> None:
         read_scores(ROWS, fields={"items": "qid"})
     with pytest.raises(UnknownNameError, match="format 'raga'; did you mean 'ragas'"):
         read_scores(ROWS, format="raga")
-    with pytest.raises(DatasetError, match="is not a file of ragas"):
+    with pytest.raises(DatasetError, match="does not have the format of ragas"):
         read_scores(ROWS, format="ragas")
-    with pytest.raises(SettingError, match="field score can only be named in a table"):
+    with pytest.raises(SettingError, match="field for 'score' can only be set for a table"):
         read_scores(FILES / "ragas-after.csv", fields={"score": "exact_match"}, format="ragas")
 
 

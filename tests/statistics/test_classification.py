@@ -300,7 +300,7 @@ def test_probabilities_are_calibrated_and_others_are_not() -> None:
 def test_invalid_scores_and_bins_of_calibration_are_refused() -> None:
     with pytest.raises(JudgmentError, match=r"scores from 0\.5 to 1\.5"):
         calibration([0.5, 1.5], [0, 1])
-    with pytest.raises(JudgmentError, match="no score to calibrate"):
+    with pytest.raises(JudgmentError, match="no scores to calibrate"):
         calibration([np.nan], [True])
     with pytest.raises(SettingError, match="bins must be at least 1, got 0"):
         calibration([0.5], [True], bins=0)

@@ -123,7 +123,7 @@ def test_few_or_equal_labels_have_no_interval() -> None:
     ("arguments", "message"),
     [
         ((labels(), PREDICTED[:5]), "one value per item"),
-        ((labels(ITEMS == 0), PREDICTED), "at least 2 labels, got 1"),
+        ((labels(ITEMS == 0), PREDICTED), "at least 2 labels are needed to estimate a mean, got 1"),
     ],
 )
 def test_bad_arrays_are_refused(arguments: tuple[np.ndarray, np.ndarray], message: str) -> None:

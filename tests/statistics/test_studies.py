@@ -241,5 +241,5 @@ def test_studies_that_make_no_sense_are_errors() -> None:
         validate("worse", StudyDesign(effect=0.4, ties=0.5))
     with pytest.raises(SettingError, match="not score='skewed'"):
         validate("worse", StudyDesign(score="skewed"))
-    with pytest.raises(SettingError, match="needs an effect"):
+    with pytest.raises(SettingError, match="needs 'effect'"):
         validate("plan")

@@ -92,7 +92,7 @@ def test_tables_and_tournaments_that_do_not_match_are_refused() -> None:
     with pytest.raises(FeatureError, match="no tournaments for the language 'sw'"):
         training_data(tables, {"de": boot})
     fewer_features = tables[5].columns(FEATURES[:2])
-    with pytest.raises(FeatureError, match=r"'m05'.*has the features citation_recall@10, answer_b"):
+    with pytest.raises(FeatureError, match=r"'m05'.*has citation_recall@10, answer_b"):
         training_data([*tables[:5], fewer_features, *tables[6:]], boot)
 
 
@@ -432,7 +432,7 @@ def test_columns_are_matched_by_name_and_none_is_filled_in() -> None:
     ranker = SurrogateRanker("ridge").fit(tables, boot)
     shuffled = tables[0].columns(FEATURES[::-1])
     assert ranker.predict(shuffled).logit == ranker.predict(tables[0]).logit
-    with pytest.raises(FeatureError, match="lack noise, which this surrogate was trained on"):
+    with pytest.raises(FeatureError, match="lack noise, on which this surrogate was trained"):
         ranker.predict(tables[0].columns(FEATURES[:2]))
     empty = tables[0].values.copy()
     empty[:, 1] = np.nan
@@ -522,7 +522,7 @@ def test_a_held_out_model_does_not_affect_its_prediction() -> None:
 def test_too_few_models_are_an_error() -> None:
     tables, boot = arena(models=4)
     ranker = SurrogateRanker("ridge").fit(tables, boot)
-    with pytest.raises(FeatureError, match="cannot hold 2 of 4 models out"):
+    with pytest.raises(FeatureError, match="2 of 4 models cannot be held out"):
         ranker.cross_validate(2)
     tables, boot = arena(models=2)
     with pytest.raises(FeatureError, match="at least three models per language"):

@@ -197,7 +197,10 @@ def test_a_chatty_answer_without_citations_lists_no_sources() -> None:
     cited, _ = answers("en", {}, "chatty")
     uncited, _ = answers("en", {"uncited": 1.0}, "chatty")
     assert any("\n- [" in (response.text or "") for response in cited)
-    assert not any("\n- [" in (response.text or "") for response in uncited)
+    # An abstention needs no citation, so none is removed from it.
+    answerable = {query.id for query in CORPORA["en"] if query.answerable}
+    sources = [r.query_id for r in uncited if "\n- [" in (r.text or "")]
+    assert sources and answerable.isdisjoint(sources)
 
 
 @pytest.mark.parametrize("code", ["ar", "bn", "en", "fa", "zh"])
@@ -235,8 +238,8 @@ def test_the_bundled_surrogates_were_trained_on_these_texts() -> None:
     )
     texts = "\n".join(f"{run.model} {each.query_id} {each.text}" for run in runs for each in run)
     digests = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in (repr(SYSTEMS), texts)]
-    assert digests == ["b89b24d3b4101eaa", "9ebc932ecf8c17e6"]
-    assert utilities.sum() == pytest.approx(19401.759, rel=1e-9)
+    assert digests == ["b89b24d3b4101eaa", "242f75bffab1bfb6"]
+    assert utilities.sum() == pytest.approx(19413.384, rel=1e-9)
 
 
 def test_texts_depend_on_the_seed() -> None:

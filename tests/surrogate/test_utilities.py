@@ -101,7 +101,7 @@ def test_numbers_of_users_replace_some(tmp_path: Path) -> None:
         ("weights: {correct: high}", SettingError, "'high'"),
         ("weights: {correct: .nan}", SettingError, "nan"),
         ("", SettingError, "expected a mapping"),
-        ("a: [", SettingError, "not YAML or JSON"),
+        ("a: [", SettingError, "not valid YAML or JSON"),
     ],
 )
 def test_invalid_utilities_are_refused(

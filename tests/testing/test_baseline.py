@@ -79,7 +79,7 @@ def test_runs_of_several_days_are_saved_as_one_baseline(
     content = json.loads(path.read_text(encoding="utf-8"))
     content["runs"] = 2
     path.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(DatasetError, match="3 repeats cannot be split evenly over 2 runs"):
+    with pytest.raises(DatasetError, match="3 repeats cannot be divided evenly among 2 runs"):
         read_baseline(path)
     with pytest.raises(SettingError, match="at least one run"):
         save_baseline([], path, on=swahili)
@@ -93,11 +93,11 @@ def test_runs_of_several_days_are_saved_as_one_baseline(
 def test_failures_are_kept_as_failures(tmp_path: Path, swahili: MirageDataset) -> None:
     def fails_once(query: Query) -> str:
         if query.id == "q03":
-            raise TimeoutError("no answer within 5 s")
+            raise TimeoutError("no answer arrived within 5 s")
         return references(swahili)[query.id]
 
     loaded = save_baseline(fails_once, tmp_path / "b.json", on=swahili, suite=CITED)
-    assert loaded.failed == {"q03": "TimeoutError: no answer within 5 s"}
+    assert loaded.failed == {"q03": "TimeoutError: no answer arrived within 5 s"}
     assert np.isnan(loaded.table.select(["q03"]).values).all()
 
 
@@ -167,7 +167,7 @@ def test_a_file_that_is_no_baseline_is_one_clear_error(tmp_path: Path) -> None:
         read_baseline(path)
     for text, message in (
         ("{", "not JSON"),
-        ("[]", "not a baseline, but a JSON list"),
+        ("[]", "expected a baseline, which is a JSON object, got list"),
         ("{}", "field 'mirage_baseline': Field required"),
     ):
         path.write_text(text)

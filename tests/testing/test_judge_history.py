@@ -135,7 +135,7 @@ def test_anchor_pairs_are_on_as_many_queries_as_possible_and_are_frozen(tmp_path
     other = pairs.pairs[0].model_copy(update={"a": Response(query_id="q0", text="changed")})
     assert AnchorPairs((other, *pairs.pairs[1:])).digest != pairs.digest
     path.write_text("")
-    with pytest.raises(DatasetError, match="no anchor pair"):
+    with pytest.raises(DatasetError, match="no anchor pairs"):
         AnchorPairs.load(path)
     failed = [
         Run(model=m, language="en", responses=(Response(query_id="q0", text=None, error="x"),))

@@ -121,10 +121,10 @@ def test_a_plan_uses_the_variation_between_repeats_of_the_baseline() -> None:
 def test_invalid_settings_of_a_plan_are_errors() -> None:
     with pytest.raises(SettingError, match="loss must be above 0 and below 1, got 0"):
         plan(0)
-    with pytest.raises(SettingError, match="cost needs call_cost or query_cost"):
+    with pytest.raises(SettingError, match="cost= needs call_cost="):
         plan(cost=10)
     nothing_to_lose = replace(baseline(0.3), lower_is_better=NAMES[1:])
-    with pytest.raises(SettingError, match=r"can lose 0\.9 on average"):
+    with pytest.raises(SettingError, match=r"can get worse by 0\.9 on average"):
         plan(0.9, baseline=nothing_to_lose, on=DATASET)
     with pytest.raises(SettingError, match="cluster_size, features and each of repeats"):
         plan(repeats=[])

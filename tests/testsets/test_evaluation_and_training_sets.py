@@ -173,7 +173,7 @@ def test_an_empty_benchmark_raises_an_error(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{tmp_path / 'topics.tsv'}: no query is left for a benchmark (no judgment: 2, no "
         "non-relevant passage: 1, no relevant passage: 1, no topic: 1); check "
-        f"that {tmp_path / 'qrels.tsv'} has the qrels of these topics"
+        f"that {tmp_path / 'qrels.tsv'} has the qrels for these topics"
     )
 
 
@@ -273,7 +273,7 @@ def test_relevant_only() -> None:
 
 
 def test_relevant_only_needs_relevant_passages() -> None:
-    with pytest.raises(DatasetError, match=r"no query of bare shows a relevant passage .* qrels"):
+    with pytest.raises(DatasetError, match=r"no query of bare has a relevant passage .* qrels"):
         relevant_only(MirageDataset([query(relevant=())], name="bare"))
 
 
@@ -396,7 +396,7 @@ def test_teachers_without_usable_responses_raise_errors() -> None:
     with pytest.raises(GenerationError, match=r"'teacher' failed on all 1 queries .* timed out"):
         build_training_set(dataset, run(Response(query_id="q", text=None, error="timed out")))
     with pytest.raises(
-        DatasetError, match=r"'teacher' to whys gives a training example \(malformed: 1\)"
+        DatasetError, match=r"'teacher' to whys can be used as a training example \(malformed: 1\)"
     ):
         build_training_set(dataset, run(Response(query_id="q", text="It is so [1].")))
     with pytest.raises(UnknownNameError, match="'p'"):

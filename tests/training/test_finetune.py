@@ -244,9 +244,9 @@ def test_an_existing_model_is_not_trained_again(tuned: FineTuned, base: Path) ->
     again = finetune(EXAMPLES, base, tuned.folder, recipe=RECIPE, steps=50)
     assert (again, weights.stat().st_mtime_ns) == (tuned, modified)
     for other in ({"seed": 1}, {"steps": 49}):
-        with pytest.raises(DatasetError, match="on other data or with other settings"):
+        with pytest.raises(DatasetError, match="on different data or with different settings"):
             finetune(EXAMPLES, base, tuned.folder, **{"recipe": RECIPE, "steps": 50} | other)  # type: ignore[arg-type]
-    with pytest.raises(DatasetError, match="on other data or with other settings"):
+    with pytest.raises(DatasetError, match="on different data or with different settings"):
         finetune(EXAMPLES[1:], base, tuned.folder, recipe=RECIPE, steps=50)
 
 
@@ -383,7 +383,9 @@ def test_wrong_settings_are_refused(
             quick(base, out, method="qlora")
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "device_count", lambda: 2)
-        with pytest.raises(SettingError, match="torch has 2; select one with CUDA_VISIBLE_DEVICES"):
+        with pytest.raises(
+            SettingError, match="torch finds 2; select one of them with CUDA_VISIBLE_DEVICES"
+        ):
             quick(base, out)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "peft", None)
@@ -391,11 +393,13 @@ def test_wrong_settings_are_refused(
             TransformersGenerator(tuned.folder)
     with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
         quick(base, out, method="lorra")
-    with pytest.raises(SettingError, match="micro_batch must divide the batch of 8"):
+    with pytest.raises(
+        SettingError, match="micro_batch must be a divisor of the batch size of the recipe, 8"
+    ):
         quick(base, out, micro_batch=3)
     with pytest.raises(SettingError, match="steps and save_every must be at least 1"):
         quick(base, out, steps=0)
-    with pytest.raises(SettingError, match="contains an adapter; merge it"):
+    with pytest.raises(SettingError, match="contains an adapter instead of a full model; merge"):
         quick(tuned.folder, out)
     with pytest.raises(SettingError, match=r"has no layers c_attn; .*all-linear"):
         quick(base, out, recipe=replace(RECIPE, layers=("c_attn",)))
