@@ -193,7 +193,7 @@ REASONS = {
     "context_processor/lingua.yaml": "llmlingua2.LLMLingua2 is a class of BERGEN",
     "generator/compressed.yaml": "llm_cocom.LLMCocom is a class of BERGEN",
     "generator/unset.yaml": "does not set model_name",
-    "generator/other_llm.yaml": "llm_xrag.LLM is Python code",
+    "generator/other_llm.yaml": "llm_xrag.LLM is a class of BERGEN",
     "generator/lost.yaml": "${nowhere.name} has no value",
     "prompt/upper.yaml": "uses the expression 'question.upper()'",
     "prompt/none.yaml": "the prompt is empty",
