@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +59,24 @@ def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float
 
     The values for the sentences are those of :func:`match_table`.
     """
-    return tuple([row[0] for row in index_words((passage,), code).text_matches(words)])
+    entry = Language.of(code)
+    if entry.tokens == "character":
+        return tuple([row[0] for row in index_words((passage,), code).text_matches(words)])
+    table, others = _gram_table(words, entry.gram_length), _sentence_grams(passage, code)
+    number, other = _shared_pairs(table, others)
+    counts = _count_pairs(table.words[number], other, (len(words), len(others.words)))
+    # A word that the passage contains unchanged shares all of its n-grams.
+    best = counts.max(axis=1, initial=0)
+    matches: list[float] = _similarity(best / _gram_counts(table, len(words))).tolist()
+    return tuple(matches)
+
+
+@lru_cache(maxsize=1024)
+def _sentence_grams(text: str, code: str) -> _Grams:
+    """Return the n-grams of the words of a text's sentences."""
+    entry = Language.of(code)
+    sentences = text_form(text, entry).by_sentence()
+    return _gram_table(list(dict.fromkeys(chain.from_iterable(sentences))), entry.gram_length)
 
 
 def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
@@ -76,6 +93,17 @@ def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.f
         One row for each word, and one column for each sentence.
     """
     return index_words((passage,), code).sentence_matches(words)[:, 1:]
+
+
+def _gram_counts(table: _Grams, count: int) -> NDArray[np.int64]:
+    """Return the number of distinct n-grams of each of ``count`` words, at least 1."""
+    return np.maximum(np.bincount(table.words, minlength=count), 1)
+
+
+def _similarity(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the similarity of words, given the share of n-grams, as in :func:`match_table`."""
+    scaled = (shares - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)
+    return np.minimum(np.maximum(scaled, 0), 1)
 
 
 @lru_cache(maxsize=1024)
@@ -95,6 +123,7 @@ class WordIndex:
         entry: The language of the texts.
 
     Attributes:
+        texts: The texts.
         columns: The index of each text's first column in :meth:`sentence_matches`, followed by the
             number of all columns.
 
@@ -107,10 +136,9 @@ class WordIndex:
     """
 
     def __init__(self, texts: Sequence[str], entry: Language) -> None:
-        self._texts = texts
+        self.texts = texts
         self._entry = entry
         self._words: list[dict[str, int]] = []  # for each text, the number of each word
-        self._words_until: list[int] = []  # for each text, the number of words up to its end
         # The numbers of the words of each sentence, preceded by -1. Each text begins with a segment
         # without words, so that every text has a segment.
         order: list[int] = []
@@ -120,25 +148,24 @@ class WordIndex:
         characters: list[str] = []
         words_until, is_spaced = 0, entry.tokens == "word"
         for text in texts:
+            sentences = text_form(text, entry).by_sentence()
             self.columns.append(len(starts))
             starts.append(len(order))
             order.append(-1)
             characters.append("")
-            numbers: dict[str, int] = {}
-            for sentence in text_form(text, entry).by_sentence():
+            if not is_spaced:
+                characters += map("".join, sentences)
+                starts += range(len(order), len(order) + len(sentences))
+                order += [-1] * len(sentences)
+                continue
+            distinct_words = dict.fromkeys(chain.from_iterable(sentences))
+            numbers = dict(zip(distinct_words, count(words_until), strict=False))
+            for sentence in sentences:
                 starts.append(len(order))
                 order.append(-1)
-                if not is_spaced:
-                    characters.append("".join(sentence))
-                    continue
-                for word in sentence:
-                    number = numbers.get(word)
-                    if number is None:
-                        number = numbers[word] = words_until
-                        words_until += 1
-                    order.append(number)
+                order += map(numbers.__getitem__, sentence)
+            words_until += len(numbers)
             self._words.append(numbers)
-            self._words_until.append(words_until)
         self.columns.append(len(starts))
         self._order, self._starts = np.array(order, int), np.array(starts, int)
         self._first_columns = np.array(self.columns[:-1], int)
@@ -159,12 +186,12 @@ class WordIndex:
     @cached_property
     def _text_of_word(self) -> NDArray[np.int64]:
         """For each word, the index of the text that contains it."""
-        return np.arange(len(self._texts)).repeat([*map(len, self._words)])
+        return np.arange(len(self.texts)).repeat([*map(len, self._words)])
 
     @cached_property
     def _pairs(self) -> list[frozenset[str]]:
         """The pairs of characters of each text."""
-        return [frozenset(text_words(text, self._entry.code)) for text in self._texts]
+        return [frozenset(text_words(text, self._entry.code)) for text in self.texts]
 
     def sentence_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return how well each sentence contains each word, as in :func:`match_table`.
@@ -173,7 +200,7 @@ class WordIndex:
             One row for each word. The columns are those of the first text, then those of the second
             text, and so on: a column of zeros, and one for each sentence.
         """
-        rows = self._find(words)
+        rows = self.look_up(words)
         return self._tables.sentences[rows]
 
     def text_matches(self, words: Sequence[str]) -> list[list[float]]:
@@ -182,7 +209,7 @@ class WordIndex:
         Returns:
             One row for each word, with one value for each text.
         """
-        rows = self._find(words)
+        rows = self.look_up(words)
         matches: list[list[float]] = self._tables.texts[rows].tolist()
         return matches
 
@@ -214,7 +241,7 @@ class WordIndex:
                     words, parts, [share * len(own) for own in parts], strict=True
                 )
             ]
-        rows = self._find(words)
+        rows = self.look_up(words)
         shared, totals = self._tables.shared[rows], self._tables.totals[rows]
         held: list[list[bool]] = (shared >= (share * totals)[:, None]).tolist()
         for row, word in enumerate(words):
@@ -225,15 +252,15 @@ class WordIndex:
     @cached_property
     def _joined(self) -> list[str]:
         """The words of each text, joined to a single string."""
-        return [text_form(text, self._entry).stems for text in self._texts]
+        return [text_form(text, self._entry).stems for text in self.texts]
 
     @cached_property
     def _odd(self) -> list[int]:
         """The numbers of the texts whose words differ from the words of their sentences."""
-        forms = [text_form(text, self._entry) for text in self._texts]
+        forms = [text_form(text, self._entry) for text in self.texts]
         return [number for number, form in enumerate(forms) if not form.is_split]
 
-    def _find(self, words: Sequence[str]) -> list[int]:
+    def look_up(self, words: Sequence[str]) -> list[int]:
         """Return the row number of each word in the tables; missing rows are computed together."""
         missing = [word for word in dict.fromkeys(words) if word not in self._rows]
         if missing:
@@ -254,8 +281,8 @@ class WordIndex:
     def _empty_tables(self, count: int = 0) -> _Tables:
         return _Tables(
             np.zeros((count, len(self._starts))),
-            np.zeros((count, len(self._texts))),
-            np.zeros((count, len(self._texts)), np.int64),
+            np.zeros((count, len(self.texts))),
+            np.zeros((count, len(self.texts)), np.int64),
             np.ones(count, np.int64),
         )
 
@@ -284,30 +311,45 @@ class WordIndex:
         table = _gram_table(words, length)
         number, other = _shared_pairs(table, self._grams)
         # The last column is for segments without a word.
-        shape = len(words), self._count + 1
-        cells = table.words[number] * shape[1] + other
-        counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-        totals = np.maximum(np.bincount(table.words, minlength=len(words)), 1)
+        counts = _count_pairs(table.words[number], other, (len(words), self._count + 1))
+        totals = _gram_counts(table, len(words))
         text = self._text_of_word[other]
-        shared = _count_by_text(table, number, text, (len(words), len(self._texts)))
+        shared = _count_by_text(table, number, text, (len(words), len(self.texts)))
         for odd in self._odd:
-            others = _gram_table(text_words(self._texts[odd], self._entry.code), length)
+            others = _gram_table(text_words(self.texts[odd], self._entry.code), length)
             number, other = _shared_pairs(table, others)
             column = _count_by_text(table, number, np.zeros_like(other), (len(words), 1))
             shared[:, odd] = column[:, 0]
-        start = 0
-        for numbers, end in zip(self._words, self._words_until, strict=True):
-            rows = [row for row, word in enumerate(words) if word in numbers]
-            counts[rows, start:end] = 0
-            counts[rows, [numbers[words[row]] for row in rows]] = totals[rows]
-            start = end
+        self._count_unchanged_words(words, counts, totals)
         # The similarity grows with the count, so the largest count is that of the best word.
         best = np.maximum.reduceat(counts.take(self._order, axis=1), self._starts, axis=1)
-        share = best / totals[:, None]
-        scaled = (share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)
-        sentences = np.minimum(np.maximum(scaled, 0), 1)
+        sentences = _similarity(best / totals[:, None])
         texts = np.maximum.reduceat(sentences, self._first_columns, axis=1)
         return _Tables(sentences, texts, shared, totals)
+
+    def _count_unchanged_words(
+        self, words: Sequence[str], counts: NDArray[np.int64], totals: NDArray[np.int64]
+    ) -> None:
+        """Set the counts of other words to 0 in each text that contains a word unchanged.
+
+        Args:
+            words: The words.
+            counts: The number of n-grams that each word shares with each word of the texts.
+            totals: The number of n-grams of each word.
+        """
+        unchanged = [
+            (row, text, numbers[word])
+            for text, numbers in enumerate(self._words)
+            for row, word in enumerate(words)
+            if word in numbers
+        ]
+        if not unchanged:
+            return
+        rows, texts, columns = np.array(unchanged).T
+        is_in_text = np.zeros((len(words), len(self.texts)), dtype=bool)
+        is_in_text[rows, texts] = True
+        counts[:, :-1][is_in_text[:, self._text_of_word]] = 0
+        counts[rows, columns] = totals[rows]
 
 
 class _Tables(NamedTuple):
@@ -354,6 +396,14 @@ class _Grams(NamedTuple):
         return wide
 
 
+def _count_pairs(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]
+) -> NDArray[np.int64]:
+    """Return a table with the number of times that each pair of a row and a column occurs."""
+    cells = rows * shape[1] + columns
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+
+
 def _count_by_text(
     table: _Grams,
     number: NDArray[np.int64],
@@ -374,8 +424,7 @@ def _count_by_text(
     has = np.zeros((len(table.values), shape[1]), dtype=bool)
     has[number, text] = True
     number, text = has.nonzero()
-    cells = table.words[number] * shape[1] + text
-    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    return _count_pairs(table.words[number], text, shape)
 
 
 def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
