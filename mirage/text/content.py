@@ -337,11 +337,11 @@ class WordIndex:
             counts: The number of n-grams that each word shares with each word of the texts.
             totals: The number of n-grams of each word.
         """
+        rows_of_words = dict(zip(words, count(), strict=False))
         unchanged = [
-            (row, text, numbers[word])
+            (rows_of_words[word], text, numbers[word])
             for text, numbers in enumerate(self._words)
-            for row, word in enumerate(words)
-            if word in numbers
+            for word in rows_of_words.keys() & numbers.keys()
         ]
         if not unchanged:
             return

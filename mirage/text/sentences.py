@@ -99,7 +99,7 @@ def cited_sentences(
     # A sentence cannot end before a combining mark, which belongs to the letter before it.
     ends = (offset for offset, _ in marks if not _is_mark(text[offset : offset + 1]))
     stops = () if entry.sentence_ends == "marks" else tuple(ends)
-    spans = sentence_spans(text, entry, stops)
+    spans = sentence_spans(text, entry, stops) if stops else all_sentence_spans(text, entry)
     starts = [start for start, _ in spans]
     breaks = [match.start() for match in BREAK.finditer(text)]
     citations: list[list[str]] = [[] for _ in spans]
@@ -142,7 +142,9 @@ def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> lis
 def _cuts(text: str, entry: Language, stops: frozenset[int]) -> list[int]:
     """Return the offsets at which a sentence may end, including the end of the text."""
     offsets: list[int] = []
-    ends = {match.start() for match in BREAK.finditer(text)} | stops | {len(text)}
+    # Line breaks are not printable, and most texts are.
+    breaks = () if text.isprintable() else BREAK.finditer(text)
+    ends = {match.start() for match in breaks} | stops | {len(text)}
     start = 0
     for end in sorted(ends):
         chunk = text[start:end]
@@ -196,8 +198,9 @@ def _inner_stop(entry: Language) -> re.Pattern[str]:
 
 def _for_sentencex(line: str, entry: Language) -> str:
     """Replace characters at which sentencex 1.0 fails, without changing the length of the line."""
-    # sentencex panics at a capital followed by a non-ASCII space and a full stop.
-    line = _ODD_SPACE.sub(" ", line)
+    # sentencex panics at a capital followed by a non-ASCII space and a full stop. All spaces except
+    # the ASCII space are not printable.
+    line = line if line.isprintable() else _ODD_SPACE.sub(" ", line)
     if entry.inner_stops and "." in line:
         line = _inner_stop(entry).sub(lambda stop: stop[0].replace(".", ","), line)
     # sentencex never ends a sentence before a digit if there is no space (。1908年), nor in German
