@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from mirage.text.content import (
     WordIndex,
     best_matches,
     function_words,
-    index_words,
+    held_words,
     text_words,
     words,
 )
@@ -97,11 +98,10 @@ def fact_recall(item: Answered) -> float | NotComputed:
     answer, language = item.parsed.answer_text, item.query.language
     weights = _weights_by_passages(item)
     if weights:
-        held = _held_terms(index_words((answer,), language), weights, language)
+        held = _terms_in_answer(answer, weights, language)
         return _share(weights, held.__contains__)
     weights = _content_weights(reference, item.query)
-    in_answer = _matches_in_answer(weights, answer, language)
-    return _matched_share(weights, answer, in_answer, language) if weights else _NOTHING
+    return _share_in_answer(weights, answer, language) if weights else _NOTHING
 
 
 def fact_agreement(item: Answered) -> float | NotComputed:
@@ -152,11 +152,8 @@ def fact_agreement(item: Answered) -> float | NotComputed:
         return 0.0
     if _replaces_fact(item, reference):
         return 0.0
-    in_answer = _matches_in_answer(facts, answer, language)
-    shared = _matched_share(facts, answer, in_answer, language)
-    if stated:
-        in_reference = _matches_in_reference(stated, item.query)
-        shared += _matched_share(stated, reference, in_reference, language)
+    shared = _share_in_answer(facts, answer, language)
+    shared += _share_in_reference(stated, reference, item.query) if stated else 0.0
     value = _SHARED_FACTS_WEIGHT * min(1.0, shared) + POLARITY_WEIGHT * _polarity_agrees(
         answer, reference, language
     )
@@ -244,15 +241,12 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
     weights = dict.fromkeys(numbers(text) - numbers(query.text), number)
     ordinary = function_words(language)
     # A single Chinese character counts even if it is a function word, since some negate.
-    content = tuple(
-        [
-            word
-            for word in (*text_words(text, language), *_han_characters(text))
-            if word not in ordinary or len(word) == 1
-        ]
-    )
-    rows = index_of_words(query, _passages(query)).text_matches(content)
-    in_question = {word: row[_QUESTION] for word, row in zip(content, rows, strict=True)}
+    content = [
+        word
+        for word in (*text_words(text, language), *_han_characters(text))
+        if word not in ordinary or len(word) == 1
+    ]
+    in_question = _matches(content, query, _QUESTION)
     for word in content:
         if _match(word, query.text, in_question, language) != 1:
             weights[word] = 1.0 if is_unspaced else float(len(word))
@@ -284,15 +278,30 @@ def _matched_share(
     )
 
 
-def _matches_in_answer(terms: Collection[str], answer: str, language: str) -> Mapping[str, float]:
-    """Return how well an answer contains each of some words, from 0 to 1."""
-    return dict(zip(terms, best_matches(tuple(terms), answer, language), strict=True))
+def _share_in_answer(weights: dict[str, float], answer: str, language: str) -> float:
+    """Return the weighted share of terms that occur in an answer."""
+    words_of_text = _words_among(weights)
+    matches = best_matches(tuple(words_of_text), answer, language)
+    return _matched_share(weights, answer, dict(zip(words_of_text, matches, strict=True)), language)
 
 
-def _matches_in_reference(terms: Collection[str], query: Query) -> Mapping[str, float]:
-    """Return how well the reference's answer contains each of some words, from 0 to 1."""
-    rows = index_of_words(query, _passages(query)).text_matches(tuple(terms))
-    return {term: row[_REFERENCE] for term, row in zip(terms, rows, strict=True)}
+def _share_in_reference(weights: dict[str, float], reference: str, query: Query) -> float:
+    """Return the weighted share of terms that occur in the reference's answer."""
+    return _matched_share(weights, reference, _matches(weights, query, _REFERENCE), query.language)
+
+
+def _words_among(terms: Iterable[str]) -> list[str]:
+    """Return the terms that are neither numbers nor Chinese characters."""
+    return [
+        term for term in terms if not (term[0].isdecimal() or (len(term) == 1 and _HAN.match(term)))
+    ]
+
+
+def _matches(terms: Iterable[str], query: Query, position: int) -> Mapping[str, float]:
+    """Return how well a text of the query's index of words contains each word among some terms."""
+    words_of_text = _words_among(terms)
+    rows = index_of_words(query, _passages(query)).text_matches(words_of_text)
+    return {word: row[position] for word, row in zip(words_of_text, rows, strict=True)}
 
 
 def _match(term: str, text: str, matches: Mapping[str, float], language: str) -> float:
@@ -304,9 +313,12 @@ def _match(term: str, text: str, matches: Mapping[str, float], language: str) ->
         matches: How well the text contains each word.
         language: ISO 639-1 code of the language.
     """
+    if term in matches:
+        return matches[term]
     if term.isdecimal():
         return float(_states_number(text, term, language))
-    return float(term in text) if _HAN.fullmatch(term) else matches[term]
+    # Numbers with decimals are not compared.
+    return float(bool(_HAN.match(term)) and term in text)
 
 
 # Polarity and replaced facts ----------------------------------------------------------------------
@@ -381,7 +393,7 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
     weights = _reference_weights(item) if pairs else _NOTHING
     if isinstance(weights, NotComputed):
         return False
-    lacking = weights.keys() - _held_terms(index_words((answer,), language), weights, language)
+    lacking = weights.keys() - _terms_in_answer(answer, weights, language)
     replaced: set[str] = set()
     for before, instead in pairs:
         missing = lacking.intersection(before)
@@ -461,8 +473,17 @@ def _source_weights(
     return weights
 
 
+def _terms_in_answer(answer: str, terms: Collection[str], language: str) -> set[str]:
+    """Return the terms that occur in an answer, as by :func:`_held_terms`."""
+    plain = [term for term in terms if not term.isdecimal()]
+    held = set(compress(plain, held_words(plain, answer, language, WORD_MATCH_SHARE)))
+    return held.union(
+        term for term in terms if term.isdecimal() and _states_number(answer, term, language)
+    )
+
+
 def _held_terms(
-    index: WordIndex, terms: Collection[str], language: str, searched: Sequence[int] = (0,)
+    index: WordIndex, terms: Collection[str], language: str, searched: Sequence[int]
 ) -> set[str]:
     """Return the terms that occur in at least one of the texts of an index.
 
@@ -473,19 +494,17 @@ def _held_terms(
         index: The index.
         terms: Words and numbers.
         language: ISO 639-1 code of the language.
-        searched: The positions of the texts that are searched; by default the first text.
+        searched: The positions of the texts that are searched.
     """
     plain = [term for term in terms if not term.isdecimal()]
     rows = index.held(plain, WORD_MATCH_SHARE)
     held = {term for term, row in zip(plain, rows, strict=True) if any(row[n] for n in searched)}
-    if len(plain) < len(terms):
-        texts = [index.texts[position] for position in searched]
-        held |= {
-            term
-            for term in terms
-            if term.isdecimal() and any(_states_number(text, term, language) for text in texts)
-        }
-    return held
+    texts = [index.texts[position] for position in searched]
+    return held.union(
+        term
+        for term in terms
+        if term.isdecimal() and any(_states_number(text, term, language) for text in texts)
+    )
 
 
 def _states_number(text: str, number: str, language: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import chain, count
 from typing import NamedTuple
@@ -23,6 +23,7 @@ __all__ = [
     "content_words",
     "function_words",
     "grams",
+    "held_words",
     "index_words",
     "match_table",
     "text_words",
@@ -69,6 +70,32 @@ def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float
     best = counts.max(axis=1, initial=0)
     matches: list[float] = _similarity(best / _gram_counts(table, len(words))).tolist()
     return tuple(matches)
+
+
+def held_words(words: Sequence[str], text: str, code: str, share: float) -> list[bool]:
+    """Return whether a text contains each word in some form.
+
+    In a language with spaces, the text contains a word if at least ``share`` of the word's n-grams
+    occur in words of the text. A word that is not longer than an n-gram must be a part of a word of
+    the text. In other languages, the word or at least ``share`` of its n-grams must be among the
+    text's pairs of characters.
+
+    Args:
+        words: The words.
+        text: The text.
+        code: ISO 639-1 code of the language.
+        share: Minimum share of a word's n-grams.
+    """
+    entry, others = Language.of(code), text_words(text, code)
+    length = entry.gram_length
+    whole: Container[str] = text_form(text, entry).stems
+    text_grams = frozenset[str]().union(*[grams(other, length) for other in others])
+    if entry.tokens == "character":
+        whole = text_grams = frozenset(others)
+    return [
+        word in whole if len(word) <= length else len(own & text_grams) >= share * len(own)
+        for word, own in zip(words, [grams(word, length) for word in words], strict=True)
+    ]
 
 
 @lru_cache(maxsize=1024)
@@ -188,11 +215,6 @@ class WordIndex:
         """For each word, the index of the text that contains it."""
         return np.arange(len(self.texts)).repeat([*map(len, self._words)])
 
-    @cached_property
-    def _pairs(self) -> list[frozenset[str]]:
-        """The pairs of characters of each text."""
-        return [frozenset(text_words(text, self._entry.code)) for text in self.texts]
-
     def sentence_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return how well each sentence contains each word, as in :func:`match_table`.
 
@@ -214,12 +236,7 @@ class WordIndex:
         return matches
 
     def held(self, words: Sequence[str], share: float) -> list[list[bool]]:
-        """Return whether each text contains each word in some form.
-
-        In a language with spaces, a text contains a word if at least ``share`` of the word's
-        n-grams occur in words of the text. A word that is not longer than an n-gram must be a part
-        of a word of the text. In other languages, the word or at least ``share`` of its n-grams
-        must be among the text's pairs of characters.
+        """Return whether each text contains each word in some form, as by :func:`held_words`.
 
         Args:
             words: The words.
@@ -228,24 +245,15 @@ class WordIndex:
         Returns:
             One row for each word, with one value for each text.
         """
-        length = self._entry.gram_length
         if self._entry.tokens == "character":
-            parts = [grams(word, length) for word in words]
-            return [
-                [
-                    # The n-grams of a pair are the pair and one with a space, which no text has.
-                    word in pairs or (len(word) > 2 and len(own & pairs) >= least)
-                    for pairs in self._pairs
-                ]
-                for word, own, least in zip(
-                    words, parts, [share * len(own) for own in parts], strict=True
-                )
-            ]
+            code = self._entry.code
+            columns = [held_words(words, text, code, share) for text in self.texts]
+            return [list(row) for row in zip(*columns, strict=True)]
         rows = self.look_up(words)
         shared, totals = self._tables.shared[rows], self._tables.totals[rows]
         held: list[list[bool]] = (shared >= (share * totals)[:, None]).tolist()
         for row, word in enumerate(words):
-            if len(word) <= length:
+            if len(word) <= self._entry.gram_length:
                 held[row] = [word in joined for joined in self._joined]
         return held
 
