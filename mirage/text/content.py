@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from functools import cache, cached_property, lru_cache
-from itertools import chain, count
-from typing import NamedTuple
+from itertools import accumulate, chain, count, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stems
 from mirage.text.ngrams import code_points, distinct, pack
 from mirage.text.numbers import without_numbers
+from mirage.text.tokens import SENTENCE_MARK
 
 __all__ = [
     "best_matches",
@@ -165,55 +166,54 @@ class WordIndex:
     def __init__(self, texts: Sequence[str], entry: Language) -> None:
         self.texts = texts
         self._entry = entry
-        self._words: list[dict[str, int]] = []  # for each text, the number of each word
-        # The numbers of the words of each sentence, preceded by -1. Each text begins with a segment
-        # without words, so that every text has a segment.
-        order: list[int] = []
-        starts: list[int] = []
-        self.columns: list[int] = []
-        # In a language without spaces, the characters of each column.
-        characters: list[str] = []
-        words_until, is_spaced = 0, entry.tokens == "word"
-        for text in texts:
-            sentences = text_form(text, entry).by_sentence()
-            self.columns.append(len(starts))
-            starts.append(len(order))
-            order.append(-1)
-            characters.append("")
-            if not is_spaced:
-                characters += map("".join, sentences)
-                starts += range(len(order), len(order) + len(sentences))
-                order += [-1] * len(sentences)
-                continue
-            distinct_words = dict.fromkeys(chain.from_iterable(sentences))
-            numbers = dict(zip(distinct_words, count(words_until), strict=False))
-            for sentence in sentences:
-                starts.append(len(order))
-                order.append(-1)
-                order += map(numbers.__getitem__, sentence)
-            words_until += len(numbers)
-            self._words.append(numbers)
-        self.columns.append(len(starts))
-        self._order, self._starts = np.array(order, int), np.array(starts, int)
+        forms = [text_form(text, entry) for text in texts]
+        # Each text begins with a column without words, so that every text has a column.
+        sizes = [1 + form.sentence_stems.count(SENTENCE_MARK) for form in forms]
+        self.columns: list[int] = [0, *accumulate(sizes)]
         self._first_columns = np.array(self.columns[:-1], int)
-        self._count = words_until
-        self._columns_of_pairs = _index_pairs([] if is_spaced else characters)
+        self._words: list[str] = []
+        self._pairs = np.zeros(0, np.int64)
+        if entry.tokens == "character":
+            parts = [["", *map("".join, form.by_sentence())] for form in forms]
+            self._pairs = _index_pairs([*chain.from_iterable(parts)])
+        else:
+            self._index_words("".join([SENTENCE_MARK + form.sentence_stems for form in forms]))
         # The rows of the words in the tables. Arrays, unlike a list for each word, do not slow down
         # the garbage collector.
         self._rows: dict[str, int] = {}
         self._tables = self._empty_tables()
 
+    def _index_words(self, marked: str) -> None:
+        """Assign a number to each distinct word of the texts.
+
+        Args:
+            marked: The words of all columns, with a mark before each column.
+        """
+        # No word is a full stop.
+        tokens = marked.replace(SENTENCE_MARK, " . ").split()
+        numbers = dict.fromkeys(tokens, -1)
+        del numbers["."]
+        self._words += numbers
+        numbers |= zip(self._words, count(), strict=False)
+        numbers["."] = -1
+        # The number of each word in order, and -1 at the start of each column.
+        self._order = np.array([*map(numbers.__getitem__, tokens)], int)
+        self._starts = np.flatnonzero(self._order == -1)
+
     @cached_property
     def _grams(self) -> _Grams:
         """The n-grams of the words; none in languages written without spaces."""
-        is_spaced = self._entry.tokens == "word"
-        words = [word for numbers in self._words for word in numbers] if is_spaced else []
-        return _gram_table(words, self._entry.gram_length)
+        return _gram_table(self._words, self._entry.gram_length)
 
     @cached_property
-    def _text_of_word(self) -> NDArray[np.int64]:
-        """For each word, the index of the text that contains it."""
-        return np.arange(len(self.texts)).repeat([*map(len, self._words)])
+    def _texts_of_words(self) -> NDArray[np.bool_]:
+        """Whether each word, in rows, occurs in each text."""
+        columns = (self._order == -1).cumsum() - 1
+        texts = self._first_columns.searchsorted(columns, side="right") - 1
+        # The last row is for the starts of columns.
+        is_in_text = np.zeros((len(self._words) + 1, len(self.texts)), dtype=bool)
+        is_in_text[self._order, texts] = True
+        return is_in_text
 
     def sentence_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return how well each sentence contains each word, as in :func:`match_table`.
@@ -288,7 +288,7 @@ class WordIndex:
 
     def _empty_tables(self, count: int = 0) -> _Tables:
         return _Tables(
-            np.zeros((count, len(self._starts))),
+            np.zeros((count, self.columns[-1])),
             np.zeros((count, len(self.texts))),
             np.zeros((count, len(self.texts)), np.int64),
             np.ones(count, np.int64),
@@ -306,58 +306,94 @@ class WordIndex:
         rows = [row for row, pair in enumerate(pairs) if 1 <= len(pair) <= 2]
         codes = code_points("".join([pairs[row].ljust(2, _NO_CHARACTER) for row in rows]))
         keys = pack(codes, 2, _CODE_POINT_BITS)[::2] << _COLUMN_BITS
-        first = self._columns_of_pairs.searchsorted(keys)
-        sizes = self._columns_of_pairs.searchsorted(keys + (1 << _COLUMN_BITS)) - first
+        first = self._pairs.searchsorted(keys)
+        sizes = self._pairs.searchsorted(keys + (1 << _COLUMN_BITS)) - first
         number, position = _ranges(first, sizes)
-        columns = self._columns_of_pairs[position] & ((1 << _COLUMN_BITS) - 1)
+        columns = self._pairs[position] & ((1 << _COLUMN_BITS) - 1)
         tables.sentences[np.array(rows, int)[number], columns] = 1.0
         np.maximum.reduceat(tables.sentences, self._first_columns, axis=1, out=tables.texts)
         return tables
 
     def _compute_words(self, words: Sequence[str]) -> _Tables:
-        length = self._entry.gram_length
-        table = _gram_table(words, length)
+        table = _gram_table(words, self._entry.gram_length)
         number, other = _shared_pairs(table, self._grams)
-        # The last column is for segments without a word.
-        counts = _count_pairs(table.words[number], other, (len(words), self._count + 1))
         totals = _gram_counts(table, len(words))
-        text = self._text_of_word[other]
-        shared = _count_by_text(table, number, text, (len(words), len(self.texts)))
-        for odd in self._odd:
-            others = _gram_table(text_words(self.texts[odd], self._entry.code), length)
-            number, other = _shared_pairs(table, others)
-            column = _count_by_text(table, number, np.zeros_like(other), (len(words), 1))
-            shared[:, odd] = column[:, 0]
-        self._count_unchanged_words(words, counts, totals)
-        # The similarity grows with the count, so the largest count is that of the best word.
-        best = np.maximum.reduceat(counts.take(self._order, axis=1), self._starts, axis=1)
-        sentences = _similarity(best / totals[:, None])
+        best = self._best_counts(table.words[number], other, totals)
+        self._match_unchanged_words(words, best, totals)
+        sentences = _similarity(best.T / totals[:, None])
         texts = np.maximum.reduceat(sentences, self._first_columns, axis=1)
-        return _Tables(sentences, texts, shared, totals)
+        return _Tables(sentences, texts, self._count_by_text(words, table, number, other), totals)
 
-    def _count_unchanged_words(
-        self, words: Sequence[str], counts: NDArray[np.int64], totals: NDArray[np.int64]
+    def _best_counts(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], totals: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Return the most n-grams that each word shares with a word of each column.
+
+        Args:
+            rows: The number of a word, for each n-gram that it shares with a word of the texts.
+            columns: The number of this word of the texts.
+            totals: The number of n-grams of each word.
+
+        Returns:
+            One row for each column, and one column for each word.
+        """
+        # Small integers take a fraction of the time, because the tables stay in the processor's
+        # cache. The last row is for the starts of columns.
+        small = np.uint8 if totals.max() <= np.iinfo(np.uint8).max else np.int64
+        counts = np.zeros((len(self._words) + 1, len(totals)), small)
+        np.add.at(counts.reshape(-1), columns * len(totals) + rows, small(1))
+        # The similarity grows with the count, so the largest count is that of the best word.
+        return np.maximum.reduceat(counts.take(self._order, axis=0), self._starts, axis=0)
+
+    def _match_unchanged_words(
+        self, words: Sequence[str], best: NDArray[Any], totals: NDArray[np.int64]
     ) -> None:
-        """Set the counts of other words to 0 in each text that contains a word unchanged.
+        """Match words only with themselves in texts that contain them unchanged.
 
         Args:
             words: The words.
-            counts: The number of n-grams that each word shares with each word of the texts.
+            best: The result of :meth:`_best_counts`, which is changed.
             totals: The number of n-grams of each word.
         """
-        rows_of_words = dict(zip(words, count(), strict=False))
-        unchanged = [
-            (rows_of_words[word], text, numbers[word])
-            for text, numbers in enumerate(self._words)
-            for word in rows_of_words.keys() & numbers.keys()
-        ]
-        if not unchanged:
-            return
-        rows, texts, columns = np.array(unchanged).T
-        is_in_text = np.zeros((len(words), len(self.texts)), dtype=bool)
-        is_in_text[rows, texts] = True
-        counts[:, :-1][is_in_text[:, self._text_of_word]] = 0
-        counts[rows, columns] = totals[rows]
+        row_of_word = dict(zip(words, count(), strict=False))
+        rows = np.array([*map(row_of_word.get, self._words, repeat(-1)), -1], int)[self._order]
+        positions = np.flatnonzero(rows >= 0)
+        columns = self._starts.searchsorted(positions, side="right") - 1
+        is_unchanged = np.zeros(best.shape, dtype=bool)
+        is_unchanged[columns, rows[positions]] = True
+        in_text = np.logical_or.reduceat(is_unchanged, self._first_columns, axis=0)
+        in_text = in_text.repeat(np.diff(self.columns), axis=0)
+        best[in_text] = 0
+        best[columns, rows[positions]] = totals[rows[positions]]
+
+    def _count_by_text(
+        self,
+        words: Sequence[str],
+        table: _Grams,
+        number: NDArray[np.int64],
+        other: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Count the distinct n-grams of each word that occur in the words of each text.
+
+        Args:
+            words: The words.
+            table: The n-grams of the words.
+            number: The positions of n-grams in the table.
+            other: For each of these positions, the number of a word of the texts with this n-gram.
+
+        Returns:
+            One row for each word, and one column for each text.
+        """
+        position, text = self._texts_of_words[other].nonzero()
+        shared = _count_by_text(table, number[position], text, (len(words), len(self.texts)))
+        for odd in self._odd:
+            code, length = self._entry.code, self._entry.gram_length
+            number, other = _shared_pairs(
+                table, _gram_table(text_words(self.texts[odd], code), length)
+            )
+            column = _count_by_text(table, number, np.zeros_like(other), (len(words), 1))
+            shared[:, odd] = column[:, 0]
+        return shared
 
 
 class _Tables(NamedTuple):
