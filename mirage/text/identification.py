@@ -244,7 +244,7 @@ def _alphabet_evidence(
     spelled, capitals, hits = [], [], 0
     for position, word in enumerate(words):
         lower = word.casefold()
-        if script == "Latin" and _is_name(words, position, sample):
+        if script == "Latin" and _is_name(words, position, sample, context):
             continue
         entry = evidence_table[lower]
         for language, weight in entry.items():
@@ -282,13 +282,19 @@ def _may_be_names(words: Sequence[str], script: str) -> bool:
     return few or (script == "Latin" and all(word[0].isupper() for word in words))
 
 
-def _is_name(words: Sequence[str], position: int, sample: _Sample) -> bool:
+def _is_name(
+    words: Sequence[str], position: int, sample: _Sample, context: tuple[str, ...]
+) -> bool:
     """Return whether a word is copied from a name in the question or a passage."""
     word = words[position]
     if word[0].isupper():
         return word.casefold() in sample.names
     around = words[max(position - 1, 0) : position + 2]
-    return len(word) < 4 and len(around) == 3 and " ".join(around).casefold() in sample.phrases
+    if len(word) > 3 or len(around) < 3:
+        return False
+    phrase = " ".join(around).casefold()
+    # Finding all names takes long, and most phrases do not occur.
+    return phrase in sample.text and phrase in _names_with_a_particle(context)
 
 
 def _trigrams(text: str, script: str, languages: tuple[str, ...]) -> Mapping[str, float]:
@@ -394,12 +400,12 @@ class _Sample(NamedTuple):
     Attributes:
         words: The words that are not names, each with its language.
         names: The words that occur only with a capital.
-        phrases: The names with a particle, such as "Leonardo da Vinci".
+        text: The question and the passages in lower case.
     """
 
     words: Mapping[str, str]
     names: frozenset[str]
-    phrases: frozenset[str]
+    text: str
 
 
 @lru_cache(maxsize=256)
@@ -411,7 +417,6 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
     extra = _extra_language(code)
     words: dict[str, str] = {}
     names: set[str] = set()
-    phrases = map(str.casefold, _NAME_WITH_A_PARTICLE.findall("\n".join(context)))
     for texts, language in ((context[1:], ""), (context[:1], code)):
         script_words = set(_script_pattern(script).findall("\n".join(texts)))
         ordinary = {word for word in script_words if not word[0].isupper()}
@@ -420,7 +425,13 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
         words |= {word: sample_language for word in ordinary if len(word) > 2}
     # Subtracting the keys of a dictionary from a set would visit all of them.
     names = names.difference(words).difference(_word_evidence(script, extra))
-    return _Sample(words, frozenset(names), frozenset(phrases))
+    return _Sample(words, frozenset(names), "\n".join(context).casefold())
+
+
+@lru_cache(maxsize=256)
+def _names_with_a_particle(context: tuple[str, ...]) -> frozenset[str]:
+    """Return the names with a particle, such as "leonardo da vinci", in lower case."""
+    return frozenset(map(str.casefold, _NAME_WITH_A_PARTICLE.findall("\n".join(context))))
 
 
 @cache

@@ -191,9 +191,24 @@ _STOP_AND_DIGIT = re.compile(
 )
 
 
+_JOINED = re.compile(r"[\w.-]")
+
+
 @lru_cache(maxsize=64)
 def _inner_stop(entry: Language) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.-])(?:{entry.inner_stops})\.(?=[\s-])")
+    """Return a pattern of texts with a full stop that does not end a sentence.
+
+    If a match follows a character of :data:`_JOINED`, its stop may end the sentence. This is
+    checked later, because a search is fast only if the pattern begins with a set of characters.
+    """
+    stops = entry.inner_stops.replace(r"\d{1,2}", r"\d\d?")
+    return re.compile(rf"(?:{stops})\.(?=[\s-])")
+
+
+def _without_stop(match: re.Match[str]) -> str:
+    start = match.start()
+    is_joined = start > 0 and _JOINED.match(match.string, start - 1)
+    return match[0] if is_joined else match[0].replace(".", ",")
 
 
 def _for_sentencex(line: str, entry: Language) -> str:
@@ -202,7 +217,7 @@ def _for_sentencex(line: str, entry: Language) -> str:
     # the ASCII space are not printable.
     line = line if line.isprintable() else _ODD_SPACE.sub(" ", line)
     if entry.inner_stops and "." in line:
-        line = _inner_stop(entry).sub(lambda stop: stop[0].replace(".", ","), line)
+        line = _inner_stop(entry).sub(_without_stop, line)
     # sentencex never ends a sentence before a digit if there is no space (。1908年), nor in German
     # and Finnish. A letter in place of the digit makes it do so.
     return _STOP_AND_DIGIT.sub(lambda match: f"{match[0][:-1]}A", line)
