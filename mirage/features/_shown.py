@@ -9,7 +9,9 @@ from functools import cached_property, lru_cache
 from mirage.features.base import Answered, NotComputed, passage_texts
 from mirage.features.overlap import answer_of_reference
 from mirage.languages import Language
+from mirage.models import Query
 from mirage.text import mention
+from mirage.text.content import WordIndex, index_words
 from mirage.text.forms import text_form
 from mirage.text.mentions import MENTIONED_AT, folded
 from mirage.text.quantities import days_in, values_in
@@ -258,6 +260,17 @@ def _folded_text(text: str, entry: Language) -> str:
 def index_texts(texts: tuple[str, ...], code: str) -> TextIndex:
     """Return a :class:`TextIndex` that covers all of these texts; recent results are cached."""
     return TextIndex(texts, Language.of(code))
+
+
+def index_of_words(query: Query, texts: tuple[str, ...]) -> WordIndex:
+    """Return one index of the words of some texts, of the question and of the reference's answer.
+
+    The last two texts of the index are the question and the answer; the answer is empty if there is
+    none. Features share this index, because several small indexes take more time.
+    """
+    reference = answer_of_reference(query)
+    answer = reference if isinstance(reference, str) else ""
+    return index_words((*texts, query.text, answer), query.language)
 
 
 def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
+from mirage.features._shown import index_of_words
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import (
     Answered,
@@ -28,7 +30,14 @@ from mirage.languages import Language
 from mirage.models import Query
 from mirage.text import split_sentences
 from mirage.text.alignment import replacements
-from mirage.text.content import function_words, index_words, text_words, words
+from mirage.text.content import (
+    WordIndex,
+    best_matches,
+    function_words,
+    held_words,
+    text_words,
+    words,
+)
 from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.negations import negates, negation_faults
@@ -63,6 +72,8 @@ POLARITY_WEIGHT = 0.1
 
 _SHARED_FACTS_WEIGHT = 1 - POLARITY_WEIGHT
 
+_QUESTION, _REFERENCE = -2, -1  # positions of these texts in the index of words
+
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 
 _NO_RELEVANT = NotComputed("the query has no relevant passage with a text")
@@ -81,14 +92,16 @@ def fact_recall(item: Answered) -> float | NotComputed:
     computed without a reference, if no passage answers the query, or if the reference only repeats
     the question.
     """
-    weights = _reference_weights(item)
-    if isinstance(weights, NotComputed):
-        return weights
+    reference = _reference(item)
+    if isinstance(reference, NotComputed):
+        return reference
     answer, language = item.parsed.answer_text, item.query.language
-    if _weights_by_passages(item):
-        held = _held_terms((answer,), weights, language)
+    weights = _weights_by_passages(item)
+    if weights:
+        held = _terms_in_answer(answer, weights, language)
         return _share(weights, held.__contains__)
-    return _matched_share(weights, answer, language)
+    weights = _content_weights(reference, item.query)
+    return _share_in_answer(weights, answer, language) if weights else _NOTHING
 
 
 def fact_agreement(item: Answered) -> float | NotComputed:
@@ -139,8 +152,8 @@ def fact_agreement(item: Answered) -> float | NotComputed:
         return 0.0
     if _replaces_fact(item, reference):
         return 0.0
-    shared = _matched_share(facts, answer, language)
-    shared += _matched_share(stated, reference, language) if stated else 0.0
+    shared = _share_in_answer(facts, answer, language)
+    shared += _share_in_reference(stated, reference, item.query) if stated else 0.0
     value = _SHARED_FACTS_WEIGHT * min(1.0, shared) + POLARITY_WEIGHT * _polarity_agrees(
         answer, reference, language
     )
@@ -158,15 +171,11 @@ def fact_precision(item: Answered) -> float | NotComputed:
     relevant = _relevant(item.query)
     if not relevant:
         return _NO_RELEVANT
-    reference = reference_answer(item)
-    query, code = item.query, item.query.language
-    sources = _passages(query)
-    other_text = "" if isinstance(reference, NotComputed) else reference
-    weights = _source_weights(item.parsed.answer_text, query, sources, other_text)
-    numbers_of_relevant = [sources.index(text) for text in relevant]
-    held = _held_terms((*sources, query.text), weights, code, numbers_of_relevant)
-    if other_text:
-        held |= _held_terms((other_text,), weights, code)
+    query, passages = item.query, _passages(item.query)
+    weights = _source_weights(item.parsed.answer_text, query, passages, with_reference=True)
+    index = index_of_words(query, passages)
+    searched = [*(passages.index(text) for text in relevant), _REFERENCE]
+    held = _held_terms(index, weights, query.language, searched)
     return _share(weights, held.__contains__)
 
 
@@ -232,16 +241,14 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
     weights = dict.fromkeys(numbers(text) - numbers(query.text), number)
     ordinary = function_words(language)
     # A single Chinese character counts even if it is a function word, since some negate.
-    content = tuple(
-        [
-            word
-            for word in (*text_words(text, language), *_han_characters(text))
-            if word not in ordinary or len(word) == 1
-        ]
-    )
-    in_question = _matches(content, (*_passages(query), query.text), language)
-    for word, match in zip(content, in_question, strict=True):
-        if match != 1:
+    content = [
+        word
+        for word in (*text_words(text, language), *_han_characters(text))
+        if word not in ordinary or len(word) == 1
+    ]
+    in_question = _matches(content, query, _QUESTION)
+    for word in content:
+        if _match(word, query.text, in_question, language) != 1:
             weights[word] = 1.0 if is_unspaced else float(len(word))
     return weights
 
@@ -251,32 +258,67 @@ def _han_characters(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_HAN.findall(text)))
 
 
-def _matched_share(weights: dict[str, float], text: str, language: str) -> float:
+def _matched_share(
+    weights: dict[str, float], text: str, matches: Mapping[str, float], language: str
+) -> float:
     """Return the weighted share of terms that occur in a text.
 
     A word that occurs only in another inflected form gets part of its weight.
+
+    Args:
+        weights: The weight of each term.
+        text: The text.
+        matches: How well the text contains each term that is a word.
+        language: ISO 639-1 code of the language.
     """
     total = sum(weights.values())
-    matches = _matches(tuple(weights), (text,), language)
-    return sum(w * match for w, match in zip(weights.values(), matches, strict=True)) / total
+    return (
+        sum(weight * _match(term, text, matches, language) for term, weight in weights.items())
+        / total
+    )
 
 
-def _matches(terms: tuple[str, ...], texts: tuple[str, ...], language: str) -> list[float]:
-    """Return how well the last of some texts contains each term, from 0 to 1.
+def _share_in_answer(weights: dict[str, float], answer: str, language: str) -> float:
+    """Return the weighted share of terms that occur in an answer."""
+    words_of_text = _words_among(weights)
+    matches = best_matches(tuple(words_of_text), answer, language)
+    return _matched_share(weights, answer, dict(zip(words_of_text, matches, strict=True)), language)
 
-    A term is a number, a Chinese character or a word. The other texts are not searched. They are
-    passed because all texts share one cached index.
-    """
-    text = texts[-1]
-    words_of_text = [t for t in terms if not (t.isdecimal() or _HAN.fullmatch(t))]
-    rows = index_words(texts, language).text_matches(words_of_text)
-    matches = {word: row[-1] for word, row in zip(words_of_text, rows, strict=True)}
+
+def _share_in_reference(weights: dict[str, float], reference: str, query: Query) -> float:
+    """Return the weighted share of terms that occur in the reference's answer."""
+    return _matched_share(weights, reference, _matches(weights, query, _REFERENCE), query.language)
+
+
+def _words_among(terms: Iterable[str]) -> list[str]:
+    """Return the terms that are neither numbers nor Chinese characters."""
     return [
-        matches[term]
-        if term in matches
-        else float(_states_number(text, term, language) if term.isdecimal() else term in text)
-        for term in terms
+        term for term in terms if not (term[0].isdecimal() or (len(term) == 1 and _HAN.match(term)))
     ]
+
+
+def _matches(terms: Iterable[str], query: Query, position: int) -> Mapping[str, float]:
+    """Return how well a text of the query's index of words contains each word among some terms."""
+    words_of_text = _words_among(terms)
+    rows = index_of_words(query, _passages(query)).text_matches(words_of_text)
+    return {word: row[position] for word, row in zip(words_of_text, rows, strict=True)}
+
+
+def _match(term: str, text: str, matches: Mapping[str, float], language: str) -> float:
+    """Return how well a text contains a number, a Chinese character or a word, from 0 to 1.
+
+    Args:
+        term: The number, character or word.
+        text: The text.
+        matches: How well the text contains each word.
+        language: ISO 639-1 code of the language.
+    """
+    if term in matches:
+        return matches[term]
+    if term.isdecimal():
+        return float(_states_number(text, term, language))
+    # Numbers with decimals are not compared.
+    return float(bool(_HAN.match(term)) and term in text)
 
 
 # Polarity and replaced facts ----------------------------------------------------------------------
@@ -351,7 +393,7 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
     weights = _reference_weights(item) if pairs else _NOTHING
     if isinstance(weights, NotComputed):
         return False
-    lacking = weights.keys() - _held_terms((answer,), weights, language)
+    lacking = weights.keys() - _terms_in_answer(answer, weights, language)
     replaced: set[str] = set()
     for before, instead in pairs:
         missing = lacking.intersection(before)
@@ -375,9 +417,11 @@ def _are_same_type(
         item: The answered query.
     """
     entry, answer = Language.of(item.query.language), item.parsed.answer_text
+    passages = _passages(item.query)
+    index = index_of_words(item.query, passages)
     numerals = [term for term in instead if values_in(term, entry.code)]
     if any(values_in(term, entry.code) for term in missing) and numerals:
-        return not _held_terms((reference,), numerals, entry.code)
+        return not _held_terms(index, numerals, entry.code, [_REFERENCE])
     if entry.capitals != "none":
         strange = _capitalised_words(answer, entry).difference(words(item.query.text, entry.code))
         return not (
@@ -385,7 +429,7 @@ def _are_same_type(
         )
     ordinary = lexicon(entry.code).function_words
     names = [term for term in instead if term not in ordinary and term not in numerals]
-    return bool(_held_terms(_passages(item.query), names, entry.code))
+    return bool(_held_terms(index, names, entry.code, range(len(passages))))
 
 
 @lru_cache(maxsize=4096)
@@ -402,7 +446,7 @@ def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
 
 
 def _source_weights(
-    text: str, query: Query, sources: tuple[str, ...], other_text: str = ""
+    text: str, query: Query, sources: tuple[str, ...], *, with_reference: bool = False
 ) -> dict[str, float]:
     """Return the weights of a text's numbers, and of its content words that occur in a source.
 
@@ -412,56 +456,55 @@ def _source_weights(
         text: The text.
         query: The query.
         sources: Texts of passages of the query.
-        other_text: One more source.
+        with_reference: Whether the reference's answer is one more source.
     """
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
     words_of_text = [word for word in text_words(text, language) if word not in ordinary]
-    rows = index_words((*passages, query.text), language).held(words_of_text, WORD_MATCH_SHARE)
-    new = {
-        word: held
-        for word, (*held, in_question) in zip(words_of_text, rows, strict=True)
-        if not in_question
-    }
-    in_other_text = _held_terms((other_text,), new, language) if other_text else ()
-    source_numbers = [passages.index(source) for source in sources]
-    for word, held in new.items():
-        if word in in_other_text or any(held[number] for number in source_numbers):
+    rows = index_of_words(query, passages).held(words_of_text, WORD_MATCH_SHARE)
+    searched = [passages.index(source) for source in sources]
+    searched += [_REFERENCE] if with_reference else []
+    for word, held in zip(words_of_text, rows, strict=True):
+        if not held[_QUESTION] and any(held[number] for number in searched):
             # A word is informative if it occurs in few passages.
-            weights[word] = math.log((len(passages) + 1) / (sum(held) + 0.5)) ** 2
+            holders = sum(held[: len(passages)])
+            weights[word] = math.log((len(passages) + 1) / (holders + 0.5)) ** 2
     return weights
 
 
+def _terms_in_answer(answer: str, terms: Collection[str], language: str) -> set[str]:
+    """Return the terms that occur in an answer, as by :func:`_held_terms`."""
+    plain = [term for term in terms if not term.isdecimal()]
+    held = set(compress(plain, held_words(plain, answer, language, WORD_MATCH_SHARE)))
+    return held.union(
+        term for term in terms if term.isdecimal() and _states_number(answer, term, language)
+    )
+
+
 def _held_terms(
-    texts: tuple[str, ...],
-    terms: Collection[str],
-    language: str,
-    searched: Sequence[int] | None = None,
+    index: WordIndex, terms: Collection[str], language: str, searched: Sequence[int]
 ) -> set[str]:
-    """Return the terms that occur in at least one of the texts.
+    """Return the terms that occur in at least one of the texts of an index.
 
     A number may be written in digits or in words, and a word may have another inflected form. A
     word that is not longer than an n-gram may also be a part of a word of the text.
 
     Args:
-        texts: The texts.
+        index: The index.
         terms: Words and numbers.
         language: ISO 639-1 code of the language.
-        searched: Indices of the texts that are searched; by default all. The other texts are passed
-            because all texts share one cached index.
+        searched: The positions of the texts that are searched.
     """
-    places = range(len(texts)) if searched is None else searched
     plain = [term for term in terms if not term.isdecimal()]
-    rows = index_words(texts, language).held(plain, WORD_MATCH_SHARE)
-    held = {term for term, row in zip(plain, rows, strict=True) if any(row[n] for n in places)}
-    if len(plain) < len(terms):
-        held |= {
-            term
-            for term in terms
-            if term.isdecimal() and any(_states_number(texts[n], term, language) for n in places)
-        }
-    return held
+    rows = index.held(plain, WORD_MATCH_SHARE)
+    held = {term for term, row in zip(plain, rows, strict=True) if any(row[n] for n in searched)}
+    texts = [index.texts[position] for position in searched]
+    return held.union(
+        term
+        for term in terms
+        if term.isdecimal() and any(_states_number(text, term, language) for text in texts)
+    )
 
 
 def _states_number(text: str, number: str, language: str) -> bool:

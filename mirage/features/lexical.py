@@ -17,6 +17,7 @@ from itertools import chain, count
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage.features._shown import index_of_words
 from mirage.features.base import (
     Answered,
     Definition,
@@ -25,9 +26,16 @@ from mirage.features.base import (
     nothing_to_cite,
     passage_texts,
 )
+from mirage.features.overlap import answer_of_reference
 from mirage.languages import Language
 from mirage.text import tokenize
-from mirage.text.content import WordIndex, content_words, function_words, index_words
+from mirage.text.content import (
+    WordIndex,
+    content_words,
+    function_words,
+    index_words,
+    text_words,
+)
 from mirage.text.forms import text_form
 from mirage.text.mentions import bare
 from mirage.text.ngrams import Alphabet, code_points, pack
@@ -118,30 +126,49 @@ def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
         dict(zip(texts_by_id, count(), strict=False)),
     )
     code, question = item.query.language, item.query.text
-    words = chain.from_iterable(content_words(s.text, code) for s in item.parsed.sentences)
-    # Looking up all words together takes less time. The results are cached in the index.
-    index_words((*texts, question), code).text_matches(tuple(words))
+    index = index_of_words(item.query, texts)
+    index.look_up(_words_of_answer_and_reference(item))
     weights, values = [], []
     for sentence in item.parsed.sentences:
         ids = sentence.citations or item.parsed.citations if cited else item.shown
         value = _support(
-            sentence.text, texts, tuple([numbers_by_id[id_] for id_ in ids]), code, question
+            sentence.text, texts, tuple([numbers_by_id[id_] for id_ in ids]), index, code, question
         )
         bare_of_citations = cited and not sentence.citations
         values.append(value * (UNCITED_FACTOR if bare_of_citations else 1.0))
-        weights.append(_count_new_words(sentence.text, texts, question, code))
+        weights.append(_count_new_words(sentence.text, index, len(texts), question, code))
     if not values:
         return 0.0
     return float(np.average(values, weights=weights if any(weights) else None))
 
 
-def _count_new_words(text: str, texts: tuple[str, ...], question: str, code: str) -> int:
-    """Count the content words and numbers of a sentence that do not occur in the question."""
+def _words_of_answer_and_reference(item: Answered) -> list[str]:
+    """Return the words of the answer, of its sentences and of the reference.
+
+    Looking up all words together takes less time. The results are cached in the index, where other
+    features find the words of the whole answer and of the reference.
+    """
+    code, reference = item.query.language, answer_of_reference(item.query)
+    return [
+        *chain.from_iterable(content_words(s.text, code) for s in item.parsed.sentences),
+        *text_words(item.parsed.answer_text, code),
+        *(text_words(reference, code) if isinstance(reference, str) else ()),
+    ]
+
+
+def _count_new_words(text: str, index: WordIndex, column: int, question: str, code: str) -> int:
+    """Count the content words and numbers of a sentence that do not occur in the question.
+
+    Args:
+        text: The sentence.
+        index: An index of the question and other texts.
+        column: The index of the question in ``index``.
+        question: The question.
+        code: ISO 639-1 code of the language.
+    """
     ordinary = function_words(code)
-    words = tuple([word for word in content_words(text, code) if word not in ordinary])
-    # The question is in one index with the texts, so its matches are in the last column.
-    matches = index_words((*texts, question), code).text_matches(words)
-    new = sum(row[-1] != 1 for row in matches)
+    words = [word for word in content_words(text, code) if word not in ordinary]
+    new = sum(row[column] != 1 for row in index.text_matches(words))
     return new + len(_stated_numbers(text) - numbers(question))
 
 
@@ -205,14 +232,18 @@ def sentence_support(
         >>> [round(float(sentence_support(sentence, passages, "en")), 2) for sentence in sentences]
         [0.82, 0.05]
     """
-    texts = (*passages, *others)
-    return _support(
-        sentence_text, texts, tuple(range(len(passages))), Language.of(language).code, question
-    )
+    texts, code = (*passages, *others), Language.of(language).code
+    index = index_words((*texts, question), code)
+    return _support(sentence_text, texts, tuple(range(len(passages))), index, code, question)
 
 
 def _support(
-    text: str, texts: tuple[str, ...], cited: tuple[int, ...], code: str, question: str
+    text: str,
+    texts: tuple[str, ...],
+    cited: tuple[int, ...],
+    index: WordIndex,
+    code: str,
+    question: str,
 ) -> float:
     """Return the value of :func:`sentence_support`.
 
@@ -220,6 +251,7 @@ def _support(
         text: The sentence.
         texts: The passages, including those that are not cited.
         cited: The indices of the cited passages in ``texts``.
+        index: An index of the words of the texts and of the question, in this order.
         code: ISO 639-1 code of the language.
         question: The question.
     """
@@ -231,7 +263,8 @@ def _support(
         return 0.0
     others = [number for number in range(len(texts)) if number not in cited]
     content = min(
-        1.0, _content_score(text, texts, passages, others, code, question) / FULL_CONTENT_SHARE
+        1.0,
+        _content_score(text, texts, passages, others, index, code, question) / FULL_CONTENT_SHARE,
     )
     wording = _wording_by_index(text, texts, passages, code)
     return CONTENT_WEIGHT * content + (1 - CONTENT_WEIGHT) * wording
@@ -251,6 +284,7 @@ def _content_score(
     texts: tuple[str, ...],
     cited: Sequence[int],
     others: Sequence[int],
+    index: WordIndex,
     code: str,
     question: str,
 ) -> float:
@@ -267,11 +301,10 @@ def _content_score(
     words = content_words(text, code)
     if not words:
         return matched_numbers / len(new_numbers) if new_numbers else 1.0
-    index = index_words((*texts, question), code)
     matches = index.text_matches(words)
     letters = np.array(
         [
-            len(word) * (QUESTION_WORD_FACTOR if row[-1] == 1 else 1.0)
+            len(word) * (QUESTION_WORD_FACTOR if row[len(texts)] == 1 else 1.0)
             for word, row in zip(words, matches, strict=True)
         ]
     )

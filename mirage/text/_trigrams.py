@@ -113,7 +113,9 @@ def languages_by_script() -> Mapping[str, tuple[str, ...]]:
 
 def _possible_languages(words: Sequence[str], languages: Sequence[str]) -> Sequence[str]:
     """Return the languages that remain possible, given the special letters of the words."""
-    special = [word for word in words if not _SPECIAL_LETTERS.isdisjoint(word)]
+    # All special letters are outside of ASCII.
+    marked = [word for word in words if not word.isascii()]
+    special = [word for word in marked if not _SPECIAL_LETTERS.isdisjoint(word)]
     if not special:
         return languages
     language = _language_by_unique_letters(special, len(words), languages)
@@ -182,7 +184,7 @@ def _sum_logs(words: Sequence[str], script: str, languages: Sequence[str]) -> Ma
     Languages without data on any of the letters are left out.
     """
     trigrams = dict.fromkeys(
-        word[start : start + 3] for word in words for start in range(len(word) - 2)
+        [word[start : start + 3] for word in words for start in range(len(word) - 2)]
     )
     if not trigrams:
         return {}

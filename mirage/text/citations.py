@@ -147,6 +147,7 @@ class _Forms(NamedTuple):
     """The patterns of citations in a language."""
 
     citation: re.Pattern[str]  # a bracket, a parenthesis or a superscript
+    first: re.Pattern[str]  # the first character of a citation
     word: re.Pattern[str]  # a word that may precede an id or number: passage, context
     reference: re.Pattern[str]  # such a word with its id or number
     conjunctions: frozenset[str]
@@ -197,6 +198,7 @@ def _citation_forms(entry: Language) -> _Forms:
     brackets = rf"(?:\\?[{opening}]{bracket}\\?[{closing}]|{bracket}){link}"
     return _Forms(
         citation=re.compile(rf"{brackets}|{_ROUND}|({_SUPERSCRIPT.pattern})"),
+        first=re.compile(rf"[\\{opening}(（{_RAISED}]"),
         word=re.compile(rf"(?:{word})[.:#_-]*"),
         reference=re.compile(rf"(?<!\w)(?:{word})[.:#_-]*\s?[\w.-]*#?\d{{1,9}}|[\w.-]+#\d{{1,9}}"),
         conjunctions=conjunctions,
@@ -224,7 +226,13 @@ def _citations_between(
     text: str, start: int, end: int, entry: Language, passages: Passages
 ) -> Iterator[Citation]:
     forms = _citation_forms(entry)
-    for match in forms.citation.finditer(text, start, end):
+    # A search for a set of characters is fast, so the whole pattern is tried only after it.
+    while first := forms.first.search(text, start, end):
+        start = first.end()
+        match = forms.citation.match(text, first.start(), end)
+        if match is None:
+            continue
+        start = match.end()
         if match[3] is not None:
             ids = _ids_in_parentheses(match, entry, passages)
         elif match[4] is not None:

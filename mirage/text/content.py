@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache, cached_property, lru_cache
-from itertools import count
-from typing import NamedTuple
+from itertools import accumulate, chain, count, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,14 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stems
 from mirage.text.ngrams import code_points, distinct, pack
 from mirage.text.numbers import without_numbers
+from mirage.text.tokens import SENTENCE_MARK
 
 __all__ = [
     "best_matches",
     "content_words",
     "function_words",
     "grams",
+    "held_words",
     "index_words",
     "match_table",
     "text_words",
@@ -59,7 +61,50 @@ def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float
 
     The values for the sentences are those of :func:`match_table`.
     """
-    return tuple([row[0] for row in index_words((passage,), code).text_matches(words)])
+    entry = Language.of(code)
+    if entry.tokens == "character":
+        return tuple([row[0] for row in index_words((passage,), code).text_matches(words)])
+    table, others = _gram_table(words, entry.gram_length), _sentence_grams(passage, code)
+    number, other = _shared_pairs(table, others)
+    counts = _count_pairs(table.words[number], other, (len(words), len(others.words)))
+    # A word that the passage contains unchanged shares all of its n-grams.
+    best = counts.max(axis=1, initial=0)
+    matches: list[float] = _similarity(best / _gram_counts(table, len(words))).tolist()
+    return tuple(matches)
+
+
+def held_words(words: Sequence[str], text: str, code: str, share: float) -> list[bool]:
+    """Return whether a text contains each word in some form.
+
+    In a language with spaces, the text contains a word if at least ``share`` of the word's n-grams
+    occur in words of the text. A word that is not longer than an n-gram must be a part of a word of
+    the text. In other languages, the word or at least ``share`` of its n-grams must be among the
+    text's pairs of characters.
+
+    Args:
+        words: The words.
+        text: The text.
+        code: ISO 639-1 code of the language.
+        share: Minimum share of a word's n-grams.
+    """
+    entry, others = Language.of(code), text_words(text, code)
+    length = entry.gram_length
+    whole: Container[str] = text_form(text, entry).stems
+    text_grams = frozenset[str]().union(*[grams(other, length) for other in others])
+    if entry.tokens == "character":
+        whole = text_grams = frozenset(others)
+    return [
+        word in whole if len(word) <= length else len(own & text_grams) >= share * len(own)
+        for word, own in zip(words, [grams(word, length) for word in words], strict=True)
+    ]
+
+
+@lru_cache(maxsize=1024)
+def _sentence_grams(text: str, code: str) -> _Grams:
+    """Return the n-grams of the words of a text's sentences."""
+    entry = Language.of(code)
+    sentences = text_form(text, entry).by_sentence()
+    return _gram_table(list(dict.fromkeys(chain.from_iterable(sentences))), entry.gram_length)
 
 
 def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
@@ -76,6 +121,17 @@ def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.f
         One row for each word, and one column for each sentence.
     """
     return index_words((passage,), code).sentence_matches(words)[:, 1:]
+
+
+def _gram_counts(table: _Grams, count: int) -> NDArray[np.int64]:
+    """Return the number of distinct n-grams of each of ``count`` words, at least 1."""
+    return np.maximum(np.bincount(table.words, minlength=count), 1)
+
+
+def _similarity(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the similarity of words, given the share of n-grams, as in :func:`match_table`."""
+    scaled = (shares - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)
+    return np.minimum(np.maximum(scaled, 0), 1)
 
 
 @lru_cache(maxsize=1024)
@@ -95,6 +151,7 @@ class WordIndex:
         entry: The language of the texts.
 
     Attributes:
+        texts: The texts.
         columns: The index of each text's first column in :meth:`sentence_matches`, followed by the
             number of all columns.
 
@@ -107,64 +164,56 @@ class WordIndex:
     """
 
     def __init__(self, texts: Sequence[str], entry: Language) -> None:
-        self._texts = texts
+        self.texts = texts
         self._entry = entry
-        self._words: list[dict[str, int]] = []  # for each text, the number of each word
-        self._words_until: list[int] = []  # for each text, the number of words up to its end
-        # The numbers of the words of each sentence, preceded by -1. Each text begins with a segment
-        # without words, so that every text has a segment.
-        order: list[int] = []
-        starts: list[int] = []
-        self.columns: list[int] = []
-        # In a language without spaces, the characters of each column.
-        characters: list[str] = []
-        words_until, is_spaced = 0, entry.tokens == "word"
-        for text in texts:
-            self.columns.append(len(starts))
-            starts.append(len(order))
-            order.append(-1)
-            characters.append("")
-            numbers: dict[str, int] = {}
-            for sentence in text_form(text, entry).by_sentence():
-                starts.append(len(order))
-                order.append(-1)
-                if not is_spaced:
-                    characters.append("".join(sentence))
-                    continue
-                for word in sentence:
-                    number = numbers.get(word)
-                    if number is None:
-                        number = numbers[word] = words_until
-                        words_until += 1
-                    order.append(number)
-            self._words.append(numbers)
-            self._words_until.append(words_until)
-        self.columns.append(len(starts))
-        self._order, self._starts = np.array(order, int), np.array(starts, int)
+        forms = [text_form(text, entry) for text in texts]
+        # Each text begins with a column without words, so that every text has a column.
+        sizes = [1 + form.sentence_stems.count(SENTENCE_MARK) for form in forms]
+        self.columns: list[int] = [0, *accumulate(sizes)]
         self._first_columns = np.array(self.columns[:-1], int)
-        self._count = words_until
-        self._columns_of_pairs = _index_pairs([] if is_spaced else characters)
+        self._words: list[str] = []
+        self._pairs = np.zeros(0, np.int64)
+        if entry.tokens == "character":
+            parts = [["", *map("".join, form.by_sentence())] for form in forms]
+            self._pairs = _index_pairs([*chain.from_iterable(parts)])
+        else:
+            self._index_words("".join([SENTENCE_MARK + form.sentence_stems for form in forms]))
         # The rows of the words in the tables. Arrays, unlike a list for each word, do not slow down
         # the garbage collector.
         self._rows: dict[str, int] = {}
         self._tables = self._empty_tables()
 
+    def _index_words(self, marked: str) -> None:
+        """Assign a number to each distinct word of the texts.
+
+        Args:
+            marked: The words of all columns, with a mark before each column.
+        """
+        # No word is a full stop.
+        tokens = marked.replace(SENTENCE_MARK, " . ").split()
+        numbers = dict.fromkeys(tokens, -1)
+        del numbers["."]
+        self._words += numbers
+        numbers |= zip(self._words, count(), strict=False)
+        numbers["."] = -1
+        # The number of each word in order, and -1 at the start of each column.
+        self._order = np.array([*map(numbers.__getitem__, tokens)], int)
+        self._starts = np.flatnonzero(self._order == -1)
+
     @cached_property
     def _grams(self) -> _Grams:
         """The n-grams of the words; none in languages written without spaces."""
-        is_spaced = self._entry.tokens == "word"
-        words = [word for numbers in self._words for word in numbers] if is_spaced else []
-        return _gram_table(words, self._entry.gram_length)
+        return _gram_table(self._words, self._entry.gram_length)
 
     @cached_property
-    def _text_of_word(self) -> NDArray[np.int64]:
-        """For each word, the index of the text that contains it."""
-        return np.arange(len(self._texts)).repeat([*map(len, self._words)])
-
-    @cached_property
-    def _pairs(self) -> list[frozenset[str]]:
-        """The pairs of characters of each text."""
-        return [frozenset(text_words(text, self._entry.code)) for text in self._texts]
+    def _texts_of_words(self) -> NDArray[np.bool_]:
+        """Whether each word, in rows, occurs in each text."""
+        columns = (self._order == -1).cumsum() - 1
+        texts = self._first_columns.searchsorted(columns, side="right") - 1
+        # The last row is for the starts of columns.
+        is_in_text = np.zeros((len(self._words) + 1, len(self.texts)), dtype=bool)
+        is_in_text[self._order, texts] = True
+        return is_in_text
 
     def sentence_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return how well each sentence contains each word, as in :func:`match_table`.
@@ -173,7 +222,7 @@ class WordIndex:
             One row for each word. The columns are those of the first text, then those of the second
             text, and so on: a column of zeros, and one for each sentence.
         """
-        rows = self._find(words)
+        rows = self.look_up(words)
         return self._tables.sentences[rows]
 
     def text_matches(self, words: Sequence[str]) -> list[list[float]]:
@@ -182,17 +231,12 @@ class WordIndex:
         Returns:
             One row for each word, with one value for each text.
         """
-        rows = self._find(words)
+        rows = self.look_up(words)
         matches: list[list[float]] = self._tables.texts[rows].tolist()
         return matches
 
     def held(self, words: Sequence[str], share: float) -> list[list[bool]]:
-        """Return whether each text contains each word in some form.
-
-        In a language with spaces, a text contains a word if at least ``share`` of the word's
-        n-grams occur in words of the text. A word that is not longer than an n-gram must be a part
-        of a word of the text. In other languages, the word or at least ``share`` of its n-grams
-        must be among the text's pairs of characters.
+        """Return whether each text contains each word in some form, as by :func:`held_words`.
 
         Args:
             words: The words.
@@ -201,39 +245,30 @@ class WordIndex:
         Returns:
             One row for each word, with one value for each text.
         """
-        length = self._entry.gram_length
         if self._entry.tokens == "character":
-            parts = [grams(word, length) for word in words]
-            return [
-                [
-                    # The n-grams of a pair are the pair and one with a space, which no text has.
-                    word in pairs or (len(word) > 2 and len(own & pairs) >= least)
-                    for pairs in self._pairs
-                ]
-                for word, own, least in zip(
-                    words, parts, [share * len(own) for own in parts], strict=True
-                )
-            ]
-        rows = self._find(words)
+            code = self._entry.code
+            columns = [held_words(words, text, code, share) for text in self.texts]
+            return [list(row) for row in zip(*columns, strict=True)]
+        rows = self.look_up(words)
         shared, totals = self._tables.shared[rows], self._tables.totals[rows]
         held: list[list[bool]] = (shared >= (share * totals)[:, None]).tolist()
         for row, word in enumerate(words):
-            if len(word) <= length:
+            if len(word) <= self._entry.gram_length:
                 held[row] = [word in joined for joined in self._joined]
         return held
 
     @cached_property
     def _joined(self) -> list[str]:
         """The words of each text, joined to a single string."""
-        return [text_form(text, self._entry).stems for text in self._texts]
+        return [text_form(text, self._entry).stems for text in self.texts]
 
     @cached_property
     def _odd(self) -> list[int]:
         """The numbers of the texts whose words differ from the words of their sentences."""
-        forms = [text_form(text, self._entry) for text in self._texts]
+        forms = [text_form(text, self._entry) for text in self.texts]
         return [number for number, form in enumerate(forms) if not form.is_split]
 
-    def _find(self, words: Sequence[str]) -> list[int]:
+    def look_up(self, words: Sequence[str]) -> list[int]:
         """Return the row number of each word in the tables; missing rows are computed together."""
         missing = [word for word in dict.fromkeys(words) if word not in self._rows]
         if missing:
@@ -253,9 +288,9 @@ class WordIndex:
 
     def _empty_tables(self, count: int = 0) -> _Tables:
         return _Tables(
-            np.zeros((count, len(self._starts))),
-            np.zeros((count, len(self._texts))),
-            np.zeros((count, len(self._texts)), np.int64),
+            np.zeros((count, self.columns[-1])),
+            np.zeros((count, len(self.texts))),
+            np.zeros((count, len(self.texts)), np.int64),
             np.ones(count, np.int64),
         )
 
@@ -271,43 +306,94 @@ class WordIndex:
         rows = [row for row, pair in enumerate(pairs) if 1 <= len(pair) <= 2]
         codes = code_points("".join([pairs[row].ljust(2, _NO_CHARACTER) for row in rows]))
         keys = pack(codes, 2, _CODE_POINT_BITS)[::2] << _COLUMN_BITS
-        first = self._columns_of_pairs.searchsorted(keys)
-        sizes = self._columns_of_pairs.searchsorted(keys + (1 << _COLUMN_BITS)) - first
+        first = self._pairs.searchsorted(keys)
+        sizes = self._pairs.searchsorted(keys + (1 << _COLUMN_BITS)) - first
         number, position = _ranges(first, sizes)
-        columns = self._columns_of_pairs[position] & ((1 << _COLUMN_BITS) - 1)
+        columns = self._pairs[position] & ((1 << _COLUMN_BITS) - 1)
         tables.sentences[np.array(rows, int)[number], columns] = 1.0
         np.maximum.reduceat(tables.sentences, self._first_columns, axis=1, out=tables.texts)
         return tables
 
     def _compute_words(self, words: Sequence[str]) -> _Tables:
-        length = self._entry.gram_length
-        table = _gram_table(words, length)
+        table = _gram_table(words, self._entry.gram_length)
         number, other = _shared_pairs(table, self._grams)
-        # The last column is for segments without a word.
-        shape = len(words), self._count + 1
-        cells = table.words[number] * shape[1] + other
-        counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-        totals = np.maximum(np.bincount(table.words, minlength=len(words)), 1)
-        text = self._text_of_word[other]
-        shared = _count_by_text(table, number, text, (len(words), len(self._texts)))
+        totals = _gram_counts(table, len(words))
+        best = self._best_counts(table.words[number], other, totals)
+        self._match_unchanged_words(words, best, totals)
+        sentences = _similarity(best.T / totals[:, None])
+        texts = np.maximum.reduceat(sentences, self._first_columns, axis=1)
+        return _Tables(sentences, texts, self._count_by_text(words, table, number, other), totals)
+
+    def _best_counts(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], totals: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Return the most n-grams that each word shares with a word of each column.
+
+        Args:
+            rows: The number of a word, for each n-gram that it shares with a word of the texts.
+            columns: The number of this word of the texts.
+            totals: The number of n-grams of each word.
+
+        Returns:
+            One row for each column, and one column for each word.
+        """
+        # Small integers take a fraction of the time, because the tables stay in the processor's
+        # cache. The last row is for the starts of columns.
+        small = np.uint8 if totals.max() <= np.iinfo(np.uint8).max else np.int64
+        counts = np.zeros((len(self._words) + 1, len(totals)), small)
+        np.add.at(counts.reshape(-1), columns * len(totals) + rows, small(1))
+        # The similarity grows with the count, so the largest count is that of the best word.
+        return np.maximum.reduceat(counts.take(self._order, axis=0), self._starts, axis=0)
+
+    def _match_unchanged_words(
+        self, words: Sequence[str], best: NDArray[Any], totals: NDArray[np.int64]
+    ) -> None:
+        """Match words only with themselves in texts that contain them unchanged.
+
+        Args:
+            words: The words.
+            best: The result of :meth:`_best_counts`, which is changed.
+            totals: The number of n-grams of each word.
+        """
+        row_of_word = dict(zip(words, count(), strict=False))
+        rows = np.array([*map(row_of_word.get, self._words, repeat(-1)), -1], int)[self._order]
+        positions = np.flatnonzero(rows >= 0)
+        columns = self._starts.searchsorted(positions, side="right") - 1
+        is_unchanged = np.zeros(best.shape, dtype=bool)
+        is_unchanged[columns, rows[positions]] = True
+        in_text = np.logical_or.reduceat(is_unchanged, self._first_columns, axis=0)
+        in_text = in_text.repeat(np.diff(self.columns), axis=0)
+        best[in_text] = 0
+        best[columns, rows[positions]] = totals[rows[positions]]
+
+    def _count_by_text(
+        self,
+        words: Sequence[str],
+        table: _Grams,
+        number: NDArray[np.int64],
+        other: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Count the distinct n-grams of each word that occur in the words of each text.
+
+        Args:
+            words: The words.
+            table: The n-grams of the words.
+            number: The positions of n-grams in the table.
+            other: For each of these positions, the number of a word of the texts with this n-gram.
+
+        Returns:
+            One row for each word, and one column for each text.
+        """
+        position, text = self._texts_of_words[other].nonzero()
+        shared = _count_by_text(table, number[position], text, (len(words), len(self.texts)))
         for odd in self._odd:
-            others = _gram_table(text_words(self._texts[odd], self._entry.code), length)
-            number, other = _shared_pairs(table, others)
+            code, length = self._entry.code, self._entry.gram_length
+            number, other = _shared_pairs(
+                table, _gram_table(text_words(self.texts[odd], code), length)
+            )
             column = _count_by_text(table, number, np.zeros_like(other), (len(words), 1))
             shared[:, odd] = column[:, 0]
-        start = 0
-        for numbers, end in zip(self._words, self._words_until, strict=True):
-            rows = [row for row, word in enumerate(words) if word in numbers]
-            counts[rows, start:end] = 0
-            counts[rows, [numbers[words[row]] for row in rows]] = totals[rows]
-            start = end
-        # The similarity grows with the count, so the largest count is that of the best word.
-        best = np.maximum.reduceat(counts.take(self._order, axis=1), self._starts, axis=1)
-        share = best / totals[:, None]
-        scaled = (share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)
-        sentences = np.minimum(np.maximum(scaled, 0), 1)
-        texts = np.maximum.reduceat(sentences, self._first_columns, axis=1)
-        return _Tables(sentences, texts, shared, totals)
+        return shared
 
 
 class _Tables(NamedTuple):
@@ -354,6 +440,14 @@ class _Grams(NamedTuple):
         return wide
 
 
+def _count_pairs(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]
+) -> NDArray[np.int64]:
+    """Return a table with the number of times that each pair of a row and a column occurs."""
+    cells = rows * shape[1] + columns
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+
+
 def _count_by_text(
     table: _Grams,
     number: NDArray[np.int64],
@@ -374,8 +468,7 @@ def _count_by_text(
     has = np.zeros((len(table.values), shape[1]), dtype=bool)
     has[number, text] = True
     number, text = has.nonzero()
-    cells = table.words[number] * shape[1] + text
-    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    return _count_pairs(table.words[number], text, shape)
 
 
 def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from string import digits
 from typing import NamedTuple
 
 from mirage.languages import Language
@@ -69,9 +70,8 @@ def text_form(text: str, entry: Language) -> TextForm:
     sentences = [normal[start:end] for start, end in spans]
     if normal == text and _are_separate(text, spans):
         folded = fold_sentences(sentences)
-        if _MARKED_DIGIT.search(folded) is None:
-            plain = _DIGITS.sub(" ", folded)
-            marked = _mark_stems(plain, entry)
+        if folded.isascii() or _MARKED_DIGIT.search(folded) is None:
+            marked = _mark_stems(_blank_digits(folded), entry)
             tokens = " ".join(split_tokens(folded, entry))
             parts = marked[1:].split(SENTENCE_MARK)
             return TextForm(tokens, " ".join(filter(None, parts)), marked, is_split=True)
@@ -103,7 +103,13 @@ def _mark(parts: Sequence[str]) -> str:
     return "".join([f"{SENTENCE_MARK}{part}" for part in parts])
 
 
-_DIGITS = re.compile("[0-9]+")
+def _blank_digits(folded: str) -> str:
+    """Return a folded text with a space in place of each digit."""
+    for digit in digits:  # replacing one character after another is faster than a pattern
+        folded = folded.replace(digit, " ")
+    return folded
+
+
 # If a number is replaced with a blank, a combining mark after it has no letter to belong to.
 _MARKED_DIGIT = re.compile(r"[0-9][^\w\s]")
 _NUMBER_MARKS = frozenset(".,٫٬'’")

@@ -8,7 +8,6 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, lru_cache
-from itertools import chain
 from string import ascii_lowercase
 from typing import NamedTuple
 
@@ -129,15 +128,16 @@ def _by_script(words: Sequence[Word]) -> Mapping[str, Sequence[str]]:
     mostly names.
     """
     words_by_script: dict[str, list[str]] = {}
+    for script, word in words:
+        words_by_script.setdefault(script, []).append(word)
+    if len(words_by_script) < 2:
+        return words_by_script
     longest: dict[str, float] = {}
     run, before = 0.0, ""
     for script, word in words:
-        words_by_script.setdefault(script, []).append(word)
         size = len(word) / 4 if script in _UNSPACED else 1
         run, before = (run + size if script == before else size), script
         longest[script] = max(longest.get(script, 0.0), run)
-    if len(words_by_script) < 2:
-        return words_by_script
     letters = {
         name: sum(map(len, script_words)) * _WEIGHT.get(name, 1)
         for name, script_words in words_by_script.items()
@@ -243,7 +243,7 @@ def _alphabet_evidence(
     spelled, capitals, hits = [], [], 0
     for position, word in enumerate(words):
         lower = word.casefold()
-        if script == "Latin" and _is_name(words, position, sample):
+        if script == "Latin" and _is_name(words, position, sample, context):
             continue
         entry = evidence_table[lower]
         for language, weight in entry.items():
@@ -281,13 +281,19 @@ def _may_be_names(words: Sequence[str], script: str) -> bool:
     return few or (script == "Latin" and all(word[0].isupper() for word in words))
 
 
-def _is_name(words: Sequence[str], position: int, sample: _Sample) -> bool:
+def _is_name(
+    words: Sequence[str], position: int, sample: _Sample, context: tuple[str, ...]
+) -> bool:
     """Return whether a word is copied from a name in the question or a passage."""
     word = words[position]
     if word[0].isupper():
         return word.casefold() in sample.names
     around = words[max(position - 1, 0) : position + 2]
-    return len(word) < 4 and len(around) == 3 and " ".join(around).casefold() in sample.phrases
+    if len(word) > 3 or len(around) < 3:
+        return False
+    phrase = " ".join(around).casefold()
+    # Finding all names takes long, and most phrases do not occur.
+    return phrase in sample.text and phrase in _names_with_a_particle(context)
 
 
 def _trigrams(text: str, script: str, languages: tuple[str, ...]) -> Mapping[str, float]:
@@ -358,7 +364,6 @@ def _whole_words(phrases: Iterable[str]) -> Iterator[str]:
                 yield word.casefold()
 
 
-@lru_cache(maxsize=8192)
 def _evidence_of_word(script: str, word: str, extra: str = "") -> Mapping[str, float]:
     """Return the evidence of a word for each language.
 
@@ -394,12 +399,12 @@ class _Sample(NamedTuple):
     Attributes:
         words: The words that are not names, each with its language.
         names: The words that occur only with a capital.
-        phrases: The names with a particle, such as "Leonardo da Vinci".
+        text: The question and the passages in lower case.
     """
 
     words: Mapping[str, str]
     names: frozenset[str]
-    phrases: frozenset[str]
+    text: str
 
 
 @lru_cache(maxsize=256)
@@ -411,17 +416,21 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
     extra = _extra_language(code)
     words: dict[str, str] = {}
     names: set[str] = set()
-    phrases = {name.casefold() for text in context for name in _NAME_WITH_A_PARTICLE.findall(text)}
-    find_words = _script_pattern(script).findall
     for texts, language in ((context[1:], ""), (context[:1], code)):
-        script_words = set(chain.from_iterable(map(find_words, texts)))
+        script_words = set(_script_pattern(script).findall("\n".join(texts)))
         ordinary = {word for word in script_words if not word[0].isupper()}
-        names |= {word.casefold() for word in script_words - ordinary}
+        names.update(map(str.casefold, script_words - ordinary))
         sample_language = language or _language_of(ordinary, script, extra) or code
         words |= {word: sample_language for word in ordinary if len(word) > 2}
     # Subtracting the keys of a dictionary from a set would visit all of them.
     names = names.difference(words).difference(_word_evidence(script, extra))
-    return _Sample(words, frozenset(names), frozenset(phrases))
+    return _Sample(words, frozenset(names), "\n".join(context).casefold())
+
+
+@lru_cache(maxsize=256)
+def _names_with_a_particle(context: tuple[str, ...]) -> frozenset[str]:
+    """Return the names with a particle, such as "leonardo da vinci", in lower case."""
+    return frozenset(map(str.casefold, _NAME_WITH_A_PARTICLE.findall("\n".join(context))))
 
 
 @cache
@@ -433,12 +442,11 @@ def _script_pattern(script: str) -> re.Pattern[str]:
 def _language_of(words: Set[str], script: str, extra: str) -> str:
     """Return the language for which words give the most evidence; empty if there is none."""
     logs: defaultdict[str, float] = defaultdict(float)
-    table = _evidence_table(script, extra)
+    table, listed = _evidence_table(script, extra), _word_evidence(script, extra)
     # Most words are in no word list, and few of them may get the evidence of another form.
-    listed = words & _word_evidence(script, extra).keys()
-    others = [word for word in words - listed if "'" in word or not word.isascii()]
+    known = [word for word in words if word in listed or "'" in word or not word.isascii()]
     # The order in which floats are added must not depend on the order of a set.
-    for word in sorted([*listed, *others]):
+    for word in sorted(known):
         for language, weight in table[word].items():
             logs[language] += weight
     return max(logs, key=logs.__getitem__) if logs else ""

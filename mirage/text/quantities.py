@@ -31,9 +31,9 @@ Day = tuple[int, int]  # day and month
 
 _MULTIPLIER = 100  # a number word of at least this value multiplies the number before it
 _MARKS = ".,٫٬'’ \u00a0\u2009\u202f"
+# A search is fast only if the pattern begins with a set of characters, here with a digit.
 _DIGITS = re.compile(
-    rf"\d{{1,2}}[:：]\d\d(?!\d)"
-    rf"|\d(?:\d{{0,2}}(?:[{_MARKS}]\d{{3}})+(?!\d)|\d*)(?:[.,٫]\d+)*"
+    rf"\d(?:\d?[:：]\d\d(?!\d)|(?:\d{{0,2}}(?:[{_MARKS}]\d{{3}})+(?!\d)|\d*)(?:[.,٫]\d+)*)"
 )
 _MARK = re.compile(rf"[{_MARKS}]")
 _SEPARATOR = re.compile(rf"[{_MARKS}:：]")

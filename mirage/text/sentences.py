@@ -99,7 +99,7 @@ def cited_sentences(
     # A sentence cannot end before a combining mark, which belongs to the letter before it.
     ends = (offset for offset, _ in marks if not _is_mark(text[offset : offset + 1]))
     stops = () if entry.sentence_ends == "marks" else tuple(ends)
-    spans = sentence_spans(text, entry, stops)
+    spans = sentence_spans(text, entry, stops) if stops else all_sentence_spans(text, entry)
     starts = [start for start, _ in spans]
     breaks = [match.start() for match in BREAK.finditer(text)]
     citations: list[list[str]] = [[] for _ in spans]
@@ -142,7 +142,9 @@ def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> lis
 def _cuts(text: str, entry: Language, stops: frozenset[int]) -> list[int]:
     """Return the offsets at which a sentence may end, including the end of the text."""
     offsets: list[int] = []
-    ends = {match.start() for match in BREAK.finditer(text)} | stops | {len(text)}
+    # Line breaks are not printable, and most texts are.
+    breaks = () if text.isprintable() else BREAK.finditer(text)
+    ends = {match.start() for match in breaks} | stops | {len(text)}
     start = 0
     for end in sorted(ends):
         chunk = text[start:end]
@@ -189,17 +191,33 @@ _STOP_AND_DIGIT = re.compile(
 )
 
 
+_JOINED = re.compile(r"[\w.-]")
+
+
 @lru_cache(maxsize=64)
 def _inner_stop(entry: Language) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.-])(?:{entry.inner_stops})\.(?=[\s-])")
+    """Return a pattern of texts with a full stop that does not end a sentence.
+
+    If a match follows a character of :data:`_JOINED`, its stop may end the sentence. This is
+    checked later, because a search is fast only if the pattern begins with a set of characters.
+    """
+    stops = entry.inner_stops.replace(r"\d{1,2}", r"\d\d?")
+    return re.compile(rf"(?:{stops})\.(?=[\s-])")
+
+
+def _without_stop(match: re.Match[str]) -> str:
+    start = match.start()
+    is_joined = start > 0 and _JOINED.match(match.string, start - 1)
+    return match[0] if is_joined else match[0].replace(".", ",")
 
 
 def _for_sentencex(line: str, entry: Language) -> str:
     """Replace characters at which sentencex 1.0 fails, without changing the length of the line."""
-    # sentencex panics at a capital followed by a non-ASCII space and a full stop.
-    line = _ODD_SPACE.sub(" ", line)
+    # sentencex panics at a capital followed by a non-ASCII space and a full stop. All spaces except
+    # the ASCII space are not printable.
+    line = line if line.isprintable() else _ODD_SPACE.sub(" ", line)
     if entry.inner_stops and "." in line:
-        line = _inner_stop(entry).sub(lambda stop: stop[0].replace(".", ","), line)
+        line = _inner_stop(entry).sub(_without_stop, line)
     # sentencex never ends a sentence before a digit if there is no space (。1908年), nor in German
     # and Finnish. A letter in place of the digit makes it do so.
     return _STOP_AND_DIGIT.sub(lambda match: f"{match[0][:-1]}A", line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from mirage.languages import Language
 from mirage.text._unicode import nfc
@@ -86,9 +86,15 @@ def _fold_by(table: _Fold, text: str) -> str:
         table: The folded form of each character.
         text: Text in NFC.
     """
-    folded = text.translate(table).casefold()
-    # ASCII has neither marks nor letters that compose.
-    return folded if folded.isascii() else _LOOSE_MARKS.sub("", nfc(folded))
+    if text.isascii():
+        return text.translate(table).casefold()
+    try:
+        # Translating bytes takes a fraction of the time.
+        folded = text.encode(_LATIN).translate(table.by_byte, _SOFT_HYPHEN)
+    except UnicodeEncodeError:
+        return _LOOSE_MARKS.sub("", nfc(text.translate(table).casefold()))
+    # The encoding has neither marks nor letters that compose.
+    return folded.decode(_LATIN).casefold()
 
 
 SENTENCE_MARK = "\x1e"
@@ -105,8 +111,18 @@ def is_blank(character: str) -> bool:
     return _FOLD[ord(character)] == " "
 
 
+_LATIN = "cp1252"
+_SOFT_HYPHEN = "\u00ad".encode(_LATIN)  # the only character of the encoding that is deleted
+
+
 class _Fold(dict[int, str]):
     """A table for :meth:`str.translate` that folds characters; filled as they are looked up."""
+
+    @cached_property
+    def by_byte(self) -> bytes:
+        """The folded form of each character in the Latin encoding, for :meth:`bytes.translate`."""
+        characters = bytes(range(256)).decode(_LATIN, "replace")
+        return "".join([self[ord(character)] or " " for character in characters]).encode(_LATIN)
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
