@@ -115,10 +115,10 @@ def test_a_sentence_names_the_neighbours_and_the_faults_that_better_systems_lack
     assert "it states a wrong fact on 4 of 30 queries" in note
 
 
-def test_the_best_system_has_no_fault_that_better_ones_lack(
-    board: Leaderboard, right: dict[str, str]
-) -> None:
-    ranking = board.rank(right, "mine", progress=False)
+def test_the_best_system_has_no_fault_that_better_ones_lack() -> None:
+    board = Leaderboard.bundled("ar")
+    references = {query.id: query.reference or "" for query in board.dataset}
+    ranking = board.rank(references, "mine", progress=False)
     assert ranking.best.model == "mine"
     assert ranking.standing_notes == (f"mine has the best logit, just above {ranking[1].model}.",)
 
@@ -155,7 +155,8 @@ def test_a_system_is_asked_without_passages(board: Leaderboard, right: dict[str,
 def test_recorded_responses_without_passages(board: Leaderboard, right: dict[str, str]) -> None:
     ignorant = dict.fromkeys(right, "I do not know.")
     ranking = board.rank(right, "mine", closed_book=ignorant, progress=False)
-    assert ranking.to_dict()["entries"][0]["closed_book"]["right"] == 0
+    (mine,) = (e for e in ranking.to_dict()["entries"] if e["model"] == "mine")
+    assert mine["closed_book"]["right"] == 0
     several = board.rank_many({"a": right, "b": right}, closed_book={"b": ignorant}, progress=False)
     assert several["a"].closed_book is None
     assert several["b"].closed_book is not None
