@@ -49,7 +49,7 @@ MARK = re.compile(r"\{[ADCRLO]\|([^{}|]*)\}")
         ("Nile, Congo, Zambezi", set(), {0: "listed", 1: "listed", 2: "listed"}),
         ("The Congo is longer than the Nile.", {1}, {0: "contrasted"}),
         ("This is wrong. “The Nile is the longest. It is long.”", set(), {0: "denied"}),
-        ("This is right. “The Nile is the longest. It is long.”", {0}, {0: "asserted"}),
+        ("This is true: “The Nile is the longest river.”", {0}, {0: "asserted"}),
         ("I do not know.", set(), {}),
         ("", set(), {}),
     ],

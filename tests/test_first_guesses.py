@@ -172,7 +172,7 @@ def test_a_dataset_is_filtered_and_becomes_a_frame() -> None:
     assert list(unanswerable) == [query for query in dataset if query.answerable is False]
     frame = dataset.to_pandas()
     assert tuple(frame["id"]) == dataset.query_ids
-    with pytest.raises(DatasetError, match="no query"):
+    with pytest.raises(DatasetError, match="has no queries"):
         dataset.filter(lambda query: query.text == "")
 
 
@@ -217,7 +217,7 @@ def test_a_comparison_warns_that_it_leaves_queries_out(
     assert caplog.messages == []
     assert judge.estimate(dataset, runs).calls == 100
     assert caplog.messages == [
-        "100 of the 101 queries of many are judged; pass queries=101 to judge all"
+        "only 100 of the 101 queries of many are judged; pass queries=101 to judge all of them"
     ]
 
 

@@ -499,7 +499,7 @@ def test_wrong_settings(
 
 def test_anchors_without_responses(user_board: Leaderboard) -> None:
     board = Leaderboard(QUERIES, user_board.suite, user_board.ranker)
-    with pytest.raises(JudgmentError, match=r"m0, m1, .* not available .*runs="):
+    with pytest.raises(JudgmentError, match=r"needs the responses of m0, m1, .*runs="):
         rank(board, Counts(), 5)
 
 

@@ -362,7 +362,7 @@ def test_failed_votes_and_a_single_order_give_warnings() -> None:
 
 
 def test_wrong_input_is_an_error() -> None:
-    with pytest.raises(JudgmentError, match="judgment 0 is of type dict: pass Judgment records"):
+    with pytest.raises(JudgmentError, match="judgment 0 is of type dict; pass Judgment records"):
         BradleyTerry().fit([{"query_id": "q"}])  # type: ignore[list-item]
     frame = Judgments.from_records(arena(3, 4)).to_pandas()
     with pytest.raises(JudgmentError, match=r"lacks .*'verdict'"):

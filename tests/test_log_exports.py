@@ -205,7 +205,9 @@ def test_texts_of_passages_may_have_other_names(tmp_path: Path) -> None:
     assert [passage.text for passage in log.dataset[0].passages] == ["Ada.", "B."]
     rows[0]["contexts"] = [{"hit": {"body_text": "Ada.", "doc": "d1"}}]
     path = write(tmp_path / "b.jsonl", rows)
-    with pytest.raises(DatasetError, match=r"line 1, field 'contexts', passage 1: no text"):
+    with pytest.raises(
+        DatasetError, match=r"line 1, field 'contexts', passage 1: the passage has no text"
+    ):
         logs.read(path, language="en")
     fields = {"text": "hit.body_text", "passage_id": "hit.doc"}
     log = logs.read(path, language="en", fields=fields)

@@ -291,7 +291,8 @@ def test_markup_and_look_alike_letters_in_names_are_refused(
     edit(other / "submission.json", **{field: name})
     line = 2 if field == "model" else 3
     assert only_problem(board).startswith(
-        f"{other}/submission.json, line {line}, field {field!r}: {name!a} must have 1 to 80 ASCII"
+        f"{other}/submission.json, line {line}, field {field!r}: {name!a} is not a valid name; "
+        "use 1 to 80 ASCII"
     )
 
 

@@ -96,7 +96,7 @@ def test_one_server_dies_and_its_requests_go_to_the_other(
     assert len(answers) == 100
     assert 8 <= answers.count("from the other") <= 35
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith(f"{url} is not available")
+    assert line.startswith(f"the server {url} is not available")
     # Without the first, not even one would be answered.
     with pytest.raises(LLMError, match=r"m at .* connection to the endpoint failed or was lost"):
         ask_many(LLM("m", base_url=url, cache=False, retries=0), 1)

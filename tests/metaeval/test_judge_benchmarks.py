@@ -115,7 +115,7 @@ def test_a_verdict_in_a_truncated_reply_does_not_count(server: ChatServer) -> No
 def test_no_verdict_on_any_question_is_an_error(server: ChatServer) -> None:
     server.answer = lambda _: Reply("no such model", status=404)
     llm = LLM("m", base_url=server.url, retries=0)
-    with pytest.raises(LLMError, match=r"for any of 4 questions .* 'old' .*no such model"):
+    with pytest.raises(LLMError, match=r"for any of 4 questions; for query 'old'.*no such model"):
         time_independent(QUESTIONS, llm, progress=False)
     assert time_independent([], llm, progress=False) == ((), (), {})
 

@@ -356,7 +356,7 @@ def test_a_spent_budget_stops_and_more_of_it_goes_on(server: ChatServer) -> None
     server.answer = says(truth_of)
     stopped = judge_at(server, budget=Budget(calls=5), concurrency=2)
     with pytest.raises(
-        JudgmentError, match=r"3 of 8 .* the budget of 5 calls is spent; the other responses"
+        JudgmentError, match=r"3 of 8 .* the budget of 5 calls is spent.*; the other responses"
     ):
         stopped.label(SENTENCES.sentences)
     assert len(server.requests) == 5

@@ -317,7 +317,9 @@ def test_a_language_that_lacks_a_feature_is_left_out_with_the_reason() -> None:
     ranker = SurrogateRanker("verdicts").fit(tables, boots, judgments=judged)
     assert set(ranker.data) == {"sw", "de"}
     assert "(te) has answer_bleu, answer_rougeL" in ranker.left_out["te"]
-    with pytest.raises(FeatureError, match=r"'te' was left out of this surrogate: all models must have"):
+    with pytest.raises(
+        FeatureError, match=r"'te' was left out of this surrogate: all models must have"
+    ):
         ranker.predict(arenas["te"][0][0])
 
 
