@@ -611,9 +611,10 @@ class Runner:
             case "embedder" if models.embedder is not None:
                 model = models.embedder
                 return self._get_or_create("embedder", "", lambda: neural.embedder_of(model))
+        model_name, _ = MODELS[need]  # type: ignore[index]
         raise FeatureError(
-            f"metric {name!r} needs a model ({MODELS[need][0]}); set it in the section 'models' "
-            "of the grid file"  # type: ignore[index]
+            f"metric {name!r} needs a model ({model_name}); set it in the section 'models' of the "
+            "grid file"
         )
 
     def _columns(
