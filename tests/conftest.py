@@ -40,22 +40,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    # Files of tests need not outlive a power cut, and the disk takes its time.
-    os.fsync = lambda _: None
-    # It counts the million objects one by one, and the library asks whether there are any.
-    count = gc.get_freeze_count()
-    gc.get_freeze_count = lambda: count
-
-
-_FREEZE_AFTER = 500
-_tests = itertools.count(1)
-
-
-def pytest_runtest_teardown() -> None:
-    """Exclude what tests have cached, too: some start pytest, which collects garbage twice."""
-    if next(_tests) % _FREEZE_AFTER == 0:
-        gc.collect()
-        gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -82,10 +66,6 @@ def _private_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-REAL_CONNECTIONS = {"llm", "generation", "executors"}
-"""Folders with tests of the connection itself."""
-
-
 @pytest.fixture(scope="session", autouse=True)
 def many_removals() -> int:
     """Lower the number of removals that printed rankings try, and return the usual number.
@@ -100,7 +80,7 @@ def many_removals() -> int:
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest) -> Iterator[ChatServer]:
+def server() -> Iterator[ChatServer]:
     """Start a chat-completions endpoint on loopback that answers ``ok`` by default."""
-    with ChatServer(shortcut=request.path.parent.name not in REAL_CONNECTIONS) as server:
+    with ChatServer() as server:
         yield server

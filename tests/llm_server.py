@@ -9,8 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -79,20 +77,10 @@ class ChatServer:
     For every request, in the order of arrival, ``requests`` has its JSON, ``paths`` its path,
     ``queries`` its query string, ``headers`` its headers, ``times`` its time (``time.monotonic()``)
     and ``clients`` its connection. ``at_once`` is the highest number of concurrent requests.
-
-    With ``shortcut``, requests of LLMs in this process are answered without a connection, which
-    takes less than half of the time. Other clients and other processes use the connection.
     """
 
-    def __init__(
-        self,
-        answer: Answer = lambda _: "ok",
-        certificate: Path | None = None,
-        *,
-        shortcut: bool = False,
-    ) -> None:
+    def __init__(self, answer: Answer = lambda _: "ok", certificate: Path | None = None) -> None:
         self.answer = answer
-        self._shortcut = shortcut
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.queries: list[str] = []
@@ -130,13 +118,9 @@ class ChatServer:
         self._thread.start()
         while not self._server.started:
             time.sleep(0.005)
-        if self._shortcut:
-            _install_shortcuts()
-            _SHORTCUTS[self._socket.getsockname()[1]] = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        _SHORTCUTS.pop(self._socket.getsockname()[1], None)
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
@@ -146,9 +130,15 @@ class ChatServer:
         while more:
             event = await receive()
             body, more = body + event.get("body", b""), event.get("more_body", False)
-        headers = {k.decode(): v.decode() for k, v in scope["headers"]}
-        query = scope["query_string"].decode()
-        request = self._record(body, scope["path"], query, headers, tuple(scope["client"]))
+        request = json.loads(body or b"{}")
+        self.requests.append(request)
+        self.paths.append(scope["path"])
+        self.queries.append(scope["query_string"].decode())
+        self.headers.append({k.decode(): v.decode() for k, v in scope["headers"]})
+        self.times.append(time.monotonic())
+        self.clients.add(tuple(scope["client"]))
+        self._under_way += 1
+        self.at_once = max(self.at_once, self._under_way)
         replying = asyncio.ensure_future(self._reply(request, send))
         leaving = asyncio.ensure_future(receive())  # a client that waits no longer
         await asyncio.wait((replying, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -157,25 +147,7 @@ class ChatServer:
         if not replying.cancel():
             replying.result()  # what went wrong in ``answer``
 
-    def _record(
-        self, body: bytes, path: str, query: str, headers: dict[str, str], client: tuple[str, int]
-    ) -> dict[str, Any]:
-        """Record a request, and return its JSON."""
-        request: dict[str, Any] = json.loads(body or b"{}")
-        self.requests.append(request)
-        self.paths.append(path)
-        self.queries.append(query)
-        self.headers.append(headers)
-        self.times.append(time.monotonic())
-        self.clients.add(client)
-        self._under_way += 1
-        self.at_once = max(self.at_once, self._under_way)
-        return request
-
-    async def _wait_for_reply(
-        self, request: Mapping[str, Any]
-    ) -> tuple[Reply, bytes, list[tuple[bytes, bytes]]]:
-        """Return the reply to a request when it is due, with its body and its headers."""
+    async def _reply(self, request: Mapping[str, Any], send: Any) -> None:
         reply = self.answer(request)
         reply = Reply(reply) if isinstance(reply, str) else reply
         while not reply.when():
@@ -184,25 +156,7 @@ class ChatServer:
         content = reply.content(request)
         headers = {"content-type": "application/json", "content-length": str(len(content))}
         headers |= reply.headers
-        return reply, content, [(name.encode(), value.encode()) for name, value in headers.items()]
-
-    async def _answer_at_once(self, request: Any) -> Any:
-        """Answer a request of this process."""
-        headers = {k.decode().lower(): v.decode() for k, v in request.headers.raw}
-        body, query = await request.aread(), request.url.query.decode()
-        fields = self._record(body, request.url.path, query, headers, ("127.0.0.1", 0))
-        try:
-            reply, content, raw = await self._wait_for_reply(fields)
-        finally:
-            self._under_way -= 1
-        assert not reply.drip, "bytes with pauses need a connection"
-        http = _install_shortcuts()
-        if reply.cut:
-            raise http.RemoteProtocolError("the server closed the connection")
-        return http.Response(reply.status, headers=raw, stream=http.ByteStream(content))
-
-    async def _reply(self, request: Mapping[str, Any], send: Any) -> None:
-        reply, content, raw = await self._wait_for_reply(request)
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": reply.status, "headers": raw})
         if reply.cut:
             half = content[: len(content) // 2]
@@ -215,27 +169,6 @@ class ChatServer:
                 await asyncio.sleep(reply.drip)
             content = content[-1:]
         await send({"type": "http.response.body", "body": content})
-
-
-_SHORTCUTS: dict[int | None, ChatServer] = {}
-"""The servers that answer this process without a connection, by port."""
-
-
-@cache
-def _install_shortcuts() -> Any:
-    """Let the HTTP client of openai (httpx or httpx2) use shortcuts, and return its module."""
-    client = import_module("openai").DefaultAsyncHttpxClient.__mro__[1]
-    http = import_module(client.__module__.partition(".")[0])
-    over_connection = http.AsyncHTTPTransport.handle_async_request
-
-    async def handle(transport: Any, request: Any) -> Any:
-        server = _SHORTCUTS.get(request.url.port)
-        if server is None or request.url.host != "127.0.0.1":
-            return await over_connection(transport, request)
-        return await server._answer_at_once(request)
-
-    http.AsyncHTTPTransport.handle_async_request = handle
-    return http
 
 
 class _Server(uvicorn.Server):

@@ -351,7 +351,7 @@ def test_the_arena_puts_the_better_endpoint_first(step: Step) -> None:
     def similarity(response: str, reference: str) -> float:
         return rouge_l(tokenize(reference, "en"), tokenize(response, "en"))
 
-    with ChatServer(answer, shortcut=True) as server:
+    with ChatServer(answer) as server:
         weak = f"weak@{server.url}"
         printed = step(
             "arena.py",
@@ -438,7 +438,7 @@ def test_which_judge_measures_an_endpoint_in_four_ways(step: Step, tmp_path: Pat
         wrong = "Guidelines:" in rules and "red" in dict(texts)["sentence"]
         return f"<answer>{'Not Supported' if wrong else 'Supported'}</answer>"
 
-    with ChatServer(answer, shortcut=True) as server:
+    with ChatServer(answer) as server:
         printed = step(
             "which_judge.py",
             *("--endpoint", server.url, "--model", "small"),

@@ -266,7 +266,7 @@ def server() -> Any:
         text = last_user_text(request)
         return "[[A]]" if text.count("neno") % 2 else "[[B]]"
 
-    with ChatServer(answer, shortcut=True) as server:
+    with ChatServer(answer) as server:
         yield server
 
 

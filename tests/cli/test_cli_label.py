@@ -76,7 +76,7 @@ def test_labels_of_answers_reach_metaeval_decide_and_the_corrected_share(
     positive = ("--positive", "correct")
     done = mirage("metaeval", path, *positive, "--json")
     assert done.exit_code == 0, done.stderr
-    assert "count as 'not correct'" in done.stderr
+    assert "are counted as 'not correct'" in done.stderr
     rows = [json.loads(line) for line in path.read_text().splitlines()][:60]
     json_lines(
         rest, [{k: v for k, v in row.items() if k not in ("label", "rater")} for row in rows]

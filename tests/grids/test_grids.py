@@ -637,7 +637,7 @@ def test_servers_of_one_model_share_requests_and_results(tmp_path: Path, chat: C
     changes = {"retriever": "  retriever: [bm25]", "show_k": "  show_k: [2]"}
     alone = Grid.read(grid_file(tmp_path, chat.url, chat=single, **changes))
     alone.run(limit=8, progress=False)
-    with ChatServer(last_passage, shortcut=True) as other:
+    with ChatServer(last_passage) as other:
         both = single.replace(f'"{chat.url}"', f'["{chat.url}", "{other.url}"]')
         grid = Grid.read(grid_file(tmp_path, chat.url, chat=both, **changes))
         grid.run(limit=8, progress=False)
