@@ -224,7 +224,7 @@ GOOD = {
     [
         (
             {"prompt": None},
-            "the prompt lacks one of the sections 'Question:', 'Contexts:' and 'Instruction'",
+            "row 1: the prompt lacks one of the sections 'Question:', 'Contexts:' and 'Instr",
         ),
         ({"prompt": "Question: Who?"}, "row 1: the prompt lacks one of the sections"),
         ({"negative_ids": ["2#0", "3#0"]}, r"row 1: no line .* begins with the passage id \[3#0\]"),
@@ -1065,7 +1065,10 @@ def test_other_languages_use_the_same_commit_by_default(server: HubServer, tmp_p
         rest = process.communicate("\n", timeout=120)[0].splitlines()
     commit = COMMITS[QUERIES]
     assert [first, *rest[:3]] == [commit, commit, NEXT, commit]
-    assert rest[3] == f"DatasetError: {QUERIES} at revision {commit} has no files yo/dev-*.parquet"
+    assert (
+        rest[3]
+        == f"DatasetError: dataset {QUERIES} at revision {commit} has no files yo/dev-*.parquet"
+    )
 
 
 UNREACHABLE = """

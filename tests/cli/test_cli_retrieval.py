@@ -148,7 +148,9 @@ def test_settings_of_the_encoder_are_stored_with_the_index(tmp_path: Path) -> No
     assert RetrievalRun.read(out) == expected
     note = folder / "dense.json"
     note.write_text(note.read_text().replace('"max_length": 8', '"max_length": "8"'))
-    assert "dense.json: max_length is damaged: '8'" in refusal("retrieve", folder, topics)
+    assert "dense.json: the setting max_length is damaged ('8')" in refusal(
+        "retrieve", folder, topics
+    )
     for arguments in (("pooling=cls",), ("pooling=cls", "--sparse", "x")):
         message = refusal("index", passages, tmp_path / "i", "--set", *arguments)
         assert "need" in message

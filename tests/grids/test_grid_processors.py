@@ -98,7 +98,7 @@ def test_compression_can_be_the_only_metric(path: Path) -> None:
     ("old", "new", "message"),
     [
         ("tokens: 60", "share: 0.5", "unknown key 'share'"),
-        (", tokens: 60", "", "set tokens"),
+        (", tokens: 60", "", "set 'tokens' "),
         ("cross_encoder: true", "cross_encoder: true, pooling: mean", "'pooling' does not apply"),
         ("tokens: true", "tokens: true, encoder: true", "cannot both be true"),
     ],

@@ -62,7 +62,9 @@ def test_pooling_is_the_one_that_is_set(tmp_path: Path, with_files: bool) -> Non
 
 def test_a_model_without_files_and_without_pooling_is_refused(tmp_path: Path) -> None:
     folder = plain_model(tmp_path / "my-bert")
-    with pytest.raises(NeuralError, match=r"my-bert' has no files .* set pooling to cls, mean or"):
+    with pytest.raises(
+        NeuralError, match=r"my-bert' has no configuration .* set pooling to cls, mean or"
+    ):
         SentenceEmbedder(folder)
     with pytest.raises(NeuralError, match="cannot be loaded"):
         SentenceEmbedder(tmp_path / "missing")
