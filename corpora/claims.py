@@ -325,9 +325,9 @@ def passing_mentions(code):
     for query in with_one_answer(code):
         texts = bundled_texts(code)[query.id]
         for answer, true in ((rng.choice(texts.true), True), (texts.false, False)):
+            text = marked_as_asserted(code, query, answer, true)
+            kind, commits = ("true", "right") if true else ("false", "wrong")
             for mentioned in (query.answers[0], rng.choice(query.wrong_answers)):
-                text = marked_as_asserted(code, query, answer, true)
-                kind, commits = ("true", "right") if true else ("false", "wrong")
                 yield in_context(kind, query, text, commits, mentioned)
 
 

@@ -435,8 +435,9 @@ MANNERS: Mapping[str, Callable[[Scene], Draft]] = MappingProxyType(
 
 ``reference`` and ``plain`` copy the reference, with and without headings. ``long``, ``casual`` and
 ``terse`` are longer, conversational and short answers. ``quoting`` copies sentences of the
-passages. ``contrasting`` and ``correcting`` also mention a wrong answer and reject it. ``chatty``
-has the Markdown and the courtesies of a chat model.
+passages. ``contrasting`` and ``correcting`` also mention a wrong answer and reject it; if no
+passage answers the query, they abstain in general words. ``chatty`` has the Markdown and the
+courtesies of a chat model.
 """
 
 
