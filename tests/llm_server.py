@@ -94,6 +94,9 @@ class ChatServer:
         config = uvicorn.Config(
             self._app,
             interface="asgi3",
+            # The default would close the handlers of other packages, one of which (absl's) closes
+            # the standard error that it found, pytest's own.
+            log_config=None,
             log_level="critical",
             lifespan="off",
             ssl_certfile=certificate,
