@@ -30,7 +30,8 @@ Cluster = str | Callable[[Query], str | None] | Mapping[str, str] | None
 
 - ``None``: the name of a query's cluster is :attr:`Query.cluster <mirage.Query>`.
 - A text: the key of ``metadata`` under which each query has the name of its cluster.
-- A function, or a mapping: it returns the name for a query, or for the id of a query.
+- A function that takes a query and returns the name of its cluster, or a mapping from query ids to
+  these names.
 
 A query without a name is a cluster by itself.
 """
@@ -43,8 +44,8 @@ def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, 
 
     Args:
         queries: Queries to cluster.
-        cluster: Source of the names, see :data:`Cluster`. By default :attr:`Query.cluster
-            <mirage.Query>`.
+        cluster: Source of the names: a key of ``metadata``, a function of the query, or a mapping
+            from query id (:data:`Cluster`). By default :attr:`Query.cluster <mirage.Query>`.
 
     Raises:
         UnknownNameError: If no query has the key in its metadata, or if a mapping has an id that no
@@ -61,13 +62,17 @@ def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, 
         ids = {query.id: None for query in queries}
         for id_ in cluster:
             if id_ not in ids:
-                raise UnknownNameError("query of the dataset", id_, ids)
+                raise UnknownNameError("query id", id_, ids)
     names = {query.id: cluster_name(query, cluster) for query in queries}
     return {id_: name for id_, name in names.items() if name is not None}
 
 
 def cluster_name(query: Query, cluster: Cluster) -> str | None:
-    """Return the name of a query's cluster, or ``None`` if the query belongs to no cluster."""
+    """Return the name of a query's cluster, or ``None`` if the query belongs to no cluster.
+
+    ``cluster`` is the source of the name: a key of ``metadata``, a function of the query, or a
+    mapping from query id. With ``None``, the name is :attr:`Query.cluster <mirage.Query>`.
+    """
     if cluster is None:
         return query.cluster
     if isinstance(cluster, str):
@@ -93,7 +98,10 @@ def bundled_name(code: str, level: str) -> str:
 def _queries_of_dossiers(
     dossiers: Iterable[tuple[str, dict[str, Any]]],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the location and the row of each query, with the passages of its dossier."""
+    """Yield the location and the row of each query of some dossiers.
+
+    A dossier is a group of queries that share passages and a cluster, which are added to each row.
+    """
     for where, dossier in dossiers:
         shared = {"passages": dossier["passages"], "cluster": dossier["cluster"]}
         for row in dossier["queries"]:
@@ -163,10 +171,11 @@ class MirageDataset(NearNames, Sequence[Query]):
         Args:
             language: ISO 639-1 code.
             level: Difficulty, one of :data:`LEVELS`. ``"quick"`` has 40 general-knowledge queries.
-                Thirty show five passages of which one to four answer them, and ten have no passage
-                that answers them. ``"hard"`` has 60 queries on twelve made-up dossiers, with 12 to
-                15 passages each. Fifty need two to four passages together, and ten have no answer.
-                Queries on one dossier are a cluster.
+                Thirty of them show five passages, of which one to four contain the answer; the
+                passages of the other ten do not answer the query. ``"hard"`` has 60 queries about
+                twelve made-up dossiers, each a set of 12 to 15 passages. Fifty of the queries
+                require two to four passages together, and ten have no answer. Queries about one
+                dossier form a cluster.
 
         Raises:
             UnknownNameError: If there is no such language or level, or the language has no bundled
@@ -190,7 +199,7 @@ class MirageDataset(NearNames, Sequence[Query]):
     def load(cls, path: str | Path) -> MirageDataset:
         """Read a JSON Lines file with one query per line, as :meth:`save` writes it.
 
-        Parquet files with the same columns are read too; they need the extra ``retrieval``.
+        A Parquet file with one column per field of a query is read too (extra ``retrieval``).
 
         Args:
             path: Path of the file. Its stem is the name of the dataset.
@@ -269,7 +278,8 @@ class MirageDataset(NearNames, Sequence[Query]):
     ) -> MirageDataset:
         """Read a published dataset of questions with short answers or relevance judgments.
 
-        :mod:`mirage.sources.qa` has the readers, and describes how each converts a file.
+        The readers are in :mod:`mirage.sources.qa`, which describes how each of them converts a
+        file.
 
         Args:
             path: File (JSON Lines, gzipped or not, or Parquet; for ``answers`` also CSV or TSV), or
@@ -278,8 +288,8 @@ class MirageDataset(NearNames, Sequence[Query]):
                 ``beir``.
             language: ISO 639-1 code of the queries that name no language. For files of the formats
                 ``mkqa`` and ``xor-tydi``, which have several languages, the language to read.
-            qrels: TREC, BEIR or KILT file of relevance judgments, which replace those of the
-                queries.
+            qrels: TREC, BEIR or KILT file of relevance judgments, which are used instead of those
+                in ``path``.
             fields: Names that a file of the format ``answers`` uses for the fields, such as
                 ``{"answers": "correct_answers"}``; see :func:`mirage.sources.qa.answers`.
             where: Values that the fields of a row must have for the row to be read, such as
@@ -338,8 +348,8 @@ class MirageDataset(NearNames, Sequence[Query]):
                 later calls use it again.
 
         Raises:
-            DatasetError: If the hub cannot be reached (the message has a command for a machine with
-                access), or if a file is invalid (the message names the row).
+            DatasetError: If the hub cannot be reached (the message gives a command for a machine
+                with access), or if a file is invalid (the message names the row).
             UnknownNameError: If there is no such language or dataset.
             MissingPackageError: If the extra is not installed.
         """
@@ -383,7 +393,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         return f"MirageDataset({self.name!r}, language={self.language!r}, queries={len(self)})"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table for notebooks: counts, and the first queries."""
+        """Return an HTML table of the first queries, for notebooks."""
         rows = tuple(
             (query.id, _short(query.text), str(len(query.passages)), str(len(query.relevant)))
             for query in self._queries[:_NOTEBOOK_ROWS]
@@ -419,7 +429,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         """
         if not 1 <= n <= len(self):
             raise DatasetError(
-                f"cannot sample n={n} queries, because {self.name} has only {len(self)}"
+                f"n must be from 1 to {len(self)}, the number of queries of {self.name}; got n={n}"
             )
         positions = sorted(random.Random(seed).sample(range(len(self)), n))
         return self._with_queries([self._queries[i] for i in positions])
@@ -443,7 +453,8 @@ class MirageDataset(NearNames, Sequence[Query]):
         """Return the same queries, each with the name of its cluster (:attr:`Query.cluster`).
 
         Args:
-            cluster: Key of ``metadata``, function of the query, or mapping from query id.
+            cluster: Source of the names: a key of ``metadata``, a function of the query, or a
+                mapping from query id.
 
         Raises:
             UnknownNameError: If no query has the key in its metadata, or if a mapping has an id
@@ -489,11 +500,11 @@ class MirageDataset(NearNames, Sequence[Query]):
         return [row | {"metadata": json.dumps(row["metadata"], ensure_ascii=False)} for row in rows]
 
     def describe(self, *, tokens: Callable[[str], Sized] | None = None) -> dict[str, Any]:
-        """Return counts and means of the dataset, as plain numbers.
+        """Return counts and means of the dataset, as plain numbers by name.
 
         They include the columns of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1): the
         number of queries, the mean number of tokens per query, and the mean numbers of relevant and
-        of non-relevant passages. Two more columns describe the reference responses: the mean
+        of non-relevant passages. Two more values describe the reference responses: the mean
         numbers of tokens of the reason section (the context, in the paper) and of the answer,
         including citations. A mean is taken over the queries for which the value exists; it is
         ``None`` if there is no such query.
@@ -585,7 +596,7 @@ def as_dataset(dataset: DatasetLike) -> MirageDataset:
     """Return a dataset unchanged, or load the one that a language code or a path names.
 
     Args:
-        dataset: Dataset, language code or path; see :data:`DatasetLike`.
+        dataset: A dataset, the code of a language with bundled queries, or the path of a file.
 
     Raises:
         DatasetError: If ``dataset`` is neither a dataset nor a text nor a path, or if the file is

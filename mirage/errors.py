@@ -38,9 +38,9 @@ _LONG_WORD = re.compile(r"\S{161,}")
 def shorten_message(text: str) -> str:
     """Return a message of at most 1,000 characters.
 
-    Messages quote ids and texts from users, which may have any length. First the middle of long
-    words is omitted. If that is not enough, the middle of the message is omitted, because its start
-    has the place of the problem and its end the solution.
+    Messages quote ids and texts from users, which may have any length. First, the middle of long
+    words is omitted. If that is not enough, the middle of the message is omitted, because a message
+    starts with the place of the problem and ends with the solution.
 
     Example:
         >>> shorten_message("passage 'p1' is ranked twice")
@@ -70,15 +70,15 @@ class MirageError(Exception):
 
 
 class DatasetError(MirageError, ValueError):
-    """A dataset, run or qrels file is invalid; the message names file, line and field."""
+    """Data are invalid, or a file cannot be read or written; the message names the place."""
 
 
 class ExecutorError(MirageError, RuntimeError):
-    """A task could not be sent to the workers, or was lost repeatedly; the message names it."""
+    """A task could not be sent to workers, or was lost repeatedly; the message names the task."""
 
 
 class FeatureError(MirageError, ValueError):
-    """A feature suite or a feature table is invalid for the requested use."""
+    """A feature suite or a feature table is invalid, or does not fit the requested operation."""
 
 
 class NeuralError(MirageError, ValueError):
@@ -99,18 +99,18 @@ class GenerationError(MirageError, RuntimeError):
 
 
 class JudgmentError(MirageError, ValueError):
-    """Judgments are missing or cannot be fitted.
+    """Judgments are missing or invalid, or no logits can be fitted to them.
 
-    Examples are unknown models, or a comparison graph that is not connected.
+    For example, a model is unknown, or no chain of comparisons connects two models.
     """
 
 
 class NoJudgmentError(JudgmentError):
-    """None of the requested votes has a verdict; the message has the first reason."""
+    """No requested pair has a verdict. If votes failed, the message gives the first one's error."""
 
 
 class LLMError(MirageError, RuntimeError):
-    """A call to an LLM failed; the message has endpoint, model, reason and number of attempts.
+    """A call to an LLM failed; the message names endpoint, model, reason and number of attempts.
 
     Args:
         message: Message of the error.
@@ -131,7 +131,7 @@ class SettingError(MirageError, ValueError):
 
 
 class MissingPackageError(MirageError, ImportError):
-    """A package of an extra is not installed; the message has the pip command."""
+    """An optional package is not installed; the message gives the pip command."""
 
 
 DISTRIBUTION = "mirage-rag"
@@ -179,7 +179,7 @@ HARNESSES = {
 
 
 def missing_package(package: str, extra: str | None = None) -> MissingPackageError:
-    """Return the error for a package that is missing or too old; the message has the pip command.
+    """Return the error for a package that is missing or too old, with the pip command.
 
     Args:
         package: Name of a package that :data:`EXTRAS` or :data:`HARNESSES` lists. If ``extra`` is
@@ -197,13 +197,13 @@ def missing_package(package: str, extra: str | None = None) -> MissingPackageErr
 
 @contextmanager
 def needing(package: str) -> Iterator[None]:
-    """Replace an import error within a ``with`` statement with one that has the pip command.
+    """Replace import errors in a ``with`` block with an error that gives the pip command.
 
     Args:
         package: Name of the package in :data:`EXTRAS` or :data:`HARNESSES`.
 
     Raises:
-        MissingPackageError: If the package is not installed. The message has the pip command.
+        MissingPackageError: If the package is not installed. The message gives the pip command.
     """
     try:
         yield
@@ -213,12 +213,13 @@ def needing(package: str) -> Iterator[None]:
 
 @contextmanager
 def during(work: str) -> Iterator[None]:
-    """Wrap a call of a neural model in a ``with`` statement, so that error messages name the call.
+    """Context manager that converts errors of a neural model to a :class:`NeuralError`.
 
-    The model may be the user's own, so it may raise any error.
+    The message of the new error starts with a description of the call. The model may be the user's
+    own, so it may raise any error.
 
     Args:
-        work: Description of the call. Error messages start with it.
+        work: Description of the call of the model.
 
     Raises:
         NeuralError: If the call raises a :class:`NeuralError`, or an error from outside this
@@ -240,7 +241,7 @@ class NotFittedError(MirageError, RuntimeError):
 
 
 class ArtifactError(MirageError, RuntimeError):
-    """A stored surrogate is missing, not listed in the manifest, or damaged."""
+    """A stored surrogate is missing or damaged, or is neither bundled nor trusted by the user."""
 
 
 class UnknownNameError(MirageError, KeyError, ValueError):

@@ -21,9 +21,9 @@ class Language:
         native_name: Name in the language itself, such as ``Kiswahili``.
         script: Unicode script name, such as ``Latin``. ``Japanese`` means Han, Hiragana and
             Katakana together, as in ISO 15924.
-        direction: ``ltr`` or ``rtl``.
-        sentence_ends: Separator of sentences: punctuation ``marks``, which the sentencex library
-            recognises, or ``spaces``.
+        direction: Direction of writing: ``ltr`` (left to right) or ``rtl`` (right to left).
+        sentence_ends: How sentences are separated: by punctuation ``marks``, which the sentencex
+            library recognises, or by ``spaces``.
         tokens: Unit that overlap metrics count: ``word``, or ``character`` if the script has no
             spaces between words.
         bleu_tokenizer: Tokenizer of sacrebleu: ``13a`` (splits ASCII punctuation), ``intl`` (splits
@@ -32,16 +32,17 @@ class Language:
         neighbours: ISO 639-1 codes of similar languages outside :data:`LANGUAGES`, which language
             identification might confuse with this one. Indonesian does not list Malay, because
             short texts in the two languages cannot be distinguished.
-        gram_length: Length in characters of the n-grams by which short phrases are compared: 2 if a
-            character is a syllable or a word, otherwise 3.
-        capitals: Meaning of a capital within a sentence: a name, or any noun; ``none`` if the
-            script has no capitals.
+        gram_length: Length, in characters, of the n-grams that are used to compare short phrases: 2
+            if a character is a syllable or a word, otherwise 3.
+        capitals: Words that start with a capital letter within a sentence: ``names`` or all
+            ``nouns``; ``none`` if the script has no capital letters.
         stemmer: Name of the Snowball stemmer; empty if there is none.
-        analyzer: Analyzer that is best for lexical search, from
+        analyzer: Best analyzer for lexical search, according to
             ``validation/papers/judged_topics.py --analyzers``; see
             :data:`mirage.text.analyzers.Analyzer`.
         spelling_variants: Pairs of letters that writers use interchangeably. In stems, the second
-            letter replaces the first. An entry of one letter means that writers may leave it out.
+            letter replaces the first. An entry of one letter means that writers may leave out this
+            letter.
         digits: Digits 0 to 9 of the script; empty if it uses ASCII digits only.
         articles: Words that question answering metrics ignore in an answer.
         endings: Whether words take case endings or particles that dictionaries do not list.
@@ -58,9 +59,9 @@ class Language:
             English ones.
         conjunctions: Words for "and" between the numbers of a citation, in addition to the English
             ones.
-        board: Whether the language has a bundled board, with its queries, phrases and word lists.
-            Without one, it is supported for retrieval, prompts, short-answer metrics and the
-            identification of the language of a response.
+        board: Whether the library contains a leaderboard (board) for the language, with its
+            queries, phrases and word lists. Other languages are supported only for retrieval,
+            prompts, short-answer metrics and the identification of the language of a response.
     """
 
     code: str
@@ -117,16 +118,17 @@ class Language:
 
     @classmethod
     def with_board(cls, code: str | Language) -> Language:
-        """Return the language with an ISO 639-1 code, if it has a bundled board.
+        """Return the language with an ISO 639-1 code, if it has a bundled leaderboard (board).
 
-        Tables that exist only for the languages of :data:`LANGUAGES` are read through this method.
-        For any other language it raises an error, instead of treating the language as English.
+        Code that reads a table with entries only for the languages of :data:`LANGUAGES` calls this
+        method first. For any other language, the method raises an error, so the code does not treat
+        the language as English.
 
         Args:
             code: ISO 639-1 code, or a :class:`Language`.
 
         Raises:
-            UnknownNameError: If there is no such language, or it has no board.
+            UnknownNameError: If there is no such language, or it has no bundled leaderboard.
 
         Example:
             >>> Language.with_board("sw").name
@@ -475,8 +477,8 @@ def _language_without_board(entry: Language) -> UnknownNameError:
     error = UnknownNameError("language", entry.code, LANGUAGES)
     error.args = (
         f"{entry.name} ({entry.code}) has no bundled board, and no word lists of claims and "
-        "abstentions; it has retrieval, prompts, qa_* metrics and language identification. "
-        f"Languages with a board: {', '.join(LANGUAGES)}",
+        "abstentions; it is supported only for retrieval, prompts, qa_* metrics and language "
+        f"identification. Languages with a board: {', '.join(LANGUAGES)}",
     )
     return error
 

@@ -66,7 +66,7 @@ else:
 
 
 class Record(_NearModel):
-    """A row of a file. Fields cannot be changed, and unknown fields are rejected."""
+    """Base class of all records. Fields cannot be changed, and unknown fields are rejected."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
@@ -122,19 +122,20 @@ class Query(Record):
         passages: Passages, in the order of the prompt.
         relevant: Ids of the passages that answer the question, as in TREC qrels. They may include
             passages that are not shown.
-        reference: Ground-truth response with which responses are compared, in the same format as
-            these.
+        reference: Ground-truth response, in the same format as the responses that are compared with
+            it.
         answerable: Whether any passage answers the question; ``None`` if unknown.
         answers: Short answers; a right response contains all of them. Each is a tuple of accepted
             spellings (forms), such as ``(("11", "eleven"),)`` for one answer. A text means an
             answer with a single spelling.
-        wrong_answers: False answers that a response may give instead, in the format of ``answers``.
-        cluster: Name of the group that the query belongs to, such as the document that several
-            queries are about, or the question that it paraphrases. Queries of one cluster count as
-            one in confidence intervals and tests.
+        wrong_answers: Wrong answers that a response may give instead of the right ones, in the
+            format of ``answers``.
+        cluster: Name of a group of related queries. For example, they may be about the same
+            document, or paraphrase the same question. Queries of one cluster count as one in
+            confidence intervals and tests.
         metadata: Additional data of the user, which features do not read and systems do not see.
-            Only one key has a meaning: a query whose ``use`` is ``evaluation only`` is excluded
-            from training.
+            Only the key ``use`` has a meaning: a query with the value ``evaluation only`` is
+            excluded from training.
 
     Example:
         >>> query = Query(id="q1", language="en", text="Which river?", answers=("Nile",))
@@ -168,8 +169,8 @@ class Query(Record):
         """Return the query as an evaluated system receives it, without its ground truth.
 
         ``relevant``, ``reference``, ``answerable`` and the answers are removed. ``cluster`` and
-        ``metadata`` are removed too, because they may reveal the ground truth: the metadata of
-        bundled queries marks those without an answer.
+        ``metadata`` are removed too, because they may reveal the ground truth: for example, the
+        metadata of a bundled query shows whether it has an answer.
         """
         fields = type(self).model_fields
         defaults = {
@@ -188,8 +189,8 @@ class Query(Record):
         """Return the ids of the passages that the prompt of a response showed, in order.
 
         These are :attr:`Response.shown <mirage.Response>`. If it is None, they are the ids of the
-        passages that the response contains or, if it contains none, of the query's passages. The
-        query may lack some of these passages.
+        passages that the response contains or, if it contains none, of the query's passages. Some
+        of the ids may be missing from the query's passages.
         """
         if response.shown is not None:
             return response.shown
@@ -257,12 +258,12 @@ class Response(Record):
     Attributes:
         query_id: Id of the query.
         text: Text; ``None`` if the model failed. An empty text is a response, not a failure.
-        error: Reason of the failure; ``None`` if there is a text.
+        error: Reason for the failure; ``None`` if there is a text.
         repeat: Number of times that the model was asked this query before: 0 for the first
             response.
         shown: Ids of the passages in the order of the prompt, if it differs from the query's order.
-            A citation ``[2]`` refers to the second of these ids. If ``shown`` is None and there are
-            ``passages``, the prompt showed these, in their order.
+            A citation ``[2]`` refers to the second of these ids. If ``shown`` is None, the prompt
+            showed ``passages``, or the query's passages if ``passages`` is empty.
         passages: Passages that the prompt showed but the query lacks, such as those that a pipeline
             retrieved. With them, a run contains everything that its responses were based on.
         reasoning: Text that a reasoning model wrote before its answer. It is stored, but neither
@@ -296,8 +297,8 @@ class Response(Record):
     def _has_text_or_error(self) -> Self:
         if (self.text is None) != (self.error is not None):
             raise ValueError(
-                f"response to query {self.query_id!r} needs either a text or an error with the "
-                "reason of the failure, but not both"
+                f"response to query {self.query_id!r} needs either a text or an error that "
+                "gives the reason for the failure, but not both"
             )
         return self
 
@@ -353,7 +354,7 @@ class Run(Record):
 
     @cached_property
     def _by_query(self) -> dict[str, Response]:
-        """The first response to each query."""
+        """The first response to each query, by query id."""
         first: dict[str, Response] = {}
         for response in self.responses:
             previous = first.get(response.query_id)
@@ -469,7 +470,9 @@ class Run(Record):
         return [same | response.model_dump(mode="json") for response in self]
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy the run as pydantic does; look-ups in the copy use the responses of the copy.
+        """Return a copy of the run, optionally with new values of some fields.
+
+        If ``update`` contains ``responses``, look-ups in the copy use these responses.
 
         Args:
             update: New values of fields.
@@ -569,7 +572,7 @@ class Judgment(_Comparison):
 
 
 class Vote(_Comparison):
-    """The answer of one judge that saw ``model_a``'s response first and ``model_b``'s second.
+    """One judge's answer to a prompt with ``model_a``'s response first and ``model_b``'s second.
 
     Attributes:
         query_id: Id of the query.
@@ -580,8 +583,9 @@ class Vote(_Comparison):
             ``failed`` if there is no answer.
         prompt_digest: Digest of the judge's prompt, which contains the responses. A vote is reused
             only if the digest is the same. Older files call this field ``asked``.
-        error: Reason, if the verdict is ``invalid`` or ``failed``.
-        half: See :class:`Judgment`.
+        error: Reason why the verdict is ``invalid`` or ``failed``; ``None`` for other verdicts.
+        half: Which half of the dataset contains the query (``first`` or ``second``), if
+            :class:`mirage.arena.AdaptivePairs` chose the pair; empty for other pairs.
     """
 
     judge: Name
@@ -606,14 +610,14 @@ class HumanAgreement(Record):
     Attributes:
         judge: Name of a model or a feature.
         language: ISO 639-1 code; ``None`` for a mean over languages.
-        task: Meaning of the labels, such as faithfulness.
+        task: Property of a sentence that the labels rate, such as faithfulness.
         balanced_accuracy: Recall of the judge on each human label, averaged over the labels, from 0
             to 1. Guessing between two labels reaches 0.5.
-        roc_auc: Area under the ROC curve: the probability that a positive sentence has a higher
-            score than a negative one. ``None`` for a judge without scores.
-        interval: 95 % confidence interval of the balanced accuracy.
-        sentences: Number of labelled sentences.
-        source: Who measured it, on which data, and how the judge was asked.
+        roc_auc: Area under the ROC curve: the probability that a sentence that has the property
+            gets a higher score than one that lacks it. ``None`` for a judge without scores.
+        interval: 95 % confidence interval of the balanced accuracy; ``None`` if unknown.
+        sentences: Number of labelled sentences; ``None`` if unknown.
+        source: Who measured the agreement, on which data, and how the judge was asked.
         prompt_digest: Digest of the prompt, if the judge was an LLM with a custom prompt.
             Empty for the prompts of this library, and for judges without a prompt.
     """

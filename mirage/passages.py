@@ -3,13 +3,14 @@
 A system may split documents in its own way and use its own passage ids. A passage of the system
 and a passage of the dataset are the same in any of three cases:
 
-- They have the same id, and their texts are versions of one text.
+- They have the same id, and their texts are similar. (One text contains the other, or at least
+  half of the shorter text's character 5-grams also occur in the other.)
 - They have the same text.
 - One text contains the other, and both belong to the same document.
 
 Differences of markup, punctuation and case are ignored. If the text of one of the passages is
-unknown, only the ids are compared. The dataset may then also give the id of a whole document, which
-matches every passage of that document.
+unknown, only the ids are compared. If the dataset then names the id of a whole document as
+relevant, every passage of that document matches.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ from mirage.text import parse
 
 
 class CitationGaps(NamedTuple):
-    """Reasons why the citations of a run cannot be measured; each is ``None`` if it does not apply.
+    """Reasons why the citations of a run cannot be measured.
+
+    Each attribute contains a message, or ``None`` if this reason does not apply.
 
     Attributes:
-        unjudged: Reason, if the dataset contains none of the passages that the system retrieved.
-        unread: Reason, if the citations cannot be read: the cited ids have another format than the
-            ids of the passages, or :func:`mirage.text.parse` does not recognise their style.
+        unjudged: The dataset contains none of the passages that the system retrieved.
+        unread: The citations cannot be read. Either the cited ids have another format than the ids
+            of the passages, or :func:`mirage.text.parse` does not recognise the style of the
+            citations.
     """
 
     unjudged: NotComputed | None = None
@@ -43,7 +47,11 @@ NO_GAPS = CitationGaps()
 
 
 def same_passage(passage: Passage, other: Passage) -> bool:
-    """Return whether two passages are the same, by id, text and document.
+    """Return whether two passages are the same, although their ids may differ.
+
+    They are the same if they have the same id and similar texts, if they have the same text, or if
+    one text contains the other and both belong to the same document. :mod:`mirage.passages`
+    explains these rules.
 
     Example:
         >>> a = Passage(id="nile.md#0", text="The Nile is long. It flows north.")
@@ -75,9 +83,9 @@ def _document_names(passage: Passage) -> set[str]:
 
 
 def _extends(passage: Passage, other: Passage) -> bool:
-    """Return whether a passage id continues the other's document id.
+    """Return whether the id of ``passage`` is the document id of ``other`` plus a suffix.
 
-    For example, ``deploy.rst:3`` continues ``deploy.rst``.
+    An example is ``deploy.rst:3`` for the document id ``deploy.rst``.
     """
     document = other.document_id
     return re.match(rf"{re.escape(document)}[^\w]", passage.id) is not None
@@ -87,13 +95,17 @@ def _extends(passage: Passage, other: Passage) -> bool:
 
 
 def relevant_matches(query: Query, response: Response) -> dict[str, frozenset[str]]:
-    """Return the ids of the relevant passages that each shown passage matches, by shown id.
+    """Return, for each shown passage, the ids of the relevant passages that match it.
 
-    A long passage may match several relevant passages. Shown passages that match none are left out.
+    Two passages match if they are the same by the rules in :mod:`mirage.passages`. A long passage
+    may match several relevant passages. Shown passages that match none are left out.
 
     Args:
-        query: Query with its relevant ids and its passages.
-        response: Response whose shown passages are matched.
+        query: Query with its passages and the ids of the relevant ones.
+        response: Response that names the shown passages.
+
+    Returns:
+        Ids of relevant passages, by the id of the shown passage.
     """
     relevant = dict.fromkeys(query.relevant)
     query_passages = {passage.id: passage for passage in query.passages}
@@ -112,7 +124,7 @@ def relevant_matches(query: Query, response: Response) -> dict[str, frozenset[st
 def _is_relevant(
     shown_id: str, passage: Passage | None, relevant: str, query_passages: Mapping[str, Passage]
 ) -> bool:
-    """Return whether a shown passage is the same as a relevant passage.
+    """Return whether a shown passage matches a relevant one by the rules of this module.
 
     Args:
         shown_id: Id of the shown passage.
@@ -144,8 +156,8 @@ def citation_gaps(
     Args:
         queries: Queries of the dataset.
         responses: Responses of the run.
-        retrieved: Whether the passages of the queries were retrieved for the run, so that they have
-            the ids of the corpus.
+        retrieved: Whether the passages of the queries were retrieved for this run. If so, they are
+            the system's own passages, and :attr:`CitationGaps.unjudged` is ``None``.
     """
     by_id = {query.id: query for query in queries}
     pairs = [
@@ -159,9 +171,11 @@ def citation_gaps(
 
 
 class CitationSurvey:
-    """A survey that computes the :func:`citation_gaps` of a run from blocks of its responses.
+    """A survey that finds the :class:`CitationGaps` of a run whose responses are read in blocks.
 
-    The passages of a system are compared with those of the queries in the same block.
+    Pass each block to :meth:`add`. If :attr:`needs_recount` is true, also pass each block to
+    :meth:`recount`. Then call :meth:`gaps`. The passages that a response was made from are compared
+    only with the passages of the queries in the same block.
 
     Args:
         retrieved: Whether the passages of the queries were retrieved for the run; see
@@ -206,11 +220,15 @@ class CitationSurvey:
         return 2 * self._strange > self._answers
 
     def recount(self, pairs: Iterable[tuple[Query, Response]]) -> None:
-        """Count the responses of a block that cite a shown passage in a known style."""
+        """Count the responses of a block that cite a shown passage in a known style.
+
+        Args:
+            pairs: The responses, each with its query, as for :meth:`add`.
+        """
         self._recounted += sum(_has_citations(*pair) for pair in pairs if pair[1].text is not None)
 
     def gaps(self) -> CitationGaps:
-        """Return why the citations of the surveyed responses cannot be measured, if they cannot."""
+        """Return the reasons why the citations of the surveyed responses cannot be measured."""
         reason = self._foreign_ids_reason() or self._unread_style_reason()
         unjudged = "" if self._is_judged else self._unjudged_reason
         return CitationGaps(
@@ -220,7 +238,10 @@ class CitationSurvey:
     def _survey_judged(
         self, queries: Iterable[Query], pairs: Iterable[tuple[Query, Response]]
     ) -> None:
-        """Record whether the prompt of any response showed a passage of the dataset."""
+        """Record whether the prompt of any response showed a passage of the dataset.
+
+        Also store the message that :meth:`gaps` reports if none did.
+        """
         pairs_with_passages = [
             (query, response)
             for query, response in pairs
@@ -267,10 +288,11 @@ class CitationSurvey:
     def _foreign_ids_reason(self) -> str:
         """Return a reason if the cited ids have another format than the shown ids.
 
-        Two conditions must be true. No response cites a shown passage, and at least half of the
-        responses that contain square brackets cite an id whose format differs from that of all
+        The formats count as different if no response cites a shown passage, and at least half of
+        the responses that contain square brackets cite an id whose format differs from that of all
         shown ids. An example is ``deploy.rst:3`` if the shown ids are like ``deploy.rst#3``. An id
-        that has the right format but was not shown is a false citation, not an unknown format.
+        that has the right format but was not shown is a false citation, not an unknown format. If
+        the formats do not differ, the result is an empty string.
         """
         is_foreign = 2 * self._foreign >= self._bracketed and not self._cites
         return self._foreign_reason if is_foreign else ""
@@ -278,8 +300,8 @@ class CitationSurvey:
     def _unread_style_reason(self) -> str:
         """Return a reason if most responses have citations in an unknown style.
 
-        There is no reason if at least a tenth of the responses cite a shown passage in a known
-        style.
+        Otherwise the result is an empty string. It is also empty if at least a tenth of the
+        responses cite a shown passage in a known style.
         """
         if not self.needs_recount or self._recounted >= _RARE_SHARE * self._answers:
             return ""
@@ -289,7 +311,14 @@ class CitationSurvey:
 def _has_dataset_passage(
     query: Query, response: Response, texts: Mapping[str, str], bare_texts: set[str]
 ) -> bool:
-    """Return whether the prompt of a response showed any passage of the dataset."""
+    """Return whether the prompt of a response showed any passage of the dataset.
+
+    Args:
+        query: Query of the response.
+        response: The response.
+        texts: Text of each passage of the dataset, by id; empty if it is unknown.
+        bare_texts: The known texts without markup, punctuation and case.
+    """
     response_passages = {passage.id: passage for passage in response.passages}
     for id_ in query.shown_to(response):
         passage = response_passages.get(id_)
@@ -320,7 +349,10 @@ _RARE_SHARE = 0.1
 
 
 def _strange_bracket(query: Query, response: Response) -> str:
-    """Return the first bracket that looks like a citation but is not recognised; empty if none."""
+    """Return the first text in brackets that looks like a citation but is not recognised.
+
+    The result is empty if there is none.
+    """
     text, shown_ids = response.text or "", query.shown_to(response)
     if not shown_ids:
         return ""
@@ -341,12 +373,13 @@ def _strange_bracket(query: Query, response: Response) -> str:
 
 
 def _is_recognised(text: str, query: Query, response: Response) -> bool:
-    """Return whether the parser recognises a bracket as a citation, even of a passage not shown.
+    """Return whether the parser reads text in brackets as a citation of any passage, shown or not.
 
     Args:
-        text: The word ``x``, followed by the bracket and a full stop.
+        text: A minimal answer with the text in brackets, such as ``x [1].``. If the parser reads it
+            as a citation, it removes the citation and leaves ``x.``.
         query: Query of the response.
-        response: Response that contains the bracket.
+        response: Response that contains the text in brackets.
     """
     shown_ids, titles = query.shown_to(response), query.titles_shown_to(response)
     return parse(text, query.language, shown_ids, titles=titles).answer_text == "x."

@@ -18,23 +18,27 @@ from mirage.retrieval import ContextProcessor, Reranker, RetrievalRun, Retriever
 
 
 class Pipeline(NearNames):
-    """A system of a retriever, an optional reranker, an optional processor, and a generator.
+    """A RAG system: a retriever, an optional reranker and context processor, and a generator.
 
-    A pipeline is a :class:`~mirage.Generator`, so every function that takes a generator also takes
-    a pipeline, such as :meth:`mirage.Leaderboard.rank`. It ignores the passages of the queries, and
-    shows the passages that it retrieves to the generator. Citations are measured against the
-    retrieved passages.
+    A pipeline is a :class:`~mirage.Generator`, so it can be passed to every function that takes a
+    generator, such as :meth:`mirage.Leaderboard.rank`. It ignores the passages of the queries, and
+    shows the generator the passages that it retrieves. Citations are measured against the retrieved
+    passages.
 
     Args:
-        retriever: Retriever of passages. ``None`` shows no passages (closed book).
-        reranker: Reranker of the first ``rerank_k`` passages.
+        retriever: Retriever that finds the passages. With ``None``, the generator gets no passages
+            (closed book).
+        reranker: Reranker that reorders the first ``rerank_k`` passages; ``None`` keeps the order
+            of the retriever.
         processor: Processor that changes the first ``show_k`` passages before they are shown, such
             as a :class:`~mirage.retrieval.SentencePruner`.
-        generator: Generator, or function of a query, that answers from the shown passages.
+        generator: Generator, or function of a query, that answers from the shown passages. Only
+            :meth:`run` needs it.
         retrieve_k: Number of passages to retrieve per query.
         rerank_k: Number of passages to rerank.
         show_k: Number of passages to show.
-        name: Name in runs and rankings. By default the names of the parts.
+        name: Name of the pipeline in runs and rankings. The default consists of the names of its
+            components.
 
     Raises:
         SettingError: If a number of passages is below 1, or if more are shown than reranked or more
@@ -83,10 +87,13 @@ class Pipeline(NearNames):
         return f"Pipeline({self.name!r}, show_k={self.show_k})"
 
     def retrieve(self, dataset: DatasetLike) -> RetrievalRun:
-        """Retrieve passages for each query, and rerank them if there is a reranker.
+        """Return the passages retrieved for each query, reranked if there is a reranker.
+
+        If the pipeline has no retriever, every query gets an empty result.
 
         Args:
-            dataset: Queries, or the language of bundled ones.
+            dataset: A dataset, the language code of a bundled dataset, or the path of a JSON Lines
+                file of queries.
         """
         dataset = as_dataset(dataset)
         if self.retriever is None:
@@ -99,12 +106,13 @@ class Pipeline(NearNames):
     def show(self, dataset: DatasetLike, run: RetrievalRun | None = None) -> MirageDataset:
         """Return the queries of a dataset with the retrieved passages instead of their own.
 
-        The ground truth of a query is kept: its relevant passages, its reference, its answers.
+        The relevance judgments, the reference and the gold answers of each query are kept.
 
         Args:
-            dataset: Queries, or the language of bundled ones.
-            run: Result of :meth:`retrieve` for these queries. By default the passages are retrieved
-                now.
+            dataset: A dataset, the language code of a bundled dataset, or the path of a JSON Lines
+                file of queries.
+            run: Result of :meth:`retrieve` for these queries. By default, the passages are
+                retrieved first.
         """
         dataset = as_dataset(dataset)
         retrieval_run = self.retrieve(dataset) if run is None else run
@@ -120,10 +128,11 @@ class Pipeline(NearNames):
         )
 
     def again(self, number: int) -> Pipeline:
-        """Return a copy of the pipeline that answers the queries once more, as another repeat.
+        """Return a copy of the pipeline that gives new answers, for another repeat.
 
         Args:
-            number: Number of the repeat, from 0; see :attr:`Response.repeat <mirage.Response>`.
+            number: Number of the repeat, counted from 0; see
+                :attr:`Response.repeat <mirage.Response>`.
         """
         repeated = copy(self)
         repeated.generator = None if self.generator is None else again(self.generator, number)
@@ -137,15 +146,16 @@ class Pipeline(NearNames):
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Run:
-        """Answer every query from retrieved passages, as :meth:`mirage.Generator.run` does.
+        """Retrieve passages for every query, and return a run with the generated responses.
 
         Each response contains the passages that it was generated from.
 
         Args:
-            dataset: Queries, or the language of bundled ones.
-            out: JSON Lines file to which each response is appended. If the file already has a
-                response that was generated from the same passages, the query is not answered again.
-                Failed responses do not count.
+            dataset: A dataset, the language code of a bundled dataset, or the path of a JSON Lines
+                file of queries.
+            out: JSON Lines file to which each response is appended. A query is not answered again
+                if the file already has an answer that was generated from the same passages. Queries
+                that failed are tried again. ``None`` writes no file.
             executor: Executor whose workers generate the responses, as in :func:`mirage.respond`.
                 Passages are retrieved and reranked in this process. By default this process does
                 everything.

@@ -223,7 +223,7 @@ def test_tables_of_text(tmp_path: Path, suffix: str, delimiter: str) -> None:
     path.write_text(delimiter.join(["question", "answer"]) + "\nonly one\n")
     with pytest.raises(
         DatasetError,
-        match=rf"test\.{suffix}, line 2: the row has more or fewer columns than the header",
+        match=rf"test\.{suffix}, line 2: the row must have as many columns as the header",
     ):
         MirageDataset.from_qa(path, language="en", fields=fields)
 
@@ -389,7 +389,7 @@ def test_triviaqa_with_the_pages_of_kilt(tmp_path: Path) -> None:
         path, language="en", fields={"answers": "answer.aliases"}, qrels=qrels, judged=True
     )
     assert [(query.id, query.relevant) for query in dataset] == [("tc_1", ("9",))]
-    with pytest.raises(DatasetError, match="line 1: field 'id' is missing; the row has input"):
+    with pytest.raises(DatasetError, match="'id' is missing; the row has the fields input"):
         kilt.qrels(json_lines(tmp_path / "x.jsonl", [{"input": "?"}]))
 
 
@@ -402,7 +402,7 @@ def test_fields_of_passages_are_named(tmp_path: Path) -> None:
     )
     named = list(read_rows([path], {"text": "doc_content", "title": "doc_id"}))
     assert [(p.id, p.title, p.text) for p in named] == [("0", "a", "x"), ("1", "b", "y")]
-    with pytest.raises(DatasetError, match="field 'body' is missing; the row has doc_content"):
+    with pytest.raises(DatasetError, match="'body' is missing; the row has the fields doc_content"):
         list(read_rows([path], {"text": "body"}))
     with pytest.raises(UnknownNameError, match="unknown field of a passage 'txt'"):
         list(read_rows([path], {"txt": "body"}))

@@ -55,7 +55,7 @@ def test_every_way_to_name_clusters_gives_the_same() -> None:
 def test_a_cluster_that_cannot_be_told_is_one_clear_error() -> None:
     with pytest.raises(UnknownNameError, match="metadata key of the queries 'doc'"):
         clusters_of(DATASET, "doc")
-    with pytest.raises(UnknownNameError, match="query of the dataset 'q99'"):
+    with pytest.raises(UnknownNameError, match="query id 'q99'"):
         clusters_of(DATASET, {"q99": "d"})
     with pytest.raises(DatasetError, match="the cluster of query 'q0' is 3; it must be a text"):
         clusters_of(DATASET, lambda _: 3)  # type: ignore[arg-type, return-value]

@@ -319,7 +319,7 @@ def test_trec_without_passages(tmp_path: Path) -> None:
         (
             "qrels",
             "1 Q0 d#1 1\n\n1 Q0 d#1 1\n1 Q0 d#1 0\n",
-            "line 4: passage 'd#1' is judged twice for query '1', 1 and 0",
+            "line 4: passage 'd#1' has two grades for query '1', 1 and 0",
         ),
         ("passages", '{"docid": "d#1"}\n', "line 1, field 'text': Field required"),
         (
@@ -407,13 +407,13 @@ def test_another_projects_reader_knows_the_languages(
     [
         (load_memerag, MEMERAG, "query_id", 1.5, "field 'id': Input should be a valid string"),
         (load_memerag, MEMERAG, "query", "", "field 'text': String should have at least 1"),
-        (load_memerag, MEMERAG, "context", ["x"], "not a row of MEMERAG"),
+        (load_memerag, MEMERAG, "context", ["x"], "not a MEMERAG row"),
         (load_memerag, MEMERAG, "context", [{"text": None}], "field 'passages.0.text': Input"),
-        (load_memerag, MEMERAG, "answer", None, "not a row of MEMERAG"),
+        (load_memerag, MEMERAG, "answer", None, "not a MEMERAG row"),
         (load_memerag, MEMERAG, "answer", [{"sentence": "s"}], "field 'factuality' is missing"),
         (load_nomiracl, NOMIRACL, "query_id", None, "field 'id': Input should be a valid string"),
-        (load_nomiracl, NOMIRACL, "docids", None, "not a row of NoMIRACL"),
-        (load_nomiracl, NOMIRACL, "prompt", 3, "not a row of NoMIRACL"),
+        (load_nomiracl, NOMIRACL, "docids", None, "not a NoMIRACL row"),
+        (load_nomiracl, NOMIRACL, "prompt", 3, "not a NoMIRACL row"),
         (load_nomiracl, NOMIRACL, "results", {"m": "Yes"}, "field 'gpt-4-azure' is missing"),
         (load_nomiracl, NOMIRACL, "results", {"gpt-4-azure": 3}, "field 'reference': Input should"),
     ],
@@ -485,7 +485,8 @@ def test_a_sample_draws_every_query_as_often() -> None:
 
 @pytest.mark.parametrize("n", [0, -1, 4])
 def test_a_sample_has_to_fit(n: int) -> None:
-    with pytest.raises(DatasetError, match=f"^cannot sample n={n} queries, because d has only 3$"):
+    message = f"^n must be from 1 to 3, the number of queries of d; got n={n}$"
+    with pytest.raises(DatasetError, match=message):
         dataset("a", "b", "c").sample(n)
 
 

@@ -186,7 +186,7 @@ def test_predictions_make_the_interval_narrower(judged: Leaderboard) -> None:
     # Of a judge without noise, words say every verdict; of one with noise alone they say nothing.
     sure, noisy = (rank(judged, Counts(noise), 40) for noise in (0.3, 1e6))
     worth = [
-        float(r.notes[-1].rpartition("worth ")[2] or 40) if "worth" in r.notes[-1] else 40
+        float(r.notes[-1].rpartition("as precise as ")[2]) if "precise" in r.notes[-1] else 40
         for r in (sure, noisy)
     ]
     assert worth[0] > 60
@@ -482,7 +482,7 @@ def test_bundled_anchors_have_responses() -> None:
             SettingError,
             "judgments must be at least 0, got -1",
         ),
-        ({"until_width": 1.0}, SettingError, "need judge="),
+        ({"until_width": 1.0}, SettingError, "need a judge"),
         ({"judge": Counts(), "judgments": 0, "out": "votes"}, SettingError, "None or at least 1"),
         ({"judge": 42}, SettingError, "judge must be a PairwiseJudge, .* got 42"),
         ({"judge": Counts}, SettingError, "judge must be a PairwiseJudge"),
@@ -512,4 +512,4 @@ def test_a_surrogate_that_learnt_from_verdicts_predicts_by_them(user_board: Lead
     ranker = SurrogateRanker("linear").fit(tables, tournaments, judgments=verdicts)
     board = Leaderboard(QUERIES, user_board.suite, ranker, runs=ANCHORS)
     note = rank(board, Counts(0.3), 40).notes[-1]
-    assert float(note.rpartition("worth ")[2]) > 60
+    assert float(note.rpartition("as precise as ")[2]) > 60

@@ -424,7 +424,7 @@ def test_a_tuned_model_has_a_name_of_its_own_and_a_backbone() -> None:
         match="already has a model 'm03'; choose another name for the fine-tuned model",
     ):
         placed("m03", {"m03": "m03"})
-    with pytest.raises(UnknownNameError, match="unknown tuned model with a backbone 'm03-tuned'"):
+    with pytest.raises(UnknownNameError, match="unknown tuned model in backbones 'm03-tuned'"):
         placed("m03-tuned", {})
     with pytest.raises(UnknownNameError, match="did you mean 'm03'"):
         placed("m03-tuned", {"m03-tuned": "m3"})
@@ -697,7 +697,7 @@ def test_results_are_compared_with_their_table() -> None:
     assert (row.measure, row.paper) == ("queries", 481)
     with pytest.raises(SettingError, match="plots without numbers"):
         compare_with_paper(feature_importance(arenas, **settings))
-    with pytest.raises(SettingError, match="has no row with these languages"):
+    with pytest.raises(SettingError, match="has no row with the languages"):
         compare_with_paper(compare_regressors({"en": arena()}, ["svr"], repeats=1))
 
 
@@ -707,7 +707,7 @@ def test_a_surrogate_ranks_the_models_of_an_arena() -> None:
     assert [row.rank for row in found] == list(range(1, 11))
     assert np.mean([abs(row.rank - row.judge_rank) for row in found]) < 1
     assert all(row.lower <= row.logit <= row.upper for row in found)
-    with pytest.raises(SettingError, match="has no row with these languages"):
+    with pytest.raises(SettingError, match="has no row with the languages"):
         compare_with_paper(found)  # other models than those of the paper
     renamed = Result(found.title, (replace(found.rows[0], model="gpt-4-azure", rank=3.0),))
     (row,) = compare_with_paper(renamed)

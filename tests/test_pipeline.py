@@ -184,7 +184,7 @@ def test_a_judge_sees_what_was_shown_to_either() -> None:
 
 
 def test_a_run_on_another_corpus_is_refused(corpus: Corpus) -> None:
-    with pytest.raises(DatasetError, match="passage 'nowhere' for query 'q1'"):
+    with pytest.raises(DatasetError, match="passage 'nowhere' of query 'q1' is not in"):
         RunRetriever(RetrievalRun.of({"q1": {"nowhere": 1.0}}), corpus)
 
 

@@ -92,9 +92,9 @@ def test_errors_name_line_and_field(tmp_path: Path, row: Any, words: str) -> Non
 
 
 def test_misspelt_names_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="has the field 'when', which you named as 'time'"):
+    with pytest.raises(SettingError, match="has the field 'when', which was given for 'time'"):
         read(tmp_path, line(), time="when")
-    with pytest.raises(UnknownNameError, match="field of a log"):
+    with pytest.raises(UnknownNameError, match="unknown log field"):
         read(tmp_path, line(), anwser="x")
 
 

@@ -170,7 +170,7 @@ def test_beir(tmp_path: Path) -> None:
         (
             "xor-tydi",
             {"lang": "en", "id": "1"},
-            "field 'question' is missing; the row has lang, id",
+            "field 'question' is missing; the row has the fields lang, id",
         ),
         ("answers", {"id": "1", "question": "?", "answers": {}}, "expected a text or a list"),
         ("answers", {"question": "?"}, "field 'id' is missing"),

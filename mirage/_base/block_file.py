@@ -25,7 +25,7 @@ _ROW_GROUP = 10_000  # number of rows in a row group of Parquet
 
 
 class _Block(BaseModel):
-    """A record of the journal.
+    """A record of ``PATH.journal``, which lists the complete blocks of a :class:`BlockFile`.
 
     The first record identifies the inputs; every other record marks the end of a complete block.
 
@@ -41,7 +41,7 @@ class _Block(BaseModel):
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error if the package that writes this kind of file is missing.
+    """Raise an error if a file is to be written as Parquet, but pyarrow is missing.
 
     Call this function before long work begins.
     """
@@ -54,7 +54,7 @@ class BlockFile:
 
     Until then, the rows are in ``PATH.part``, and ``PATH.journal`` lists the complete blocks. If
     the work is interrupted, a new object with the same arguments continues after the last complete
-    block. A resumed file has the same bytes as a file that was written without interruption.
+    block. The result is byte for byte the same as without an interruption.
 
     Args:
         path: The file: Parquet if its suffix is ``.parquet``, otherwise JSON Lines. JSON Lines are

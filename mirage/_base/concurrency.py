@@ -29,8 +29,8 @@ async def for_each(
 ) -> None:
     """Await ``work`` on every item, with at most ``concurrency`` calls at a time.
 
-    Calls start in the order of the items. Items are taken as they are needed, so the iterable may
-    be infinite.
+    Calls start in the order of the items. The iterable is read only as far as needed, so it may be
+    infinite.
     """
     if concurrency < 1:
         raise SettingError(f"concurrency must be at least 1, got {concurrency}")

@@ -40,11 +40,11 @@ _BUFFER = 1 << 20  # bytes per read of a Parquet column
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Return an iterator over pairs of a location and a line of a UTF-8 file.
+    """Return an iterator over the lines of a UTF-8 file, each paired with its location.
 
-    A location is the text ``file, line n``. Blank lines are left out. The file may be compressed
-    with gzip. Errors such as a missing file are raised immediately; the lines are read later, when
-    they are needed.
+    A location is a text such as ``queries.jsonl, line 3``. It comes first in the pair. Blank lines
+    are left out. The file may be compressed with gzip. Errors such as a missing file are raised
+    immediately; the lines are read later, when they are needed.
     """
     check_input(path)
     return _file_lines(path)
@@ -69,24 +69,27 @@ def _lines(text: str, source: str) -> Iterator[tuple[str, str]]:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over pairs of a location and an object of a JSON Lines file.
+    """Return an iterator over the objects of a JSON Lines file, each paired with its location.
+
+    The location comes first in the pair.
 
     Args:
-        path: Path of the file, as in :func:`lines`.
+        path: Path of the file, which may be compressed with gzip.
     """
     return (json_object(where, line) for where, line in lines(path))
 
 
 def record_rows(path: Path, *, whole: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over pairs of a location and a row of a file of records.
+    """Return an iterator over the rows of a file of records, each paired with its location.
 
-    A file with the suffix ``.parquet`` is read as Parquet, and its missing values are left out. Any
-    other file is read as JSON Lines, which may be compressed with gzip.
+    The location comes first in the pair. A file with the suffix ``.parquet`` is read as Parquet,
+    and its missing values are left out. Any other file is read as JSON Lines, which may be
+    compressed with gzip.
 
     Args:
         path: Path of the file.
-        whole: Whether the caller keeps all rows in memory; see
-            :func:`mirage._base.inputs.byte_lines`.
+        whole: Whether the caller keeps all rows in memory. If so, a file of JSON Lines must not
+            exceed the size limit of :func:`mirage._base.inputs.limit_of`.
     """
     if path.name.lower().endswith(".parquet"):
         return ((where, _without_nulls(row)) for where, row in parquet_rows(path))
@@ -110,10 +113,11 @@ def _without_nulls(value: Any) -> Any:
 def table_rows(
     path: Path, damaged: list[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over pairs of a location and a row of a JSON Lines or Parquet file.
+    """Return an iterator over the rows of a JSON Lines or Parquet file, with their locations.
 
-    A file with the suffix ``.parquet`` is read as Parquet, any other file as JSON Lines, which may
-    be compressed with gzip. The file may be larger than memory.
+    Each item is a pair of a location and a row. A file with the suffix ``.parquet`` is read as
+    Parquet, any other file as JSON Lines, which may be compressed with gzip. The file may be larger
+    than memory.
 
     Args:
         path: Path of the file.
@@ -126,11 +130,11 @@ def table_rows(
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over pairs of a location and a row of a file in any format.
+    """Return an iterator over the rows of a file in any format, with their locations.
 
-    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, optionally followed by
-    ``.gz``. In this case, its first line has the names of the columns. Other files are read by
-    :func:`table_rows`.
+    Each item is a pair of a location and a row. The file is read as CSV or TSV if it has the suffix
+    ``.csv`` or ``.tsv``, optionally followed by ``.gz``. In this case, its first line contains the
+    names of the columns. Other files are read by :func:`table_rows`.
     """
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if suffix not in ("csv", "tsv"):
@@ -147,8 +151,8 @@ def _delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str,
             if None in row or None in row.values():
                 columns = len(reader.fieldnames or ())
                 raise DatasetError(
-                    f"{where}: the row has more or fewer columns than the header, which has "
-                    f"{columns}"
+                    f"{where}: the row must have as many columns as the header, {columns}; check "
+                    "its separators and quotation marks"
                 )
             yield where, row
     except csv.Error as error:
@@ -158,7 +162,7 @@ def _delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str,
 def _check_header(path: Path, names: list[str], delimiter: str) -> None:
     for name in names:
         if name and names.count(name) > 1:
-            raise DatasetError(f"{path}, line 1: the column {name!r} occurs twice")
+            raise DatasetError(f"{path}, line 1: the column {name!r} occurs twice; rename one")
     if len(names) == 1:
         for other in {",", ";", "\t"} - {delimiter}:
             if other in names[0]:
@@ -190,9 +194,10 @@ def _json_lines(
 
 
 def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield pairs of a location and a row of a Parquet file, reading one row group at a time.
+    """Yield the rows of a Parquet file with their locations, reading one row group at a time.
 
-    In the locations, the rows are numbered from ``first``.
+    Each item is a pair of a location and a row. In the locations, the rows are numbered from
+    ``first``.
     """
     with needing("pyarrow"):
         pyarrow: Any = import_module("pyarrow")
@@ -217,15 +222,16 @@ def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str,
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over pairs of a location and an object in a JSON Lines text.
+    """Return an iterator over the objects in a JSON Lines text, with their locations.
 
-    ``source`` is the name of the text in the locations.
+    Each item is a pair of a location and an object. ``source`` is the name of the text in the
+    locations.
     """
     return (json_object(where, line) for where, line in _lines(text, source))
 
 
 def json_object(where: str, line: str) -> tuple[str, dict[str, Any]]:
-    """Parse one line of JSON Lines and return its location and its object."""
+    """Parse one line of JSON Lines, and return its location ``where`` and its object."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
@@ -250,8 +256,8 @@ def writing(path: Path | None) -> Iterator[None]:
     :class:`~mirage.errors.DatasetError`.
 
     Args:
-        path: Path of the file that the block writes. Unless it is ``None``, it is checked before
-            the block runs.
+        path: Path of the file that the block writes. A path that no file can have, such as one with
+            a NUL, is rejected before the block runs. ``None`` skips this check.
     """
     if path is not None:
         check_path(path)
@@ -275,7 +281,7 @@ def _link_error(path: object) -> DatasetError:
 
 @contextmanager
 def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
-    """Open a new file for writing, which replaces the file at ``path`` when it is complete.
+    """Open a new file for writing; it replaces the file at ``path`` when it is complete.
 
     The new file is written in the same folder, under an unpredictable name, and gets the
     permissions of the old one. If anything fails, the old file remains unchanged and the new one is
@@ -286,6 +292,9 @@ def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
         path: Path of the file.
         follow: Whether to keep a symbolic link at ``path`` and replace its target. Set it for paths
             that the user chose. If false, the link itself is replaced.
+
+    Yields:
+        The new file, open for writing bytes.
     """
     with writing(path):
         target = Path(os.path.realpath(path)) if follow else path.absolute()
@@ -361,7 +370,7 @@ _TEMPORARY = ".mirage-"
 
 
 def delete_temporaries(folder: Path) -> None:
-    """Delete the temporary files of :func:`replace_file` that a killed process left in a folder."""
+    """Delete the temporary files that :func:`replace_file` left when its process was killed."""
     with writing(folder):
         for path in folder.glob(f"{_TEMPORARY}*.part"):
             path.unlink(missing_ok=True)
@@ -395,20 +404,30 @@ def make_folder(folder: Path) -> None:
 
 
 def write_bytes(path: Path, data: bytes, *, follow: bool = True) -> None:
-    """Write a file with :func:`replace_file`."""
+    """Write bytes to a file with :func:`replace_file`.
+
+    If ``follow`` is true and the path is a symbolic link, the target of the link is replaced.
+    """
     with replace_file(path, follow=follow) as file:
         file.write(data)
 
 
 def write_text(path: Path, text: str, *, follow: bool = True) -> None:
-    """Write a text as UTF-8 with :func:`replace_file`."""
+    """Write a text as UTF-8 to a file with :func:`replace_file`.
+
+    If ``follow`` is true and the path is a symbolic link, the target of the link is replaced.
+    """
     with writing(path):
         data = text.encode()
     write_bytes(path, data, follow=follow)
 
 
 def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = True) -> None:
-    """Write records as JSON Lines with :func:`replace_file`, without default values."""
+    """Write records as JSON Lines to a file with :func:`replace_file`.
+
+    Fields that have their default value are left out. If ``follow`` is true and the path is a
+    symbolic link, the target of the link is replaced.
+    """
     with replace_file(path, follow=follow) as file:
         for record in records:
             file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
@@ -416,7 +435,7 @@ def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = Tr
 
 @contextmanager
 def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open a gzip stream that writes to a file.
+    """Open a gzip stream that writes to a file, and yield the stream to a ``with`` block.
 
     Equal content gives equal compressed bytes, because no name and no time are stored.
     """
@@ -493,10 +512,10 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
 
 
 def _field_hint(record: type[BaseModel], row: Mapping[str, Any], limit: int = 5) -> str:
-    """Return the end of an error message, which helps to correct the fields of a row.
+    """Return the end of an error message about the fields of a row.
 
-    The text lists the fields of the record and the unknown fields of the row, and suggests a
-    similar name.
+    The text lists the fields of the record and up to ``limit`` unknown fields of the row. If a
+    missing field has a name similar to the first unknown one, the text suggests it.
     """
     fields = list(record.model_fields)
     unknown = [name for name in row if name not in fields]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NotComputed:
-    """A missing value of a feature, which a table stores as NaN and a reason.
+    """A missing value of a feature; a table stores it as NaN, with the reason.
 
     Attributes:
         reason: The reason why there is no value.

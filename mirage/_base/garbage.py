@@ -2,7 +2,7 @@
 
 The collector visits all objects again and again to find reference cycles. Importing this package,
 parsing texts and rendering pages create many objects and almost no cycles, so the collector takes a
-fifth to a third of the time.
+fifth to a third of their time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _before: tuple[int, int, int] = (0, 0, 0)
 def no_collection() -> Iterator[None]:
     """Disable the garbage collector in a ``with`` block.
 
-    After the block, the collector rarely visits the objects that exist at its end.
+    The objects that exist when the block ends are moved to the oldest generation, which the
+    collector rarely visits.
     """
     if not gc.isenabled():
         yield

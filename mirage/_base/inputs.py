@@ -44,10 +44,9 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 def limit_of(kind: Kind) -> int:
     """Return the maximum number of bytes to read from one input, after decompression.
 
-    The default is 1 GiB for a file that is read into memory, 64 MiB for a line of a file that is
-    read line by line, and 16 MiB for a settings file. The environment variable
-    ``MIRAGE_READ_LIMIT``, such as ``8G``, replaces the limit for files, and the other limits change
-    in proportion.
+    The default depends on ``kind``: 1 GiB for a ``file`` that is read into memory, 64 MiB for a
+    ``line``, and 16 MiB for a file of ``settings``. The environment variable ``MIRAGE_READ_LIMIT``,
+    such as ``8G``, replaces the limit for files, and the other limits change in proportion.
     """
     text = os.environ.get(LIMIT, "")
     if not text:
@@ -59,7 +58,7 @@ def limit_of(kind: Kind) -> int:
 
 
 def too_large(source: object, kind: Kind = "file") -> DatasetError:
-    """Return the error for an input that exceeds its limit."""
+    """Return the error for an input that exceeds its limit; the message names ``source``."""
     excess = "a line that is longer" if kind == "line" else "more"
     limit = limit_of(kind)
     unit = next((unit for unit in "TGMK" if limit >> _UNITS[unit]), "")
@@ -104,6 +103,9 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
 
     Args:
         path: Path of the file. Compression is detected by the content, not by the suffix.
+
+    Yields:
+        The open file, from which the decompressed bytes can be read.
     """
     check_input(path)
     try:
@@ -128,7 +130,8 @@ def chunks(file: IO[bytes], source: object, kind: Kind = "file") -> Iterator[byt
     Args:
         file: The file.
         source: Name of the file in error messages.
-        kind: Kind of limit; see :func:`limit_of`.
+        kind: Size limit to apply: that for a whole ``file``, for a ``line``, or for a file of
+            ``settings`` (:func:`limit_of`).
 
     Raises:
         DatasetError: If the content is larger than the limit.
@@ -142,7 +145,11 @@ def chunks(file: IO[bytes], source: object, kind: Kind = "file") -> Iterator[byt
 
 
 def read_bytes(path: Path, kind: Kind = "file") -> bytes:
-    """Return the decompressed content of a file."""
+    """Return the decompressed content of a file.
+
+    ``kind`` selects the size limit: ``file``, or ``settings`` for a settings file
+    (:func:`limit_of`).
+    """
     with open_input(path) as file:
         return b"".join(chunks(file, path, kind))
 
@@ -150,7 +157,8 @@ def read_bytes(path: Path, kind: Kind = "file") -> bytes:
 def read_text(path: Path, kind: Kind = "file") -> str:
     """Return the text of a UTF-8 file, decompressed and without a byte order mark.
 
-    ``kind`` selects the size limit; see :func:`limit_of`.
+    ``kind`` selects the size limit: ``file``, or ``settings`` for a settings file
+    (:func:`limit_of`).
     """
     data = read_bytes(path, kind)
     try:
@@ -176,7 +184,7 @@ def inflate(data: bytes, source: object) -> bytes:
 
 
 def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, from 1.
+    """Yield the lines of a file, each paired with its number, counted from 1.
 
     Set ``whole`` if the caller keeps the whole file in memory. The size limit for files then
     applies in addition to the limit for lines (:func:`limit_of`).
@@ -197,7 +205,7 @@ def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(line: bytes, where: str, *, first: bool = True) -> str:
-    """Return a line as text.
+    """Return a line as text; ``where`` is its location, for the error if it is not UTF-8.
 
     Set ``first`` for the first line of a file: a byte order mark at its start is then left out.
     """

@@ -40,11 +40,11 @@ def lazy(
 
 
 def imported_when_called(module: str, name: str) -> Callable[..., Any]:
-    """Return a function that stands for a function of another module.
+    """Return a function that calls the function ``name`` of another module.
 
-    The other module is imported when the returned function is called. In this way, the body of a
-    method can be in a package that the module of its class must not import.
-    ``tests/test_layers.py`` lists the few functions that are called in this way.
+    The other module is imported at the first call. Use this for a method whose code is in a package
+    that the module of the class must not import. ``tests/test_layers.py`` lists the few functions
+    that are called in this way.
     """
 
     def call(*args: Any, **keywords: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A dictionary that computes missing values; it caches functions of single words."""
+"""A dictionary that computes missing values, used to cache functions that take a single word."""
 
 from __future__ import annotations
 

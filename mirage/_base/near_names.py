@@ -77,9 +77,10 @@ SIMILAR = 0.7
 
 
 def hint(name: str, names: Iterable[str]) -> str:
-    """Return the end of an error message, which suggests the most similar of ``names``.
+    """Return the end of an error message that suggests one of ``names`` instead of ``name``.
 
-    The result is empty if no name is similar.
+    Names that :data:`SYNONYMS` lists for ``name``, such as ``rank`` for ``evaluate``, are preferred
+    to names with a similar spelling. The result is empty if there is neither.
 
     Example:
         >>> hint("plott", ["best", "plot"]), hint("evaluate", ["rank"]), hint("x", ["rank"])

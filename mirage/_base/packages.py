@@ -17,7 +17,7 @@ def package(name: str, extra: str | None = None) -> Any:
             in :data:`EXTRAS`.
 
     Raises:
-        MissingPackageError: If the package is not installed. The message has the pip command.
+        MissingPackageError: If the package is not installed. The message gives the pip command.
     """
     try:
         return import_module(name)
@@ -28,7 +28,7 @@ def package(name: str, extra: str | None = None) -> Any:
 
 
 def check_bitsandbytes(purpose: str) -> None:
-    """Raise an error if a package that loading a model in 4 or 8 bits requires is missing.
+    """Raise an error if a package that is needed to load a model in 4 or 8 bits is missing.
 
     Args:
         purpose: The setting that requires the packages, such as ``"load_in='4bit'"``, for the

@@ -34,8 +34,9 @@ def bare_text(text: str) -> str:
 def is_other_text(text: str, other: str) -> bool:
     """Return whether two texts with equal ids are different passages, not versions of one passage.
 
-    They are different if less than half of the character 5-grams of the text with fewer 5-grams
-    occur in the other text. If a text is empty, the result is ``False``.
+    The function compares the character 5-grams of both texts. The texts are different passages if
+    they share less than half of the 5-grams of the text that has fewer. If a text is empty, the
+    result is ``False``.
     """
     first, second = bare_text(text), bare_text(other)
     if not first or not second or first in second or second in first:

@@ -91,7 +91,7 @@ def one_line(text: str) -> str:
 
 
 def json_text(text: str, encoding: str = "utf-8") -> str:
-    r"""Return JSON in which hidden characters are escaped, for a terminal; its value is unchanged.
+    r"""Escape hidden characters in JSON for a terminal; the parsed value stays the same.
 
     Args:
         text: JSON.

@@ -40,7 +40,9 @@ def value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
         elif isinstance(value, dict) and part in value:
             value = value[part]
         else:
-            raise DatasetError(f"{where}: field {name!r} is missing; the row has {', '.join(row)}")
+            raise DatasetError(
+                f"{where}: field {name!r} is missing; the row has the fields {', '.join(row)}"
+            )
     return value
 
 
@@ -64,7 +66,7 @@ def _joined(row: Mapping[str, Any], template: str, where: str) -> str:
 
 
 def first_duplicate(values: Iterable[str]) -> str | None:
-    """Return the first value that occurred before, or ``None`` if all are different.
+    """Return the first value that repeats an earlier one, or ``None`` if all values differ.
 
     Example:
         >>> first_duplicate(["a", "b", "c", "b", "a"])
@@ -112,10 +114,10 @@ def placed(
 
     Args:
         rows: The rows.
-        source: Name of the rows. Locations, which error messages quote, are texts ``source, row n``
-            with ``n`` counted from 0.
-        **defaults: Values by field, which replace missing values. A field with neither a value nor
-            a default is left out.
+        source: Name of the table, for the locations in error messages. If it is ``data``, the
+            location of the first row is ``data, row 0``.
+        **defaults: Values to use if a row has no value of a field, by name of the field. A field
+            with neither a value nor a default is left out.
     """
     present_defaults = present(defaults)
     return [(f"{source}, row {n}", present_defaults | present(row)) for n, row in enumerate(rows)]

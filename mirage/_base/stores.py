@@ -137,7 +137,7 @@ def is_outdated(folder: Path) -> bool:
 
 
 def stored_key(folder: Path, kind: str) -> object:
-    """Return the key in a folder's manifest, which identifies the content of the folder.
+    """Return the key in a folder's manifest; the key identifies the content of the folder.
 
     No files are checked. The result is ``None`` if the folder has no manifest of this kind.
     """
@@ -150,7 +150,7 @@ def _rebuild_hint(folder: Path, kind: str) -> str:
 
 
 def _load(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file, or ``None`` if it has no object or cannot be read."""
+    """Return the JSON object in a file, or ``None`` if the file has none or cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_MANIFEST:
             return None
@@ -264,7 +264,8 @@ class ArrayType(NamedTuple):
 
     Attributes:
         dtype: Type of the numbers.
-        shape: Length of each of the one or two dimensions; ``None`` allows any length.
+        shape: Lengths of the one or two dimensions. ``None`` in place of a length allows any
+            length.
     """
 
     dtype: DTypeLike
@@ -281,9 +282,12 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
 
 @contextmanager
 def writing_array(path: Path, dtype: DTypeLike, size: int) -> Iterator[IO[bytes]]:
-    """Open a file for an array of ``size`` numbers; the caller writes the bytes of the numbers.
+    """Open a file for an array of ``size`` numbers of the type ``dtype``.
 
     The complete file equals the one that :func:`save_array` would write.
+
+    Yields:
+        The file, to which the caller writes the bytes of the numbers.
     """
     descr = np.lib.format.dtype_to_descr(np.dtype(dtype))
     header = {"descr": descr, "fortran_order": False, "shape": (size,)}
@@ -300,7 +304,11 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def mapped_array(path: Path, expected: ArrayType) -> NDArray[Any]:
-    """Map an array on disk into memory; its numbers are read when they are used."""
+    """Map an array on disk into memory; its numbers are read when they are used.
+
+    Raises:
+        DatasetError: If the file is damaged, or does not have the ``expected`` type and shape.
+    """
     with _reporting_damage(path):
         shape, offset = _read_layout(path, expected)
         # Convert to a plain array, because indexing np.memmap is slow.
@@ -308,7 +316,11 @@ def mapped_array(path: Path, expected: ArrayType) -> NDArray[Any]:
 
 
 def read_array(path: Path, expected: ArrayType) -> NDArray[Any]:
-    """Read a whole array at once; faster than :func:`mapped_array` if all numbers are used."""
+    """Read a whole array at once; faster than :func:`mapped_array` if all numbers are used.
+
+    Raises:
+        DatasetError: If the file is damaged, or does not have the ``expected`` type and shape.
+    """
     with _reporting_damage(path):
         shape, offset = _read_layout(path, expected)
         return np.fromfile(path, expected.dtype, math.prod(shape), offset=offset).reshape(shape)
@@ -340,7 +352,9 @@ def read_arrays(path: Path, expected: Mapping[str, ArrayType]) -> dict[str, NDAr
 def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     member = archive.getinfo(name)
     if member.compress_type != zipfile.ZIP_STORED:  # so that no member expands beyond its size
-        raise DatasetError(f"the array {name} is compressed")
+        raise DatasetError(
+            f"the array {name} is compressed, but only arrays that numpy.savez wrote can be read"
+        )
     return archive.read(member)
 
 
@@ -370,16 +384,16 @@ def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[i
     """
     header = _HEADER.match(start)
     if header is None or int.from_bytes(header[1], "little") != len(header[2]):
-        raise DatasetError("the file does not begin with the header of a numpy array")
+        raise DatasetError("the header of the numpy array is missing or damaged")
     shape = tuple(int(length) for length in header.groups()[3:] if length is not None)
     dtype = np.dtype(expected.dtype)
     if header[3].decode() != dtype.str:
-        raise DatasetError(f"the array has dtype {header[3].decode()}, expected {dtype.str}")
+        raise DatasetError(f"the array in it has dtype {header[3].decode()}, expected {dtype.str}")
     fits = len(shape) == len(expected.shape) and all(
         wanted in (None, length) for length, wanted in zip(shape, expected.shape, strict=True)
     )
     if not fits:
-        raise DatasetError(f"the array has shape {shape}, expected {expected.shape}")
+        raise DatasetError(f"the array in it has shape {shape}, expected {expected.shape}")
     if header.end() + math.prod(shape) * dtype.itemsize != size:
         raise DatasetError(
             f"the file has {size} bytes, which is not the size of an array of shape {shape}"
@@ -388,7 +402,7 @@ def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[i
 
 
 def mapped_bytes(path: Path) -> mmap.mmap:
-    """Map a file that is not empty into memory; its content is read when it is used."""
+    """Map a non-empty file into memory; its content is read when it is used."""
     with _reporting_damage(path), path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
@@ -405,11 +419,11 @@ def _reporting_damage(path: Path) -> Iterator[None]:
 
 
 def temporary(prefix: str) -> tuple[Path, Callable[[object], None]]:
-    """Create a temporary folder.
+    """Create a temporary folder whose name contains ``prefix``.
 
     Returns:
-        The folder, and a function that takes an object. After a call, the folder is deleted when
-        the object is garbage collected.
+        The folder, and a function that ties the folder to an object: after the call, the folder is
+        deleted when the object is garbage collected.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"mirage-{prefix}-"))
 
@@ -442,12 +456,13 @@ def build_folder(
         fill: Function that writes the missing files into a folder, the manifest last.
         whole: Function that returns whether to keep the existing folder. By default, the folder is
             kept if it is complete and has this key.
-        wait: Whether to wait for another process that builds the folder.
+        wait: Whether to wait if another process is building the folder. If false, an error is
+            raised.
 
     Returns:
-        The folder, and a function that takes an object. After a call, a temporary folder is deleted
-        when the object is garbage collected. If the folder is not temporary, the function does
-        nothing.
+        The folder, and a function that ties a temporary folder to an object: after the call, the
+        folder is deleted when the object is garbage collected. If the folder is not temporary, the
+        function does nothing.
     """
     if folder is None:
         target, delete_with = temporary(kind.replace(" ", "-"))

@@ -53,7 +53,10 @@ class Rows(Generic[R]):
 def frame_of(
     rows: Iterable[Any] | Mapping[str, Sequence[Any]], columns: list[str] | None = None
 ) -> pd.DataFrame:
-    """Return a pandas DataFrame made from rows, or from a mapping of column names to values."""
+    """Return a pandas DataFrame made from rows, or from a mapping of column names to values.
+
+    ``columns`` are the names of the columns, if the rows are tuples.
+    """
     with needing("pandas"):
         import pandas as pd
     return pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows), columns=columns)
@@ -67,9 +70,10 @@ class Table:
         title: Line above the table.
         header: Name of each column.
         rows: Cells of each row, in the order of the header.
-        marked: Whether each row is highlighted. By default, no row is highlighted.
+        marked: For each row, whether it is highlighted. By default, no row is highlighted.
         notes: Lines below the table.
-        name: Index of the column of names, which is aligned left and truncated if space is short.
+        name: Index of the column that contains names. It is aligned left, and truncated if space is
+            short.
         texts: Indices of other text columns, which are aligned left too. All remaining columns
             contain numbers.
     """
@@ -84,11 +88,11 @@ class Table:
 
     @property
     def marks(self) -> tuple[bool, ...]:
-        """Whether each row is highlighted."""
+        """Whether each row is highlighted; one value per row, even if ``marked`` is empty."""
         return self.marked or (False,) * len(self.rows)
 
     def filled(self) -> Table:
-        """Return the table without columns of numbers that are blank in every row."""
+        """Return the table without the number columns that are blank in every row."""
         text_columns = {self.name, *self.texts}
         columns = [
             j
@@ -142,7 +146,8 @@ def ranked_cells(
 ) -> tuple[str, ...]:
     """Return the cells of a model's row in a table with the header :data:`RANKED`.
 
-    Cells of missing numbers are blank.
+    ``interval`` is the confidence interval of the logit, and ``rank_interval`` that of the rank. A
+    cell is blank if its number is NaN or ``None``.
     """
     low, high = interval
     return (
@@ -255,7 +260,7 @@ def to_latex(table: Table) -> str:
 def parts(table: Table, width: int = WIDTH) -> tuple[Table, ...]:
     """Split a table into parts that fit a terminal of ``width`` columns.
 
-    Each part has all rows, all columns of text and some columns of numbers. If the columns of text
+    Each part has all rows, all text columns and some of the number columns. If the text columns
     leave no space for numbers, a row number replaces the texts of each row, and the notes list the
     texts by row number.
     """
@@ -304,7 +309,8 @@ def _part(
 def _number_rows(table: Table, text_columns: list[int]) -> Table:
     """Return the table with a row number instead of the texts of each row.
 
-    The notes list the number and the texts of each row.
+    The notes list the number and the texts of each row. ``text_columns`` contains the indices of
+    the columns with texts.
     """
     names = [" | ".join(row[j] for j in text_columns if row[j]) for row in table.rows]
     number_columns = [j for j in range(len(table.header)) if j not in text_columns]
@@ -321,7 +327,10 @@ def _number_rows(table: Table, text_columns: list[int]) -> Table:
 
 
 def _format_column(table: Table, j: int, table_width: int) -> list[str]:
-    """Return the cells of column ``j``, header first, padded to equal width."""
+    """Return the cells of column ``j``, header first, padded to equal width.
+
+    Names are truncated if the table would otherwise be wider than ``table_width`` terminal columns.
+    """
     cells = [one_line(row[j]) for row in (table.header, *table.rows)]
     width = max(map(_width, cells))
     if j != table.name and j not in table.texts:

@@ -14,9 +14,13 @@ from mirage.errors import JudgmentError
 
 
 class Controlled(NamedTuple):
-    """Logits that sum to 0, coefficients of controls, and the joint covariance of both.
+    """Logits of models and coefficients of control variables, from a joint fit.
 
-    In the covariance, the models come before the controls.
+    Attributes:
+        logits: Logit of each model; the logits sum to 0.
+        effects: Coefficient of each control variable.
+        covariance: Joint covariance matrix. Its rows and columns are the logits, followed by the
+            coefficients.
     """
 
     logits: Floats
@@ -29,31 +33,33 @@ def with_controls(
 ) -> Controlled:
     """Fit logits of models and coefficients of controls by penalised maximum likelihood.
 
-    A control is a covariate such as the difference in length. The ridge applies to the coefficients
-    in the same way as to the logits. The covariance is the sandwich estimate with queries as
-    clusters, as in :func:`mirage.arena.estimation.sandwich`.
+    A control is a covariate such as the difference in length. The penalty is a ridge, which shrinks
+    the coefficients in the same way as the logits. The covariance is the sandwich estimate with
+    queries as clusters, as in :func:`mirage.arena.estimation.sandwich`.
 
     Args:
         columns: The judgments.
         values: Value of each control for each judgment, of shape ``(judgments, controls)``;
             positive values favour model a.
         names: Names of the controls, for error messages.
-        ridge: Strength of the ridge, as in :func:`mirage.arena.estimation.fit_bradley_terry`.
+        ridge: Strength of the ridge, in judgments per model, as in
+            :func:`mirage.arena.estimation.fit_bradley_terry`.
 
     Returns:
         The logits, the coefficients and their covariance, which is NaN for a single query.
 
     Raises:
-        JudgmentError: A control cannot be separated from the models or from the other controls.
+        JudgmentError: The effect of a control cannot be distinguished from the quality of the
+            models or from the effects of the other controls.
     """
     a, b = columns.a.astype(np.intp), columns.b.astype(np.intp)
     models, size = len(columns.models), len(columns.models) + values.shape[1]
     score = columns.score.astype(np.float64)
 
     def net_weights(weight: Floats) -> Floats:
-        """Return the summed weights of each model as model a, minus those as model b.
+        """Return, for each model, its total weight as model a minus its total weight as model b.
 
-        ``weight`` has one value per judgment.
+        ``weight`` has one value per judgment, such as a derivative with respect to the log-odds.
         """
         won, lost = (np.bincount(side, weight, models) for side in (a, b))
         return np.asarray(won - lost, dtype=np.float64)
@@ -107,8 +113,10 @@ def _check_identifiable(
 ) -> None:
     """Raise an error if the judgments contain too little information about a control.
 
-    The information that remains about a control's coefficient when all other parameters are
-    estimated too must exceed the information that the ridge adds.
+    ``information`` is the information matrix of the logits of the ``models`` models, followed by
+    the coefficients of the controls ``names``. Some of the information about a coefficient is lost
+    because the other parameters are estimated too. The remaining information must exceed that which
+    the ridge adds.
     """
     for column, name in enumerate(names, start=models):
         remaining = np.arange(len(information)) != column

@@ -75,9 +75,9 @@ _VERDICTS: dict[str, Verdict] = {"A": "a", "B": "b", "C": "tie"}
 
 
 def read_verdict(text: str) -> Verdict | None:
-    """Return the verdict at the end of a judge's output, or ``None`` if there is none.
+    """Return the verdict on the last line of a judge's output, or ``None`` if there is none.
 
-    See :func:`mirage.llm.questions.final_verdict`.
+    The verdict is ``[[A]]``, ``[[B]]`` or ``[[C]]`` (a tie).
     """
     letter = final_verdict(text, _VERDICTS)
     return None if letter is None else _VERDICTS[letter]
@@ -99,8 +99,8 @@ _FORM: Form[Verdict] = Form(
 def shows_reference(template: Template | None, reference: bool) -> bool:
     """Return whether a judge's prompt shows the right answer.
 
-    A custom template shows it if it has the field ``{reference}``. The default prompt shows it if
-    ``reference`` is true.
+    A custom template shows the answer if the template has the field ``{reference}``. The default
+    prompt shows the answer if ``reference`` is true.
     """
     fields = [] if template is None else [field for _, field in template.pieces]
     return "reference" in fields or (reference and template is None)
@@ -116,11 +116,11 @@ def judge_question(
 ) -> Question[Verdict]:
     """Return a question to a judge: which of two responses to a query is better.
 
-    The prompt contains all passages of the query in full, with their ids. If both systems got the
-    passages in the same order, the prompt lists them in this order and numbers them. Otherwise the
-    prompt lists them in the query's order, and adds the order in which each system got them.
-    Responses of pipelines store their own passages. For such responses, the prompt contains only
-    the passages that at least one of the two systems got.
+    The prompt contains all passages of the query in full, with their ids. If the responses store
+    their own passages, as those of pipelines do, it contains the passages that at least one of the
+    two systems got instead. If both systems got the passages in the same order, the prompt lists
+    them in this order and numbers them. Otherwise the prompt lists them in the order in which the
+    query stores them, and states for each system the order in which it got them.
 
     Args:
         query: The query.
@@ -169,7 +169,10 @@ def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:
 
 
 def _ordered_passages(query: Query, order: tuple[str, ...]) -> tuple[Passage, ...]:
-    """Return the passages of the query in the order of the ids ``order``, other passages last."""
+    """Return the passages of the query, sorted by the position of their ids in ``order``.
+
+    Passages whose ids are not in ``order`` come last.
+    """
     position = {id_: n for n, id_ in enumerate(order)}
     return tuple(
         sorted(query.passages, key=lambda passage: position.get(passage.id, len(position)))

@@ -18,7 +18,14 @@ from mirage.statistics.bootstrap import Interval, bootstrap
 
 @dataclass(frozen=True)
 class VoteStatistic:
-    """A statistic of votes, its confidence interval and level, and the number of queries."""
+    """Base class of statistics that are computed from votes, such as a bias of judges.
+
+    Attributes:
+        value: Value of the statistic.
+        interval: Lower and upper end of its confidence interval; NaN if there is none.
+        level: Confidence level of the interval.
+        queries: Number of queries with votes.
+    """
 
     value: float
     interval: Interval
@@ -53,10 +60,17 @@ class BootstrapSettings(NamedTuple):
 def bootstrap_fields(
     query: Ints, values: Floats, statistic: Callable[[Floats], Floats], settings: BootstrapSettings
 ) -> tuple[float, Interval, float, int]:
-    """Return the value of a statistic, its interval, the level and the number of queries.
+    """Return a statistic's value, interval and confidence level, and the number of queries.
 
-    These are the fields of :class:`VoteStatistic`, in this order. The interval comes from
-    :func:`mirage.statistics.bootstrap.bootstrap`.
+    The result can be passed to a :class:`VoteStatistic` as its first four fields. The interval is
+    computed by :func:`mirage.statistics.bootstrap.bootstrap`.
+
+    Args:
+        query: Index of the query of each row of ``values``.
+        values: Numbers of shape ``(rows, columns)``, such as counts of verdicts. Their sums over
+            the rows of a bootstrap sample are passed to ``statistic``.
+        statistic: Function that computes the statistic from the sums of the columns.
+        settings: Settings of the bootstrap.
     """
     arguments = {**settings._asdict(), "cluster": settings.cluster[query]}
     value, interval = bootstrap(query, values, statistic, **arguments)
@@ -67,8 +81,8 @@ def bootstrap_fields(
 class VoteTable:
     """Votes with a verdict as numpy columns, one row per vote.
 
-    The order of the rows does not depend on the order of the votes: they are sorted by query, low,
-    high, judge and low_first.
+    The rows are sorted by query, low, high, judge and low_first, so their order does not depend on
+    the order of the votes.
 
     Attributes:
         queries: Sorted query ids.
@@ -96,9 +110,9 @@ class VoteTable:
 
     @property
     def both_orders(self) -> Bools:
-        """Whether each row is the same judge's vote on the same pair as the previous row.
+        """For each row, whether the previous row is the same judge's vote in the other order.
 
-        Such a row has the responses in the other order.
+        Both rows are votes on the same two responses.
         """
         return equals_previous(self.query, self.low, self.high, self.judge)
 
@@ -137,7 +151,8 @@ def tabulate(votes: Iterable[Vote]) -> VoteTable:
     verdicts = [vote for vote in all_votes if vote.verdict not in ("invalid", "failed")]
     if not verdicts:
         raise JudgmentError(
-            f"there are no verdicts: all {len(all_votes)} votes are invalid or failed"
+            f"there are no verdicts: all {len(all_votes)} votes are invalid or failed; the field "
+            "'error' of a vote gives the reason"
         )
     columns = Judgments.from_arrays(
         query=[vote.query_id for vote in verdicts],

@@ -21,22 +21,31 @@ _VoteKey = tuple[str, str, str, str, str]  # a `_Key` and the digest of the prom
 
 
 def shown_pairs(pairs: Iterable[Pair], both_orders: bool) -> list[Pair]:
-    """Return the pairs without duplicates.
+    """Return the pairs as judges see them, without duplicates.
 
-    If ``both_orders`` is true, each pair is followed by the same pair in the other order.
+    If ``both_orders`` is true, each pair is followed by the same pair with its responses swapped.
     """
     orders = ((pair, pair.swapped) if both_orders else (pair,) for pair in pairs)
     return list(dict.fromkeys(pair for order in orders for pair in order))
 
 
 class Voting:
-    """The process of asking judges for votes on pairs of responses, and storing the votes.
+    """A collector of judges' votes on pairs of responses, which stores the votes in a file.
 
-    Votes are appended to a journal (a file). A vote that the journal already contains is not
-    requested again, unless it failed. The progress bar ``bar`` shows the number of votes so far. If
-    pairs are chosen adaptively, ``halves`` maps query ids to halves of the queries (see
-    :class:`mirage.arena.AdaptivePairs`), and each vote stores the half of its query. If there is an
-    ``executor``, its workers call the judges.
+    A vote that the file already contains is not requested again, unless it failed.
+
+    Args:
+        judges: LLMs that vote on each pair.
+        both_orders: Whether each judge sees every pair in both orders.
+        contest: The queries, and the responses to compare.
+        journal: The file to which votes are appended.
+        bar: Progress bar that shows the number of votes so far.
+        executor: Executor whose workers call the judges; by default this process calls them.
+
+    Attributes:
+        halves: If pairs are chosen adaptively (see :class:`mirage.arena.AdaptivePairs`), the half
+            of the queries, ``first`` or ``second``, to which each query belongs, by query id;
+            otherwise empty. Each vote stores the half of its query.
     """
 
     def __init__(
@@ -79,7 +88,7 @@ class Voting:
     def recall(self, pairs: Iterable[Pair]) -> bool:
         """Return whether the journal contains all votes on these pairs.
 
-        If so, the votes are counted, and the progress bar advances.
+        If it does, these votes are used instead of new ones, and the progress bar advances.
         """
         keys = [ballot.vote_key for ballot in self._ballots(pairs)]
         complete = all(key in self._earlier for key in keys)
@@ -96,10 +105,11 @@ class Voting:
         ]
 
     def finish(self) -> None:
-        """Write the journal in its final order, with votes from earlier comparisons included.
+        """Sort the votes in the journal, including those from earlier comparisons.
 
-        Only the last vote on a pair counts when the file is read. Votes on the same pair with other
-        parameters or responses are therefore written before the current ones.
+        If a judge voted on a pair several times, readers of the file use only the last vote. Votes
+        that are outdated, because the parameters or responses have changed since, are therefore
+        written first.
         """
         unrelated = [vote for vote in self._earlier.values() if _key(vote) not in self._votes]
         outdated = [
@@ -150,7 +160,10 @@ class Voting:
 
 
 class _Ballot(NamedTuple):
-    """A request for one judge's vote on one pair of responses; ``digest`` identifies the prompt."""
+    """A request for one judge's vote on one pair of responses.
+
+    ``digest`` identifies the prompt and the judge's parameters.
+    """
 
     judge: LLM
     pair: Pair

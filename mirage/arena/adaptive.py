@@ -1,7 +1,7 @@
 """Adaptive choice of pairs: estimate the exhaustive ranking from a fraction of its judgments.
 
-The exhaustive ranking compares every pair of models on every query. It is treated as a fixed
-result, and the verdicts that were not requested as missing values. Each round
+The exhaustive ranking compares every pair of models on every query. It is treated as fixed but
+unknown, because some of its verdicts are missing. Each round
 
 1. fits Bradley-Terry logits to the verdicts so far, with a normal prior, and takes their covariance
    from the curvature (Laplace's approximation);
@@ -13,12 +13,12 @@ result, and the verdicts that were not requested as missing values. Each round
    already. A pair is judged on a query on which its models were compared least, because the
    verdicts on a model's response to one query are correlated.
 
-The queries are divided into two halves with separate fits, and pairs on one half are chosen by the
-verdicts on the other. If the pairs on a half were chosen by verdicts on the same half, two models
-that look far apart by chance would not be compared again. Two models that look close would be
-compared until they no longer do, so a fit to all verdicts would stretch differences. With two
-halves, no verdict influences which pairs are chosen on its own half. The mean of both fits, which
-:meth:`BradleyTerry.fit` takes, is then free of this bias to first order (cross-fitting;
+The queries are divided into two halves with separate fits. The pairs to compare on queries of one
+half are chosen by the verdicts on queries of the other half. Without this division, two models that
+look far apart by chance would not be compared again. Two models that look close would be compared
+until they no longer do, so a fit to all verdicts would exaggerate differences. With two halves, no
+verdict influences which pairs are chosen in its own half. The mean of both fits, which
+:meth:`BradleyTerry.fit` computes, is then free of this bias to first order (cross-fitting;
 Chernozhukov et al. 2018, Double/Debiased Machine Learning, Econometrics Journal 21, section 3).
 
 The value of a comparison is derived as follows. Let the exhaustive logits of two models differ by
@@ -76,16 +76,17 @@ class AdaptivePairs:
     :meth:`PairwiseJudge.compare_adaptively` runs this loop with LLM judges; use this class for
     people or any other judge. No pair is chosen twice on the same query.
 
-    The queries are split into two halves, and pairs on one half are chosen by verdicts on the
-    other. Fit logits to :attr:`judgments`, not to a list that you collect yourself, because
-    :attr:`judgments` records the half of each query. Without the halves, logits are too far apart
-    and intervals too narrow.
+    The queries are split into two halves, and the pairs to compare on queries of one half are
+    chosen by verdicts on queries of the other half. Fit logits to :attr:`judgments`, not to a list
+    that you collect yourself, because :attr:`judgments` records to which half each query belongs. A
+    fit that ignores the halves gives logits that are too far apart and intervals that are too
+    narrow.
 
     Choosing a pair takes about 0.1 ms for 19 models and 1 ms for 100.
 
     Args:
         models: Names of two or more models.
-        query_ids: One or more queries on which models can be compared.
+        query_ids: Ids of one or more queries on which models can be compared.
         earlier_judgments: Judgments of an earlier run, for instance before a new model was added.
             They are not requested again.
         closed: Pairs that cannot be judged on a query, for instance because a model has no
@@ -132,7 +133,7 @@ class AdaptivePairs:
         size, queries = len(self.models), len(self.query_ids)
         if size < 2 or queries < 1:
             raise JudgmentError(
-                f"an arena needs at least 2 models and 1 query, got models={size}, "
+                f"a comparison needs at least 2 models and 1 query, got models={size}, "
                 f"queries={queries}"
             )
         self._rng = np.random.default_rng(seed)
@@ -165,10 +166,11 @@ class AdaptivePairs:
 
     @property
     def judgments(self) -> Judgments:
-        """All judgments so far, including earlier ones, with the half of each query.
+        """All judgments so far, including those passed as ``earlier_judgments``.
 
-        If no pair is left to judge, the judgments have no halves. They are then complete, so it
-        does not matter how the pairs were chosen.
+        :attr:`Judgments.halves` records to which half each query belongs. If no pair is left to
+        judge, it is ``None``: the judgments are then complete, so it no longer matters how the
+        pairs were chosen.
 
         Raises:
             JudgmentError: There is no judgment yet.
@@ -183,7 +185,7 @@ class AdaptivePairs:
     def halves(self) -> Mapping[str, Half]:
         """The half to which each query belongs, ``first`` or ``second``, by query id.
 
-        The pairs of one half of the queries are chosen from the verdicts on the other half; see
+        Pairs on the queries of one half are chosen by the verdicts on the other half; see
         :attr:`Judgment.half <mirage.Judgment.half>`.
         """
         names: tuple[Half, Half] = ("first", "second")
@@ -194,11 +196,13 @@ class AdaptivePairs:
         """Lower 95 % bound of Kendall's tau between the current ranking and the exhaustive ranking.
 
         The exhaustive ranking uses the judgments on all possible pairs. The bound is the 5 %
-        quantile of tau over random draws of the exhaustive logits. Their distribution is normal,
-        with the covariance that the missing verdicts cause. The bound is 0 before the first
-        judgment and 1 when no pair is left to judge. In simulations in which judging stopped at a
-        given bound, tau reached the bound in at least 95 % of the simulations. If verdicts on one
-        query are correlated (a poor response loses to every other), the bound tends to be too low.
+        quantile of tau over random draws of the exhaustive logits. The draws come from a normal
+        distribution, whose covariance describes the uncertainty due to missing verdicts. The bound
+        is 0 before the first judgment and 1 when no pair is left to judge.
+
+        In simulations in which judging stopped at a given bound, tau reached the bound in at least
+        95 % of the simulations. If verdicts on one query are correlated (a poor response loses to
+        every other), the bound tends to be too low.
         """
         wins, missing = self._wins.sum(axis=0), (self._pending + self._unasked).sum(axis=0)
         logits = fit_bradley_terry(wins, _RIDGE, self._logits.mean(axis=0))
@@ -236,14 +240,18 @@ class AdaptivePairs:
         return [pair for half in (0, 1) for pair in self._choose(half, shares[half])]
 
     def _shares(self, wanted: int) -> list[int]:
-        """Return how many of ``wanted`` pairs to choose in each half, to keep both totals equal."""
+        """Return how many of the next ``wanted`` pairs to choose in each half of the queries.
+
+        Over all calls, nearly the same number of pairs is chosen in both halves. The two numbers
+        sum to less than ``wanted`` if fewer pairs are left.
+        """
         unasked = [int(self._unasked[half].sum()) for half in (0, 1)]
         behind = self._handed_out[1] - self._handed_out[0]
         first = min(max((wanted + behind + 1) // 2, wanted - unasked[1], 0), wanted, unasked[0])
         return [first, min(wanted - first, unasked[1])]
 
     def _choose(self, half: int, wanted: int) -> list[Pair]:
-        """Choose pairs on queries of one half by the verdicts on the other half."""
+        """Choose ``wanted`` pairs on queries of one half by the verdicts on the other half."""
         wins, information = self._wins[half], self._information[1 - half]
         covariance = _covariance(wins, information, self._pending[half])
         exhaustive = _covariance(wins, information, self._pending[half] + self._unasked[half])
@@ -262,6 +270,7 @@ class AdaptivePairs:
 
         If earlier judgments assign a half to the query or to its cluster, this half is kept.
         Otherwise the query's cluster is assigned to the half that has fewer queries so far.
+        ``cluster`` is the cluster index of each query.
         """
         sizes = np.bincount(cluster)
         half_of_cluster = np.full(len(sizes), -1)
@@ -279,8 +288,12 @@ class AdaptivePairs:
     def update(self, judgments: Iterable[Judgment | None]) -> None:
         """Add the judge's verdicts on pairs that :meth:`next` returned.
 
-        A pair without a judgment (``None``, or missing because the judge reached no verdict) is not
-        chosen again. Its judgment may still be added by a later update.
+        A pair without a judgment is not chosen again. Its judgment may still be added by a later
+        update.
+
+        Args:
+            judgments: Judgments of the pairs, in any order. A pair on which the judge reached no
+                verdict may be ``None`` or missing.
 
         Raises:
             JudgmentError: A judgment is on a pair that was not returned, or that has a judgment
@@ -296,8 +309,9 @@ class AdaptivePairs:
     ) -> None:
         """Add judgments, and fit the logits again.
 
-        Each judgment must be on a pair and query whose state is ``expected_state``. Otherwise, the
-        function raises a JudgmentError whose message ends with ``problem``, and adds no judgment.
+        Each judgment must be on a pair and query whose state is ``expected_state``, such as
+        ``_ASKED`` (returned by :meth:`next`, but not judged). Otherwise, the method raises a
+        JudgmentError whose message ends with ``problem``, and adds no judgment.
         """
         cells = [self._cell(judgment) for judgment in judgments]
         checked: set[_Cell] = set()
@@ -334,7 +348,7 @@ class AdaptivePairs:
         return a, b, self._query[pair.query_id]
 
     def _mark_used(self, cell: _Cell) -> None:
-        """Record that a pair was chosen on a query."""
+        """Record that the two models of ``cell`` were chosen for a comparison on its query."""
         a, b, query = cell
         self._unasked[self._half[query], a, b] -= 1
         self._shown_counts[[a, b], query] += 1
@@ -368,7 +382,7 @@ class AdaptivePairs:
             )
 
     def _gains(self, half: int, covariance: Floats, missing: Floats) -> Floats:
-        """Return the decrease in the expected number of wrong orders by a judgment on each pair.
+        """Return how much a judgment on each pair reduces the expected number of misordered models.
 
         The result is correct up to a common factor. Logits and information come from the verdicts
         on the other half.
@@ -379,9 +393,9 @@ class AdaptivePairs:
         c(ab)' S L S c(ab), with L the sum of w(ij) c(ij) c(ij)'.
 
         Args:
-            half: Half on which a pair is to be chosen.
+            half: Half of the queries on which a pair is to be chosen.
             covariance: Covariance S of the logits.
-            missing: The part of S that the missing verdicts cause.
+            missing: The part of S that is due to the missing verdicts.
         """
         variance = _difference_variances(missing)
         unsettled = variance > _SETTLED
@@ -393,11 +407,12 @@ class AdaptivePairs:
 
 
 def _judgment_information(wins: Floats, ties: float, logits: Floats) -> Floats:
-    """Return the information in one more judgment on each pair.
+    """Return the information in one more judgment on each pair, of shape ``(models, models)``.
 
-    It is p (1 - p) divided by the dispersion. The dispersion compares the spread of verdicts around
-    their expectation with the spread without ties (McCullagh & Nelder 1989, Generalized Linear
-    Models, section 4.5).
+    ``wins`` is the win matrix of the judgments so far, and ``ties`` their number of ties. The
+    information is p (1 - p) divided by the dispersion, with p the probability of a win. The
+    dispersion compares the spread of verdicts around their expectation with the spread without ties
+    (McCullagh & Nelder 1989, Generalized Linear Models, section 4.5).
     """
     games, expected = wins + wins.T, win_probabilities(logits)
     spread = expected * expected.T
@@ -408,7 +423,12 @@ def _judgment_information(wins: Floats, ties: float, logits: Floats) -> Floats:
 
 
 def _covariance(wins: Floats, information: Floats, more: Floats | float = 0.0) -> Floats:
-    """Return the covariance of logits if ``more[a, b]`` judgments are added to each pair a < b."""
+    """Return the covariance of the logits after some more judgments.
+
+    ``wins`` is the win matrix of the judgments so far, and ``information`` the information in one
+    judgment on each pair. ``more[a, b]``, for a < b, is the number of judgments to add on models a
+    and b; by default none are added.
+    """
     extra = np.broadcast_to(more, wins.shape)
     games = wins + wins.T + extra + extra.T
     return np.asarray(np.linalg.inv(penalised_information(games * information, _RIDGE / 4)))

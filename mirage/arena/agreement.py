@@ -24,17 +24,17 @@ from mirage.statistics.clusters import cluster_codes
 
 @dataclass(frozen=True)
 class PairAgreement(VoteStatistic):
-    """The agreement of two judges.
+    """The agreement of two judges on which of two responses is better.
 
     Attributes:
         judges: Names of the two judges.
         value: Cohen's kappa; NaN if every verdict is a tie or no item was judged by both.
-        interval: Lower and upper end of the confidence interval of ``value`` at ``level``. NaN with
-            fewer than 14 queries, if the agreement is equal on all queries, or if kappa is
-            undefined on some bootstrap samples.
+        interval: Lower and upper end of the confidence interval of ``value`` at ``level``. NaN if
+            there are fewer than 14 queries, if the agreement is equal on all queries, or if kappa
+            is undefined on some bootstrap samples.
         agreement: Share of items on which both judges gave the same verdict.
         items: Number of items that both judged. An item is a pair of responses to one query. The
-            items belong to ``queries`` queries.
+            number of different queries is ``queries``.
     """
 
     judges: tuple[str, str]
@@ -50,12 +50,13 @@ class PairAgreement(VoteStatistic):
 
 @dataclass(frozen=True)
 class JudgeAgreement(VoteStatistic):
-    """The agreement of all judges, and of every two of them.
+    """The agreement of all judges, and of every two of them, on which of two responses is better.
 
     Attributes:
         judges: Sorted names of the judges.
         value: Fleiss' kappa; NaN if every verdict is a tie or no item was judged by all.
-        interval: Interval of the value, as for :class:`PairAgreement`.
+        interval: Lower and upper end of the confidence interval of ``value`` at ``level``; NaN in
+            the same cases as for :class:`PairAgreement`.
         agreement: Share of the pairs of judges that gave the same verdict, averaged over items.
         items: Number of items that all judges judged. An item is a pair of responses to one query.
             ``value``, ``interval`` and ``agreement`` use only these items, which belong to
@@ -102,18 +103,18 @@ def judge_agreement(
 
     An item is a query with two models. A judge's verdict on it is one of the models, or a tie. If a
     judge saw both orders and its votes differ, its verdict is a tie. Each item is counted twice,
-    once with either model named first, so that kappa does not depend on the names. The chance
+    once with each model named first, so that kappa does not depend on the names. The chance
     agreement therefore assumes that a judge prefers either model equally often.
 
     Args:
         votes: Votes of at least two judges. Invalid and failed votes are left out, and counted.
-        cluster: Cluster name by query id, as for :func:`mirage.arena.position_bias`.
+        cluster: Cluster name by query id; a query that is not listed is a cluster by itself.
         draws: Number of bootstrap samples.
         level: Confidence level of the intervals.
         seed: Random seed of the bootstrap.
 
     Returns:
-        Fleiss' kappa of all judges and Cohen's kappa of every two.
+        Fleiss' kappa of all judges and Cohen's kappa of every two judges, with their intervals.
 
     Raises:
         JudgmentError: There is only one judge, no two judges have an item in common, no vote has a

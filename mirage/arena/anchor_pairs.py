@@ -58,9 +58,9 @@ class AnchorVerdicts:
 
     Attributes:
         judge: The name of the judge's LLM.
-        settings_digest: The digest of the requests: prompts, parameters, model and endpoint.
-        pairs_digest: The digest of the anchor pairs.
-        query_ids: The query of each pair.
+        settings_digest: Digest of the prompts, parameters, model and endpoint of the requests.
+        pairs_digest: Digest of the anchor pairs; see :attr:`AnchorPairs.digest`.
+        query_ids: Id of the query of each pair.
         counts: Number of times that each of :data:`VERDICTS` was given, of shape ``(pairs,
             verdicts)``.
     """
@@ -74,7 +74,10 @@ class AnchorVerdicts:
 
 @dataclass(frozen=True)
 class AnchorPairs:
-    """A frozen set of pairs of responses.
+    """A fixed set of pairs of responses, which a judge compares in every run to detect drift.
+
+    Args:
+        pairs: The pairs. Create them with :meth:`draw`, or read them with :meth:`load`.
 
     Example:
         >>> from mirage import Query, Response
@@ -91,18 +94,24 @@ class AnchorPairs:
     def draw(cls, dataset: DatasetLike, runs: Iterable[Run], *, seed: int = 0) -> AnchorPairs:
         """Draw up to 40 random pairs of responses, on as many different queries as possible.
 
+        The two responses of a pair are those of two models to the same query.
+
         Args:
-            dataset: The queries, or the language of bundled ones.
+            dataset: The queries, or the language code of bundled queries.
             runs: At least two runs of different models on this dataset.
             seed: Random seed.
 
         Raises:
-            JudgmentError: The runs cannot be compared on this dataset.
+            JudgmentError: There are fewer than two runs, two runs have the same model, a run
+                belongs to another dataset, or no two models answered the same query.
         """
         contest = Contest(dataset, runs)
         possible, _ = contest.draw(len(contest.dataset), 1.0, seed)
         if not possible:
-            raise JudgmentError("no pair of responses can be compared, so none can be an anchor")
+            raise JudgmentError(
+                "no pair of responses can be compared, so none can be an anchor; pass runs of two "
+                "models with responses to the same queries"
+            )
         order = np.random.default_rng(seed).permutation(len(possible)).tolist()
         times, rows = Counter[str](), list[tuple[int, int, Pair]]()
         for position in order:  # the first pair of every query comes before any second pair
@@ -125,9 +134,12 @@ class AnchorPairs:
     def load(cls, path: str | Path) -> AnchorPairs:
         """Read pairs from a file that :meth:`save` wrote.
 
+        Args:
+            path: Path of the file.
+
         Raises:
-            DatasetError: The file has no pairs, or a line is wrong; the message gives the line and
-                the field.
+            DatasetError: The file has no pairs, or a line is not valid; the message gives the line
+                and the field.
         """
         pairs = tuple(validated(AnchorPair, row, where) for where, row in read_rows(Path(path)))
         if not pairs:
@@ -135,7 +147,10 @@ class AnchorPairs:
         return cls(pairs)
 
     def save(self, path: str | Path) -> None:
-        """Write the pairs as JSON Lines.
+        """Write the pairs to a JSON Lines file, which :meth:`load` can read.
+
+        Args:
+            path: Path of the file.
 
         Raises:
             DatasetError: The file cannot be written.
@@ -144,14 +159,14 @@ class AnchorPairs:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the pairs."""
+        """The first 16 hexadecimal digits of the SHA-256 of the pairs."""
         digest = hashlib.sha256()
         for pair in self.pairs:
             digest.update(pair.model_dump_json().encode("utf-8", "replace") + b"\n")
         return digest.hexdigest()[:16]
 
     def judge(self, judge: PairwiseJudge, *, progress: bool = True) -> tuple[AnchorVerdicts, ...]:
-        """Ask a judge about each pair several times, without using cached answers.
+        """Ask a judge about each pair :data:`REPEATS` times, without using cached answers.
 
         Args:
             judge: The judge, with one or several LLMs.
@@ -161,7 +176,8 @@ class AnchorPairs:
             The verdicts of each LLM.
 
         Raises:
-            JudgmentError: A call failed, so the run is incomplete and cannot be compared.
+            JudgmentError: A call failed. The run is then incomplete and cannot be compared with
+                other runs.
         """
         questions = self._questions(judge)
         results = []
@@ -193,7 +209,14 @@ class AnchorPairs:
         return tuple(results)
 
     def estimate(self, judge: PairwiseJudge) -> Estimate:
-        """Estimate the calls and cost of :meth:`judge`; nothing is sent."""
+        """Estimate the number of calls of :meth:`judge`, and their cost; nothing is sent.
+
+        Args:
+            judge: The judge, with one or several LLMs.
+
+        Returns:
+            The estimated calls and cost, summed over LLMs.
+        """
         questions = self._questions(judge) * REPEATS
         return sum_estimates(estimate(_without_cache(llm), questions) for llm in judge.judges)
 
@@ -205,7 +228,7 @@ class AnchorPairs:
 
 
 def _without_cache(llm: LLM) -> LLM:
-    """Return a copy without a cache, because a cached answer would hide that the LLM changed."""
+    """Return a copy of an LLM without its cache, because cached answers would hide a change."""
     copy = llm.with_parameters()
     copy.cache = None
     return copy
@@ -214,13 +237,15 @@ def _without_cache(llm: LLM) -> LLM:
 def self_agreement(counts: Ints, query_ids: Sequence[str]) -> tuple[float, Interval]:
     """Return the agreement of a judge with itself, and its 95 % confidence interval.
 
-    It is the probability that two verdicts on the same pair in the same run are equal. The interval
-    comes from a bootstrap over queries (:func:`mirage.statistics.bootstrap.bootstrap`). It is NaN
-    with fewer than 14 queries, or if all queries have the same agreement.
+    The agreement is the probability that two verdicts on the same pair in the same run are equal.
+    The interval comes from a bootstrap over queries
+    (:func:`mirage.statistics.bootstrap.bootstrap`). It is NaN with fewer than 14 queries, or if all
+    queries have the same agreement.
 
     Args:
-        counts: Counts of verdicts in one run, of shape ``(pairs, verdicts)``.
-        query_ids: The query of each pair.
+        counts: Number of times that each verdict was given on each pair in one run, of shape
+            ``(pairs, verdicts)``.
+        query_ids: Id of the query of each pair.
     """
     query = np.unique(query_ids, return_inverse=True)[1]
     return bootstrap(query, terms(counts), lambda sums: Sums.of(sums).agreement)

@@ -84,21 +84,24 @@ def position_bias(
     level: float = 0.95,
     seed: int = 0,
 ) -> PositionBias:
-    """Measure the preference of judges for a position, from pairs judged in both orders.
+    """Measure how much judges prefer the response that they see first.
+
+    The measure needs pairs of responses that a judge saw in both orders.
 
     Consistency and the bias toward the first response are defined as in Zheng et al. 2023 (arXiv
     2306.05685, Table 2). The result is the bias toward the first response minus the bias toward the
     second.
 
     Args:
-        votes: Votes, some of them on the same two models and query in both orders.
+        votes: Votes of one or several judges. Only pairs of votes that one judge gave on the same
+            two responses in both orders are used.
         cluster: Cluster name by query id; a query that is not listed is a cluster by itself.
         draws: Number of bootstrap samples of queries for the interval.
         level: Confidence level of the interval.
         seed: Random seed of the bootstrap.
 
     Returns:
-        The bias with its interval, and the shares from which it is computed.
+        The bias with its interval, and the shares from which the bias is computed.
 
     Raises:
         JudgmentError: No pair was judged in both orders, no vote has a verdict, or a judge voted
@@ -161,7 +164,7 @@ def _difference(sums: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class VerbosityBias(VoteStatistic):
-    """The extent to which the longer answer wins, beyond the quality of its model.
+    """The extent to which longer answers win more often than the quality of their models explains.
 
     Attributes:
         value: Change in the log-odds of winning per unit of the length difference ``(own length -
@@ -180,7 +183,7 @@ class VerbosityBias(VoteStatistic):
 
     @property
     def odds_twice_as_long(self) -> float:
-        """The factor on the odds of winning for an answer twice as long as its opponent's."""
+        """The odds of winning for an answer twice as long, divided by the odds at equal length."""
         return float(np.exp(self.value / 3))
 
     def __str__(self) -> str:
@@ -207,27 +210,26 @@ def verbosity_bias(
     AlpacaEval (Dubois et al. 2024, arXiv 2404.04475) control for length in this way, each on its
     own scale. Lengths are in tokens of the answer (:func:`mirage.text.tokenize`), without its
     reason section and its citations. A tie is half a win for both. The ridge penalty of
-    :class:`BradleyTerry` shrinks logits and value, and keeps them finite if the longer answer
-    always wins.
+    :class:`BradleyTerry` shrinks the logits and ``value``, and keeps them finite if the longer
+    answer always wins.
 
-    With few votes, the value is biased away from 0. The jackknife reduces this bias (Quenouille
-    1956, Notes on Bias in Estimation, Biometrika 43, 353-360) by leaving out one query, or cluster
-    of queries, at a time. The interval is based on the jackknife's variance of the value (Tukey
-    1958; Efron & Stein 1981, Annals of Statistics 9, 586-596), plus a term for the penalty, which
-    would otherwise make the interval too narrow. It uses Student's t with one degree of freedom
-    less than there are clusters, or fewer if clusters differ in size
+    With few votes, the estimate of ``value`` is biased away from 0. The jackknife reduces this bias
+    (Quenouille 1956, Notes on Bias in Estimation, Biometrika 43, 353-360) by leaving out one query,
+    or cluster of queries, at a time. The interval is based on the jackknife's variance of the value
+    (Tukey 1958; Efron & Stein 1981, Annals of Statistics 9, 586-596), plus a term for the penalty,
+    which would otherwise make the interval too narrow. It uses Student's t with one degree of
+    freedom less than there are clusters, or fewer if clusters differ in size
     (:func:`mirage.statistics.clusters.small_sample`).
 
     The result is an association and not necessarily an effect of length: a model's longer answers
     may also be its better ones.
 
     Args:
-        votes: Votes of one or several judges, which are not distinguished.
+        votes: Votes of one or several judges. The bias is measured for all of them together.
         dataset: The queries that were answered; their passages resolve the citations.
         runs: The runs that were judged, one per model; other runs are ignored.
-        cluster: Groups of related queries, if they differ from :attr:`Query.cluster
-            <mirage.Query>`, as for :meth:`Ranking.from_judgments
-            <mirage.Ranking.from_judgments>`.
+        cluster: Groups of related queries: a key of the queries' metadata, a function of the query,
+            or a mapping from query id. By default :attr:`Query.cluster <mirage.Query>`.
         level: Confidence level of the interval.
 
     Returns:
@@ -295,7 +297,7 @@ class _PairVotes:
         models: Number of models.
         query: Query of each row.
         votes: Number of votes of each row.
-        won: Score of the low model, summed over votes.
+        won: Sum of the low model's scores over the votes.
         longer: Length of the low model's answer minus the other's, divided by their sum.
         starts: First row of each pair of models.
         low: Index of the low model of each pair of models.
@@ -313,7 +315,10 @@ class _PairVotes:
 
     @classmethod
     def of(cls, table: VoteTable, length: Floats) -> _PairVotes:
-        """Return the summed votes; ``length[query, model]`` is the length of the answer."""
+        """Sum the votes of a table over judges and orders.
+
+        ``length[query, model]`` is the length of an answer in tokens.
+        """
         order = np.lexsort((table.query, table.high, table.low))
         query, low, high = table.query[order], table.low[order], table.high[order]
         first = np.flatnonzero(~_votes.equals_previous(low, high, query))
@@ -329,14 +334,14 @@ class _PairVotes:
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Expand values per pair of models to one value per row.
 
-        Each row of the result's last axis gets the value of its pair of models.
+        ``values`` has the shape ``(..., pairs of models)``, and the result ``(..., rows)``.
         """
         return np.repeat(values, np.diff(self.starts, append=len(self.query)), axis=-1)
 
     def sums(self, values: Floats) -> Floats:
-        """Return the sums of values over the rows with the same two models.
+        """Sum values per row to one value per pair of models.
 
-        Values have the shape ``(..., rows)``, sums ``(..., pairs of models)``.
+        ``values`` has the shape ``(..., rows)``, and the result ``(..., pairs of models)``.
         """
         return np.add.reduceat(values, self.starts, axis=-1)
 
@@ -351,7 +356,11 @@ class _PairVotes:
         return np.concatenate([self.sums(values) @ sides, by_length], axis=-1)
 
     def information(self, curvature: Floats, penalty: float) -> Floats:
-        """Return the information matrix of logits and bias, from the curvature of each row."""
+        """Return the information matrices of logits and bias, one per row of ``curvature``.
+
+        ``curvature`` has the negative second derivative of the log-likelihood with respect to the
+        log-odds of each row of votes. ``penalty`` is the second derivative of the ridge penalty.
+        """
         models = self.models
         between = np.zeros((len(curvature), models, models))
         between[:, self.low, self.high] = between[:, self.high, self.low] = self.sums(curvature)
@@ -365,9 +374,11 @@ class _PairVotes:
 
 
 def _fit(rows: _PairVotes, weights: Floats, start: Floats) -> Floats:
-    """Fit logits and verbosity bias once for each row of ``weights``, the weights of the votes.
+    """Fit logits and verbosity bias to differently weighted votes.
 
-    Return one row per fit, with the logits of the models, followed by the bias.
+    Each row of ``weights`` has one weight per row of votes, and leads to one fit, which begins at
+    the parameters ``start``. The result has one row per fit, with the logits of the models followed
+    by the bias.
     """
     votes, won = weights * rows.votes, weights * rows.won
 
@@ -391,7 +402,11 @@ def _chances(rows: _PairVotes, params: Floats) -> Floats:
 
 
 def _variance_of_ridge(rows: _PairVotes, fit: Floats) -> float:
-    """Return the variance of the bias that the ridge causes, treated as additional observations."""
+    """Return the part of the variance of the verbosity bias that is due to the ridge penalty.
+
+    The penalty is treated as additional random observations. ``fit`` contains the fitted logits
+    and the bias, as one row.
+    """
     chance = _chances(rows, fit)
     information = rows.information(rows.votes * chance * (1 - chance), _PENALTY)[0]
     return float(_PENALTY * np.square(np.linalg.inv(information)[-1]).sum())
@@ -400,9 +415,9 @@ def _variance_of_ridge(rows: _PairVotes, fit: Floats) -> float:
 def _check_lengths_vary(rows: _PairVotes) -> None:
     """Raise an error if the votes contain too little information about the verbosity bias.
 
-    The information about the bias, once the logits are estimated, must exceed the information that
-    the ridge penalty adds. Votes on two models of which one always wins do not count, because the
-    logits alone can explain them.
+    Some of the information about the bias is lost because the logits are estimated too. The rest
+    must exceed the information that the ridge penalty adds. If one of two models always wins, the
+    votes on these two do not count, because the logits alone can explain them.
     """
     won, votes = rows.sums(rows.won), rows.sums(rows.votes)
     contested = rows.spread((won > 0) & (won < votes))
@@ -430,7 +445,7 @@ def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) ->
     queries = {query.id: query for query in dataset}
     for query_id in table.queries:
         if query_id not in queries:
-            raise UnknownNameError("query of the dataset", query_id, queries)
+            raise UnknownNameError("query id", query_id, queries)
     by_model: dict[str, Run] = {}
     for run in runs:
         if run.model in by_model:
@@ -441,7 +456,7 @@ def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) ->
     length = np.zeros((len(table.queries), len(table.models)))
     for model, name in enumerate(table.models):
         if name not in by_model:
-            raise UnknownNameError("model among the runs", name, by_model)
+            raise UnknownNameError("run of model", name, by_model)
         voted = (table.low == model) | (table.high == model)
         for query in np.unique(table.query[voted]).tolist():
             length[query, model] = answer_tokens(by_model[name], queries[table.queries[query]])
@@ -453,7 +468,7 @@ def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) ->
 
 @dataclass(frozen=True)
 class SelfPreference(VoteStatistic):
-    """The difference between a judge's scores of its own model family and neutral judges' scores.
+    """The difference between a judge's scores for its own model family and those of neutral judges.
 
     Attributes:
         judge: Name of the judge.
@@ -511,14 +526,14 @@ def self_preference(
             two models and a judge from the family of each, no judge is neutral: add a third judge.
         families: Family of each judge and each model by name, such as ``{"gpt-4o": "openai",
             "gpt-4o-mini": "openai"}``. A name that is not listed is a family by itself.
-        cluster: Cluster name by query id, as for :func:`position_bias`.
+        cluster: Cluster name by query id; a query that is not listed is a cluster by itself.
         draws: Number of bootstrap samples.
         level: Confidence level of the intervals.
         seed: Random seed of the bootstrap.
 
     Returns:
-        One result, in order of name, for each judge that judged models of its family against
-        others.
+        One result for each judge that compared models of its family with others, sorted by the name
+        of the judge.
 
     Raises:
         JudgmentError: There is only one judge; no judge judged its own family; no neutral judge
@@ -597,9 +612,11 @@ def _paired_means(query: Ints, judge_scores: Floats, peers: Floats) -> tuple[Int
 
 
 def _scores_of_family(items: Items, member: Bools) -> tuple[Floats, Ints]:
-    """Return each judge's score of the family's model in each item, and its opponent's index.
+    """Return, for each item, the scores of the model from a family, and the index of its opponent.
 
-    The scores are NaN if both models are of the family, or neither is.
+    The scores have the shape ``(items, judges)``. They are NaN unless exactly one of the two models
+    is from the family. ``member`` has one value per model, which is true for the models of the
+    family.
     """
     low, high = member[items.low], member[items.high]
     score = np.where(low[:, None], items.score, 1 - items.score)
@@ -607,7 +624,9 @@ def _scores_of_family(items: Items, member: Bools) -> tuple[Floats, Ints]:
 
 
 def _check_family_judged(results: list[SelfPreference], family_by_judge: Mapping[str, str]) -> None:
-    """Raise an error if no result compares a judge with a neutral one."""
+    """Raise an error if no judge judged its own family, or no neutral judge saw the same pairs.
+
+    ``family_by_judge`` has the family of each judge, for the error message."""
     judges = ", ".join(f"{judge!r} ({family!r})" for judge, family in family_by_judge.items())
     if not results:
         raise JudgmentError(

@@ -56,8 +56,8 @@ class BradleyTerry(NearNames):
 
     Args:
         ties: ``"half"`` counts a tie as half a win for each; ``"drop"`` leaves ties out, as the
-            paper's code does; ``"davidson"`` models the probability of a tie (Davidson 1970), with
-            one parameter for all pairs.
+            code of MIRAGE-Bench does; ``"davidson"`` models the probability of a tie (Davidson
+            1970), with one parameter for all pairs.
         ridge: Strength of an L2 penalty that limits the logits of models that won or lost
             everything. Its unit is judgments: a ridge of r pulls each logit towards the mean as
             strongly as r tied judgments against a model at the mean would. The default of 0.1 moves
@@ -101,10 +101,10 @@ class BradleyTerry(NearNames):
         """Fit the logits of all models to all judgments, with cluster-robust covariance.
 
         If pairs were chosen adaptively (:attr:`Judgments.halves`), each half of the queries is
-        fitted separately, and logits are the means of both fits. Pairs of each half were chosen by
-        verdicts on the other half, so no verdict influenced which pairs its own half compares. A
-        single fit to all of these judgments would exaggerate logits by a factor of 1.2 to 2, and
-        its 95 % intervals would contain the true logit in only 70 to 90 % of cases
+        fitted separately, and logits are the means of both fits. The pairs of each half were chosen
+        by the verdicts on the other half, so no verdict influenced the choice of pairs in its own
+        half. A single fit to all of these judgments would exaggerate logits by a factor of 1.2 to
+        2, and its 95 % intervals would contain the true logit in only 70 to 90 % of cases
         (``validation/coverage/adaptive_intervals.py``).
 
         Args:
@@ -177,7 +177,7 @@ class BradleyTerry(NearNames):
     def _fit(
         self, columns: Judgments, clusters: Mapping[str, str], where: str = ""
     ) -> BradleyTerryFit:
-        """Return the fit to these judgments; error messages begin with ``where``."""
+        """Return the fit to these judgments; error messages begin with the text ``where``."""
         wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
         tied = int(np.count_nonzero(columns.score == 0.5))
         self._check(wins, tied, columns, where)
@@ -236,13 +236,14 @@ class BradleyTerry(NearNames):
         judged, because that would overstate the evidence. All tournaments are fitted together.
 
         A model may win or lose everything in a tournament, or may not be compared at all. Only the
-        ridge then bounds its logit in this tournament, and :attr:`Tournaments.separated` is true
-        for it.
+        ridge then bounds its logit in this tournament, and :attr:`Tournaments.separated` marks the
+        model.
 
         Args:
             judgments: Judgments, as for :meth:`fit`.
             tournaments: Number of tournaments.
-            queries: Largest number of queries to draw in each; ``None`` for as many as were judged.
+            queries: Largest number of queries to draw in a tournament; ``None`` for as many as were
+                judged.
             clusters: Cluster name by query id, as for :meth:`fit`. If it is given, whole clusters
                 of queries are drawn, so the number of queries varies.
             seed: Random seed.
@@ -348,7 +349,8 @@ class BradleyTerry(NearNames):
     def _check(self, wins: Floats, tied: int, judgments: Judgments, where: str = "") -> None:
         """Raise an error if judgments and ridge do not determine all logits on a common scale.
 
-        ``tied`` is the number of ties. Error messages begin with ``where``.
+        ``wins`` is the win matrix of ``judgments``, and ``tied`` their number of ties. Error
+        messages begin with the text ``where``.
         """
         pieces = estimation.comparison_pieces(wins)
         if len(pieces) > 1:
@@ -378,7 +380,10 @@ class BradleyTerry(NearNames):
     def _solve(
         self, wins: Floats, tied: Any, start: Floats | None = None
     ) -> tuple[Floats, Floats | None]:
-        """Return the logits, and the log of Davidson's tie parameter (``None`` without it)."""
+        """Return the logits, and the log of Davidson's tie parameter (``None`` without it).
+
+        ``tied`` is the number of ties, and ``start`` the parameters at which the fit starts.
+        """
         if self.ties != "davidson":
             return estimation.fit_bradley_terry(wins, self.ridge, start), None
         return estimation.fit_davidson(wins, tied, self.ridge, start)
@@ -386,10 +391,17 @@ class BradleyTerry(NearNames):
 
 @dataclass(frozen=True, eq=False)
 class _Sampler:
-    """A source of the win matrices of tournaments.
+    """A source of the win matrices of tournaments (fits to bootstrap samples of the queries).
 
-    It adds up one win matrix per query or, if these matrices would be too large, the single
-    judgments.
+    A tournament's win matrix is the sum of the win matrices of the queries that it draws. If
+    storing one matrix per query takes too much memory, each tournament's win matrix is computed
+    from the judgments instead.
+
+    Attributes:
+        judgments: The judgments.
+        by_query: Win matrix of each query; ``None`` if these matrices would be too large.
+        pooled: Win matrix of all judgments.
+        ties: Number of ties on each query.
     """
 
     judgments: Judgments
@@ -409,9 +421,9 @@ class _Sampler:
         return cls(judgments, by_query, by_query.sum(axis=0), ties)
 
     def wins(self, counts: NDArray[np.int32]) -> Floats:
-        """Return one win matrix per row of ``counts``.
+        """Return the win matrix of each tournament, of shape ``(tournaments, models, models)``.
 
-        The result has the shape ``(tournaments, models, models)``.
+        ``counts[t, q]`` is how often tournament t drew query q.
         """
         models = len(self.judgments.models)
         if self.by_query is not None:
@@ -426,9 +438,10 @@ class _Sampler:
 def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
     """Split the judgments into the two halves of the queries if pairs were chosen adaptively.
 
-    Otherwise all judgments are one part. Each part comes with a text that its error messages begin
-    with. Queries in neither half are distributed alternately over both parts, because no verdict
-    influenced which pairs were judged on them.
+    Otherwise, return all judgments as a single part. Each part is returned with a text that names
+    the half; error messages about the part begin with this text. Queries in neither half are
+    assigned to the two halves in turn, because no verdict influenced which pairs were judged on
+    them.
     """
     if columns.halves is None:
         return [("", columns)]
@@ -453,8 +466,15 @@ def _draw_counts(
 ) -> list[tuple[NDArray[np.int32], tuple[str, ...]]]:
     """Draw the queries of all tournaments, for each part of the judgments.
 
-    Parts have no query in common, and the number of queries to draw is divided among them. A
-    cluster with queries in several parts is drawn for all of them together.
+    Parts have no query in common, and the number of queries to draw is divided among them. If a
+    cluster has queries in several parts, a draw of this cluster includes its queries in every part.
+
+    Args:
+        parts: Parts of the judgments, such as the two halves of an adaptive comparison.
+        clusters: Cluster name by query id.
+        queries: Number of queries to draw per tournament; ``None`` for as many as were judged.
+        tournaments: Number of tournaments.
+        seed: Random seed.
 
     Returns:
         For each part, how often each tournament draws each query, and the cluster of each query.
@@ -510,9 +530,10 @@ def _row_blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
 
 
 def _outside_largest_group(groups: Sequence[NDArray[np.intp]], models: int) -> NDArray[np.bool_]:
-    """Return for each model whether it is outside of the largest group.
+    """Return for each model whether it is outside of the largest group of models.
 
-    If several groups have the largest size, all models count as outside.
+    ``groups`` lists the indices of the models in each group, largest group first. If two or more
+    groups are equally large, all models count as outside.
     """
     outside = np.ones(models, dtype=bool)
     if len(groups) == 1 or len(groups[0]) > len(groups[1]):

@@ -29,7 +29,7 @@ def cautions(
         skipped: The pairs that were not judged.
 
     Returns:
-        One sentence per reason; empty if there is none.
+        One sentence per warning; empty if there is none.
     """
     return (*_judgment_cautions(fit, judgments), *_vote_cautions(votes, skipped))
 

@@ -42,8 +42,8 @@ class Control:
 def length(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
     """Return a control for the length of answers.
 
-    With lengths in tokens, its value is ``(own - other) / (own + other)``. The reason section and
-    citations are not counted.
+    Its value is ``(length_a - length_b) / (length_a + length_b)``, with the lengths of both answers
+    in tokens. The reason section and citations are not counted.
 
     Args:
         dataset: The queries that were answered.
@@ -69,14 +69,16 @@ def length(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
 def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
     """Return a control for the number of Markdown headings, list items and bold texts.
 
-    The numbers are compared in the same way as lengths in :func:`length`.
+    The three numbers of an answer are added. The value of the control is ``(count_a - count_b) /
+    (count_a + count_b)``, or 0 if both counts are 0.
 
     Args:
         dataset: The queries that were answered.
         runs: The responses that were judged, one run per model.
 
     Returns:
-        A control for :class:`BradleyTerry`.
+        A control for :class:`BradleyTerry`. The fit raises ``UnknownNameError`` if a verdict is on
+        a query that is not in ``dataset``, or on a model without a run.
     """
 
     def marks(run: Run, query: Query) -> int:
@@ -111,8 +113,8 @@ def same_family(families: Mapping[str, str]) -> Control:
     otherwise.
 
     Args:
-        families: Family of each judge and model by name, as for
-            :func:`mirage.arena.self_preference`. Verdicts must name their judge.
+        families: Family of each judge and model by name. A name that is not listed is a family by
+            itself. Judgments without the name of their judge get the value 0.
 
     Returns:
         A control for :class:`BradleyTerry`.
@@ -150,8 +152,8 @@ def _relative_difference(
 ) -> Callable[[Judgment], float]:
     """Return a function that compares the two responses of a judgment by a count.
 
-    Its value is the difference of the two counts divided by their sum, and 0 if both counts are 0.
-    ``count`` counts something in the response of a run to a query, such as tokens.
+    The function returns the difference of the two counts divided by their sum, or 0 if both counts
+    are 0. ``count`` returns the count for a run's response to a query, for example of tokens.
     """
     queries = {query.id: query for query in dataset}
     by_model = {run.model: run for run in runs}
@@ -159,9 +161,9 @@ def _relative_difference(
     @cache
     def count_of(model: str, query_id: str) -> int:
         if query_id not in queries:
-            raise UnknownNameError("query of the dataset", query_id, queries)
+            raise UnknownNameError("query id", query_id, queries)
         if model not in by_model:
-            raise UnknownNameError("model among the runs", model, by_model)
+            raise UnknownNameError("run of model", model, by_model)
         return count(by_model[model], queries[query_id])
 
     def compare(judgment: Judgment) -> float:

@@ -44,7 +44,9 @@ _ROWS = 1 << 18  # judgments whose gradients are in memory at a time
 def win_matrix(
     a: _Column, b: _Column, score: _Column, models: int, weights: _Column | None = None
 ) -> Floats:
-    """Return the number of wins of each model against each other, of shape ``(models, models)``.
+    """Return how often each model won against each other model, with a tie as half a win for both.
+
+    The result has the shape ``(models, models)``.
 
     Args:
         a: Index of the first model of each judgment.
@@ -76,8 +78,13 @@ def query_win_matrices(
 ) -> Floats:
     """Return the win matrix of each query, of shape ``(queries, models, models)``.
 
-    ``query`` is the index of the query of each judgment, below ``queries``. The other arguments are
-    as in :func:`win_matrix`.
+    Args:
+        query: Index of the query of each judgment.
+        a: Index of the first model of each judgment.
+        b: Index of the second model of each judgment.
+        score: Score of the first model: 1, 0, or 0.5 for a tie.
+        queries: Number of queries.
+        models: Number of models.
     """
     row = query.astype(np.intp) * models
     size = queries * models * models
@@ -97,8 +104,9 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
     2).
 
     Newton steps are damped by log(1 + d) / d, with d the largest change of a difference of logits
-    in the step. The logistic loss is generalised self-concordant with exponent 2 for this d, so
-    every step raises the likelihood from any start (Sun & Tran-Dinh 2019, section 4).
+    in the step. The logistic loss is generalised self-concordant with exponent 2 for this d. From
+    any starting point, every step therefore increases the likelihood (Sun & Tran-Dinh 2019,
+    section 4).
 
     Args:
         wins: Win matrices, of shape ``(..., models, models)``.
@@ -145,9 +153,10 @@ def fit_davidson(
         wins: Win matrices, of shape ``(..., models, models)``, in which a tie counts one half for
             both.
         ties: Number of ties among these judgments, of shape ``(...)``.
-        ridge: As in :func:`fit_bradley_terry`. It also adds to log nu the information of ``ridge``
-            judgments (2/9 each, at logits 0 and nu 1). Without a ridge, log nu is finite only if
-            some judgments are ties and some are not.
+        ridge: Strength of the ridge on the logits, in judgments per model, as in
+            :func:`fit_bradley_terry`. The ridge also shrinks log nu: it adds as much information
+            about log nu as ``ridge`` judgments do (each 2/9, at logits of 0 and nu = 1). Without a
+            ridge, log nu is finite only if some judgments are ties and some are not.
         start: Logits and log nu at which the fit starts; zeros by default.
 
     Returns:
@@ -203,7 +212,8 @@ def comparison_pieces(wins: Floats) -> list[Ints]:
 def separated(wins: Floats) -> Bools:
     """Return whether each model won all, or lost all, of its judgments.
 
-    The result has the shape ``(..., models)``.
+    ``wins`` has the shape ``(..., models, models)``: entry ``[..., i, j]`` is the number of times
+    that model i beat model j; a tie counts half. The result has the shape ``(..., models)``.
 
     The likelihood alone does not bound the logits of such models. A tie is half a win for both, so
     a model that tied once is not separated. A model without any judgment is separated.
@@ -213,11 +223,12 @@ def separated(wins: Floats) -> Bools:
 
 
 def bound_groups(wins: Floats) -> list[Ints]:
-    """Return groups of models whose distances in logits have a finite estimate, largest first.
+    """Return the groups of models within which differences of logits have a finite estimate.
 
-    Within a group every model beat every other, directly or through other models (a tie is half a
-    win). If there are several groups, all judgments between two of them went the same way. No
-    finite distance between these two groups then maximises the likelihood (Ford 1957; Hunter 2004,
+    ``wins`` is one win matrix, of shape ``(models, models)``. The largest group comes first. Within
+    a group, every model beat every other, directly or through other models (a tie is half a win).
+    If there are several groups, all judgments between two of them went the same way. No finite
+    distance between these two groups then maximises the likelihood (Ford 1957; Hunter 2004,
     assumption 1).
     """
     from scipy.sparse import csr_array
@@ -230,12 +241,19 @@ def bound_groups(wins: Floats) -> list[Ints]:
 
 
 def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
-    """Return the covariance due to the uncertain distances between :func:`bound_groups`.
+    """Return the covariance of logits that is due to unknown distances between groups of models.
 
-    Its shape is ``(models, models)``. It is 0 if there is only one group. Otherwise, it is the
-    inverse of the penalised information about shifting each group of models as a whole. The
-    sandwich estimate does not include this uncertainty, because the residuals of judgments between
-    such groups are nearly 0, whatever the distance is.
+    It is 0 if there is only one group. Otherwise, it is the inverse of the penalised information
+    about shifting each group of models as a whole. The sandwich estimate does not include this
+    uncertainty, because the residuals of judgments between such groups are nearly 0, whatever the
+    distance is.
+
+    Args:
+        information: Penalised information about the logits, from :func:`information`.
+        groups: Indices of the models in each group, from :func:`bound_groups`.
+
+    Returns:
+        The covariance, of shape ``(models, models)``.
     """
     models = sum(map(len, groups))
     moves = np.zeros((models, len(groups)))
@@ -251,6 +269,9 @@ def always_won(wins: Floats) -> tuple[Ints, Ints] | None:
 
     If all models are connected by judgments, the likelihood has a maximum if and only if there is
     no such group (Ford 1957; Hunter 2004, assumption 1).
+
+    Args:
+        wins: Win matrix, of shape ``(models, models)``.
 
     Returns:
         The models of the group, and the other models; ``None`` if there is no such group.
@@ -280,19 +301,19 @@ def sandwich(
 ) -> Floats:
     """Return the covariance of the logits, robust to dependence within a query.
 
-    It is the sandwich ``A^-1 B A^-1`` of Huber (1967) and White (1982) with clusters (Liang & Zeger
-    1986). A is the information at ``logits``. B is the sum over queries of ``g g'``, with g the
-    gradient of one query's judgments, times ``G / (G - 1)`` for G queries. The inverses are
+    The covariance is the sandwich ``A^-1 B A^-1`` of Huber (1967) and White (1982) with clusters
+    (Liang & Zeger 1986). A is the information at ``logits``. B is ``G / (G - 1)`` times the sum of
+    ``g g'`` over the G queries, with g the gradient of one query's judgments. The inverses are
     restricted to logits that sum to 0.
 
     The ridge is added to A, and to B with the same weight, as if it were additional observations.
-    For ordinary models the effect is negligible. But the variance of a model that won or lost
-    everything would otherwise vanish, because its residuals are nearly 0.
+    For ordinary models the effect is negligible. But if a model won or lost everything, the
+    variance of its logit would otherwise vanish, because its residuals are nearly 0.
 
     Args:
         wins: Win matrix of the judgments.
         logits: Fitted logits.
-        query: Query of each judgment, or cluster of queries, numbered from 0.
+        query: Index of the query, or cluster of queries, of each judgment.
         a: Index of the first model of each judgment.
         b: Index of the second model of each judgment.
         score: Score of the first model of each judgment.
@@ -336,10 +357,22 @@ def influences(
 ) -> Floats:
     """Return the influence of each query's judgments on the logits, to first order.
 
-    The shape is ``(queries, models)``. There is one row for each query that has judgments, in
-    sorted order. A row is ``A^-1 g``, with A and g as in :func:`sandwich`. The sandwich is the sum
-    of the outer products of these rows, apart from its factor and the ridge. The arguments are as
-    in :func:`sandwich`.
+    The influence of a query is ``A^-1 g``, with A and g as in :func:`sandwich`. The sandwich is the
+    sum of the outer products of these vectors, apart from its factor and the ridge.
+
+    Args:
+        wins: Win matrix of the judgments.
+        logits: Fitted logits.
+        query: Index of the query of each judgment.
+        a: Index of the first model of each judgment.
+        b: Index of the second model of each judgment.
+        score: Score of the first model of each judgment.
+        ridge: Strength of the ridge.
+        log_nu: Log of Davidson's tie parameter; ``None`` for Bradley-Terry.
+
+    Returns:
+        The influences, of shape ``(queries, models)``: one row for each query that has judgments,
+        in the order of the query indices.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     cluster = np.unique(query, return_inverse=True)[1]
@@ -353,8 +386,15 @@ def information(
 ) -> Floats:
     """Return the penalised Fisher information at these logits, of shape ``(models, models)``.
 
-    If ``log_nu`` is given (Davidson's model), there is one more row and column for log nu. A
-    constant added to all logits does not change the likelihood; see :func:`penalised_information`.
+    The matrix is invertible, although the likelihood does not determine the mean of the logits; see
+    :func:`penalised_information`.
+
+    Args:
+        wins: Win matrix of the judgments.
+        logits: Logits of the models.
+        ridge: Strength of the ridge, which adds ``ridge / 4`` to the diagonal for each logit.
+        log_nu: Log of Davidson's tie parameter; ``None`` for Bradley-Terry. If it is given, there
+            is one more row and column for log nu.
     """
     return _information(wins, logits, ridge, log_nu)[0]
 
@@ -386,14 +426,14 @@ def cluster_meat(
 ) -> Floats:
     """Return the sum over queries of the outer product of each query's gradient with itself.
 
-    This is the matrix B of :func:`sandwich` without its factor and the ridge. To limit memory,
+    This sum is the matrix B of :func:`sandwich`, without the factor and the ridge. To limit memory,
     about 2^18 judgments are processed at a time.
 
     Args:
-        query: As for :func:`sandwich`.
-        a: As for :func:`sandwich`.
-        b: As for :func:`sandwich`.
-        score: As for :func:`sandwich`.
+        query: Index of the query, or cluster of queries, of each judgment.
+        a: Index of the first model of each judgment.
+        b: Index of the second model of each judgment.
+        score: Score of the first model of each judgment.
         expected: Expected score of model i against model j, at ``[i, j]``.
         tie_probability: Probability that models i and j tie, at ``[i, j]``; ``None`` for
             Bradley-Terry.
@@ -432,7 +472,7 @@ def _gradients(
 
 
 def _gram(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -> Floats:
-    """Return G'G, where G is the matrix that :func:`_sum_by_cluster` returns."""
+    """Return G'G, where :func:`_sum_by_cluster` returns G for the same arguments."""
     height = int(cluster.max()) + 1
     if height * size <= 32 * len(cluster):
         dense = _sum_by_cluster(cluster, columns, values, size)
@@ -447,9 +487,16 @@ def _gram(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -
 
 
 def _sum_by_cluster(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -> Floats:
-    """Return a matrix with one row per cluster, in which gradients of judgments are summed.
+    """Sum the gradients of the judgments of each cluster.
 
-    ``columns`` and ``values`` are the results of :func:`_gradients`.
+    Args:
+        cluster: Cluster index of each judgment.
+        columns: Indices of parameters, from :func:`_gradients`.
+        values: Derivatives with respect to these parameters, from :func:`_gradients`.
+        size: Number of parameters.
+
+    Returns:
+        The sums, of shape ``(clusters, size)``.
     """
     flat = np.zeros((int(cluster.max()) + 1) * size)
     for column, value in zip(columns, values, strict=True):
@@ -480,10 +527,11 @@ def _reachable(edges: Bools, start: int) -> Bools:
 
 
 def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Floats, Floats]:
-    """Prepare arrays for fitting one or several win matrices; their first axis is tournaments.
+    """Prepare arrays for fitting one or several win matrices with ``params`` parameters each.
 
     Returns:
-        How often each two models were compared, how often each model won, and start values.
+        Number of comparisons of every two models, number of wins of each model, and start values of
+        the parameters. The first axis of each array indexes the win matrices.
     """
     flat = np.ascontiguousarray(wins, dtype=np.float64).reshape(-1, *wins.shape[-2:])
     first = np.zeros((len(flat), params))
@@ -492,13 +540,13 @@ def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Flo
 
 
 def penalised_information(curvature: Floats, penalty: float) -> Floats:
-    """Return the information matrix of the logits, computed from curvatures.
+    """Return an invertible information matrix of the logits, computed from curvatures.
 
     The result has the shape ``(..., models, models)``.
 
-    The information is singular, because the likelihood does not change if a constant is added to
-    all logits. Adding a multiple of the matrix of ones makes it invertible. Solutions do not
-    change, because gradients sum to 0.
+    Without a penalty, the information is singular, because the likelihood does not change if a
+    constant is added to all logits. The function therefore adds a multiple of the matrix of ones.
+    The steps of a fit stay the same, because gradients sum to 0.
 
     Args:
         curvature: Negative second derivative of the log-likelihood for each pair, with zeros on the
@@ -514,7 +562,7 @@ def penalised_information(curvature: Floats, penalty: float) -> Floats:
 
 
 def _davidson_probabilities(logits: Floats, log_nu: Floats) -> tuple[Floats, Floats]:
-    """Return the probability that model i beats model j, and that they tie, at ``[..., i, j]``."""
+    """Return the probabilities of a win of model i over j, and of a tie, at ``[..., i, j]``."""
     root = np.exp(logits / 2)
     win = np.square(root)[..., :, None] * np.ones(logits.shape[-1])
     tie = root[..., :, None] * root[..., None, :] * np.exp(log_nu)[..., None, None]
@@ -523,7 +571,7 @@ def _davidson_probabilities(logits: Floats, log_nu: Floats) -> tuple[Floats, Flo
 
 
 def _davidson_information(games: Floats, win: Floats, tie: Floats, ridge: float) -> Floats:
-    """Return the penalised information about logits and log nu."""
+    """Return the penalised information about logits and log nu (see :func:`information`)."""
     models = games.shape[-1]
     lose = win.swapaxes(-1, -2)
     information = np.empty((len(games), models + 1, models + 1))

@@ -40,10 +40,12 @@ class _Estimate(NamedTuple):
 
 
 class LogitEstimates(ABC):
-    """Logits of models with a covariance, from which intervals and confidences are computed.
+    """Base class of estimated logits; it computes intervals and confidences from their covariance.
+
+    Subclasses provide the logits and their covariance matrix.
 
     Attributes:
-        models: Model names, in the order of all arrays here.
+        models: Names of the models, in the order of the logits.
     """
 
     models: tuple[str, ...]
@@ -61,6 +63,9 @@ class LogitEstimates(ABC):
         section VI.D). It is NaN if there is only one query, if related queries form fewer than four
         clusters, and for models whose logit the judgments do not bound
         (:attr:`BradleyTerryFit.unbound`).
+
+        Args:
+            level: Confidence level, above 0 and below 1.
         """
         logits, covariance, degrees, unbound = self._estimate
         ends = t_intervals(logits, covariance, degrees, level=level)
@@ -78,8 +83,12 @@ class LogitEstimates(ABC):
     def winner_interval(self, *, level: float = 0.95) -> Interval:
         """Return an interval for the largest logit, corrected for its selection as the largest.
 
-        See :func:`mirage.statistics.rank_sets.winner_interval`. It is NaN if :meth:`interval` is
-        NaN for this model.
+        A model that is selected because its logit is the largest tends to be overestimated; see
+        :func:`mirage.statistics.rank_sets.winner_interval`. The result is NaN if the model with the
+        largest logit has no :meth:`interval`.
+
+        Args:
+            level: Confidence level, above 0 and below 1.
         """
         logits, _, _, unbound = self._estimate
         if self.models[first_model(logits)] in unbound:
@@ -103,10 +112,14 @@ class LogitEstimates(ABC):
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's logit is larger than b's.
 
-        It is one-sided and uses the same t distribution as the intervals. It includes the
-        additional uncertainty of models that won or lost everything. It is 0.5 for a model against
-        itself. Otherwise it is NaN if there is only one query, or if related queries form fewer
-        than four clusters.
+        The confidence is one-sided and uses the same t distribution as the intervals. It includes
+        the additional uncertainty of models that won or lost everything. It is 0.5 for a model
+        against itself. Otherwise it is NaN if there is only one query, or if related queries form
+        fewer than four clusters.
+
+        Args:
+            a: Name of a model.
+            b: Name of another model.
         """
         return float(self.confidences[_index(self.models, a), _index(self.models, b)])
 
@@ -147,32 +160,34 @@ class BradleyTerryFit(LogitEstimates):
     Use :meth:`mirage.Ranking.from_judgments` for a ranking that also warns about weak evidence.
 
     Attributes:
-        models: Model names, in the order of all arrays here.
+        models: Model names. All arrays list the models in this order.
         logits: Natural-log odds that sum to 0, of shape ``(models,)``.
-        covariance: Covariance of the logits, of shape ``(models, models)``: the sandwich with
-            queries, or clusters of queries, as clusters (:func:`mirage.arena.estimation.sandwich`).
-            NaN if there is only one cluster.
+        covariance: Covariance of the logits, of shape ``(models, models)``. It is the sandwich
+            estimate (:func:`mirage.arena.estimation.sandwich`), whose clusters are the queries or,
+            if queries are related, the clusters of queries. NaN if there is only one cluster.
         queries: Number of queries with judgments.
         separated: Models that won or lost every judgment. Only the ridge keeps their logits finite,
             so the size of these logits has little meaning.
         log_nu: Log of Davidson's tie parameter; ``None`` unless ``ties="davidson"``.
-        unbound: Models whose distance from the largest group of models has no finite estimate
-            (:func:`mirage.arena.estimation.bound_groups`). They include the separated models.
-        uncertainty: The covariance plus the uncertainty of the distances that the likelihood does
-            not bound (:func:`mirage.arena.estimation.separation_covariance`).
+        unbound: Models whose distance from the other models has no finite estimate, because all
+            judgments between the two sides went the same way. They are the models outside of the
+            largest group of :func:`mirage.arena.estimation.bound_groups`, and include the separated
+            models.
+        uncertainty: The covariance plus the uncertainty of these distances
+            (:func:`mirage.arena.estimation.separation_covariance`).
         query_ids: Ids of the queries with judgments.
         clusters: Cluster name of each of these queries; a query without a cluster is a cluster by
             itself.
         degrees: Degrees of freedom of Student's t: the number of clusters minus the number of fits,
             and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
             It is 0 if related queries form fewer than :data:`mirage.statistics.clusters.FEWEST`
-            clusters; every order is then uncertain.
-        influence: First-order influence of the judgments on each query on the logits, of shape
+            clusters; intervals and confidences are then NaN.
+        influence: First-order influence of each query's judgments on the logits, of shape
             ``(queries, models)`` (:func:`mirage.arena.estimation.influences`); ``None`` if the
             array would be too large.
         fits: Number of fits over which logits are averaged: two (one per half of the queries) if
             pairs were chosen adaptively, else one.
-        effects: Effect of each control, an association; empty without controls.
+        effects: Effect of each control; empty without controls.
         uncontrolled: The fit without controls; ``None`` if this fit has none.
     """
 
@@ -211,12 +226,17 @@ class BradleyTerryFit(LogitEstimates):
     def draws(self, n: int, *, seed: int = 0) -> Floats:
         """Draw logits from Student's t with the covariance :attr:`uncertainty`.
 
-        The result has the shape ``(n, models)``.
-
-        The draws are NaN if :attr:`degrees` is 0. The random numbers of a query depend only on its
-        cluster and the seed. So in fits to judgments on the same queries, for instance in several
-        languages, a query has the same random weight
+        The random numbers of a query depend only on its cluster and the seed. Two fits to
+        judgments on the same queries, for instance in two languages, can therefore be compared
+        draw by draw: a query has the same random weight in both
         (:func:`mirage.statistics.clusters.multipliers`).
+
+        Args:
+            n: Number of draws.
+            seed: Random seed.
+
+        Returns:
+            The logits, of shape ``(n, models)``; NaN if :attr:`degrees` is 0.
         """
         if not self.degrees:
             return np.full((n, len(self.models)), np.nan)
@@ -246,9 +266,10 @@ class BradleyTerryFit(LogitEstimates):
 
     @property
     def win_matrix(self) -> Floats:
-        """Probability that model i is preferred to j; 0.5 on the diagonal.
+        """Probability that model i is preferred to model j on a query, at ``[i, j]``.
 
-        The array has the shape ``(models, models)``.
+        The array has the shape ``(models, models)``. A tie counts half for each model, and the
+        diagonal is 0.5.
         """
         return estimation.win_probabilities(self.logits, self.log_nu)
 
@@ -257,6 +278,9 @@ class BradleyTerryFit(LogitEstimates):
 
         Columns: logit, lower, upper, rank, and separated (whether the model won or lost every
         judgment). ``lower`` and ``upper`` are the ends of :meth:`interval`.
+
+        Args:
+            level: Confidence level, above 0 and below 1.
         """
         ends = self.interval(level=level)
         columns = {
@@ -273,17 +297,15 @@ class BradleyTerryFit(LogitEstimates):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tournaments(LogitEstimates):
-    """Logits of models in many tournaments, that is, bootstrap samples of the queries.
-
-    It prints as a table.
+    """Logits of models in many tournaments (bootstrap samples of the queries); prints as a table.
 
     Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Intervals from
     percentiles of the tournaments would contain the true logit too rarely with few queries, and too
     often if fewer queries are drawn than were judged (``validation/coverage/intervals.py``).
 
     Attributes:
-        models: Model names, in the order of all arrays here.
-        query_ids: Queries that could be drawn: those whose judgments are used.
+        models: Model names. All arrays list the models in this order.
+        query_ids: Ids of the queries that could be drawn, which are those with usable judgments.
         counts: How often each tournament drew each query, as int32 of shape ``(tournaments,
             queries)``.
         logits: Natural-log odds, of shape ``(tournaments, models)``; each row sums to 0.
@@ -337,14 +359,15 @@ class Tournaments(LogitEstimates):
     def covariance(self) -> Floats:
         """Covariance of the mean logits, of shape ``(models, models)``; NaN for a single query.
 
-        It is computed by :func:`mirage.statistics.bootstrap.draws_covariance` for the number of
-        judged queries, regardless of how many each tournament draws.
+        If each tournament draws fewer queries than were judged, the logits vary too much from one
+        tournament to the next. The covariance is corrected for this; see
+        :func:`mirage.statistics.bootstrap.draws_covariance`.
         """
         return draws_covariance(self.logits, self.counts, self.clusters)
 
     @property
     def degrees(self) -> float:
-        """Degrees of freedom, as for :attr:`BradleyTerryFit.degrees`."""
+        """Degrees of freedom of Student's t; see :attr:`BradleyTerryFit.degrees`."""
         if self.clusters and len(set(self.clusters)) < FEWEST:
             return 0.0
         return draws_degrees(self.counts, self.clusters)
@@ -353,7 +376,8 @@ class Tournaments(LogitEstimates):
     def unbound(self) -> tuple[str, ...]:
         """Models that are separated in at least half of the tournaments.
 
-        Their logits are not reliable.
+        A model is separated if it won every judgment, lost every judgment or had none. The logits
+        of these models are not reliable.
         """
         return pick_models(self.models, self.separated.mean(axis=0) >= _MOSTLY)
 
@@ -375,7 +399,11 @@ class Tournaments(LogitEstimates):
         """Return a DataFrame indexed by model, best mean logit first.
 
         Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
-        separated (the share of tournaments in which the model is separated).
+        separated (the share of tournaments in which the model won every judgment, lost every
+        judgment or had none). ``lower`` and ``upper`` are the ends of :meth:`interval`.
+
+        Args:
+            level: Confidence level, above 0 and below 1.
         """
         ends, rank_ends = self.interval(level=level), self.rank_interval(level=level)
         columns = {
@@ -395,7 +423,8 @@ class Tournaments(LogitEstimates):
 def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
     """Return the degrees of freedom of logits that are the mean of ``fits`` fits.
 
-    It is 0 if some queries share a cluster and there are too few clusters.
+    The result is 0 if some queries share a cluster and there are fewer than :data:`FEWEST
+    <mirage.statistics.clusters.FEWEST>` clusters. ``clusters`` has the cluster of each query.
     """
     sizes = np.unique(clusters, return_counts=True)[1]
     if len(sizes) < FEWEST and len(sizes) < len(clusters):
@@ -406,9 +435,14 @@ def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
 def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
     """Return the influence of each query cluster's judgments on the logits.
 
-    The shape is ``(clusters, models)``, with clusters sorted by name. The small-sample correction
-    is included: the sum of the outer products of the rows is the covariance of the logits, apart
-    from the ridge.
+    The result has the shape ``(clusters, models)``, with clusters sorted by name. It includes the
+    small-sample correction: the sum of the outer products of the rows is the covariance of the
+    logits, apart from the ridge.
+
+    Args:
+        clusters: Cluster name of each query.
+        influence: Influence of each query's judgments on the logits, of shape ``(queries,
+            models)``.
     """
     _, code, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
     sums = np.stack([np.bincount(code, column) for column in influence.T], axis=1)
@@ -416,7 +450,7 @@ def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
 
 
 def mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
-    """Combine fits without common queries into one fit, whose logits are the means."""
+    """Combine fits to judgments on different queries; the resulting logits are means over fits."""
     influences = [fit.influence for fit in fits if fit.influence is not None]
     nus = [fit.log_nu for fit in fits if fit.log_nu is not None]
     clusters = tuple(name for fit in fits for name in fit.clusters)
@@ -452,16 +486,19 @@ def mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
 
 
 def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:
-    """Return the sum over clusters of the outer product of their influence on the logits."""
+    """Return the sum of the outer products of each cluster's influence vector with itself.
+
+    ``clusters`` has the cluster of each query, and ``influence`` one row per query.
+    """
     code = np.unique(clusters, return_inverse=True)[1]
     cluster_influence = np.stack([np.bincount(code, column) for column in influence.T], axis=1)
     return np.asarray(cluster_influence.T @ cluster_influence)
 
 
 def mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
-    """Combine tournaments of parts of the judgments; the resulting logits are means over parts.
+    """Combine the tournaments of several parts of the judgments.
 
-    The parts have no query in common.
+    The resulting logits are means over the parts, which have no query in common.
     """
     if len(parts) == 1:
         return parts[0]

@@ -162,7 +162,10 @@ def _model_indices(names: Sequence[str], models: Collection[str] | None) -> Ints
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """Units that can be dropped (queries or verdicts), grouped into kinds of equal effect.
+    """The queries, or the verdicts, that can be dropped from a fit; each is called a unit.
+
+    Units that have the same effect on the fit form a kind, such as verdicts with the same two
+    models and the same outcome.
 
     Attributes:
         wins: Flattened win matrix of one unit of each kind, as a sparse array of shape ``(kinds,
@@ -250,7 +253,7 @@ class _Search:
             start: Parameters at which the fits start, one row per removal.
 
         Returns:
-            The fitted parameters, in the same form as ``start``.
+            The fitted parameters, one row per removal.
         """
         wins, ties = self.units.remaining(dropped)
         if self.model.ridge == 0:
@@ -271,7 +274,7 @@ class _Search:
     def removal(
         self, i: int, list_units: Callable[[Ints], tuple[str, ...] | tuple[int, ...]]
     ) -> Removal | None:
-        """Return the smallest removal for row ``i`` of ``selected``, or ``None`` if there is none.
+        """Return the smallest removal for the i-th selected model, or ``None`` if there is none.
 
         ``list_units`` converts the numbers of dropped units per kind to query ids or row numbers.
         """
@@ -300,7 +303,7 @@ def _run_search(units: _Units, model: BradleyTerry, columns: Judgments, selected
 
 
 def _follow_influence(search: _Search) -> None:
-    """Try to swap neighbours in the ranking by dropping the units with the largest influence."""
+    """Drop the most influential queries or verdicts to swap neighbours in the ranking."""
     units, model = search.units, search.model
     order = np.argsort(-search.logits, kind="stable")
     pairs = np.array([*_neighbours(len(order))])
@@ -325,7 +328,7 @@ def _follow_influence(search: _Search) -> None:
 
 
 def _neighbours(models: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of positions in the ranking that are close enough to try to swap them."""
+    """Yield the pairs of positions in the ranking that are at most :data:`_PLACES` apart."""
     for i in range(models):
         for j in range(i + 1, min(i + _PLACES + 1, models)):
             yield i, j
@@ -414,7 +417,10 @@ def _largest_units(largest: Ints, counts: Ints, sizes: Ints) -> Ints:
 
 
 def _try_all_smaller(search: _Search) -> None:
-    """Try all removals of one unit, of two units, and so on, as long as there are few of them."""
+    """Try all removals that are smaller than the ones found so far, unless there are too many.
+
+    All removals of a single query or verdict are tried first, then all removals of two, and so on.
+    """
     kinds, counts = len(search.units.counts), search.units.counts
     cost = len(search.rank) ** 3
     budget = _TRIES

@@ -35,7 +35,7 @@ _OTHER_PROMPT = "measured with another prompt than this judge's, so it may not h
 
 
 class PairJudge(Protocol):
-    """The protocol of a judge of pairs of responses, such as people, a rule, or a model."""
+    """Protocol of objects that compare pairs of responses, such as an LLM, a rule, or people."""
 
     def judge(
         self,
@@ -46,9 +46,18 @@ class PairJudge(Protocol):
         out: str | Path | None = None,
         progress: bool = True,
     ) -> Judged:
-        """Return verdicts on these pairs of responses in ``runs``.
+        """Return verdicts on pairs of responses.
 
-        The arguments are those of :meth:`PairwiseJudge.judge`.
+        Args:
+            dataset: The queries.
+            runs: The runs that contain the responses, one per model.
+            pairs: The pairs to judge. The response of ``model_a`` is shown first.
+            out: JSON Lines file to which votes are appended; ``None`` to write no file.
+            progress: Whether to show a progress bar.
+
+        Returns:
+            The votes, the judgments that follow from them, and the pairs that were skipped because
+            they cannot be judged.
         """
 
 
@@ -80,11 +89,11 @@ class PairwiseJudge(NearNames):
             response comes first is random.
         agreement: Measured agreement of these judges with people, such as the result of
             :meth:`mirage.metaeval.JudgeResult.agreement`. Published measurements are added.
-        prompt: Your own prompt instead of the one that ships with the library: a text with the
-            fields ``{question}`` and ``{answer_a}`` and ``{answer_b}``, and perhaps
-            ``{reference}``, ``{passages}``, ``{language}``, ``{marks}`` and ``{form}``. The judge's
-            guide describes the fields. The texts that are inserted for them are enclosed in markers
-            that they cannot close.
+        prompt: Your own prompt instead of the one that ships with the library. The fields
+            ``{question}``, ``{answer_a}`` and ``{answer_b}`` are required; ``{reference}``,
+            ``{passages}``, ``{language}``, ``{marks}`` and ``{form}`` are optional (see the
+            guide "Your own judge"). Each inserted text is enclosed in markers that the text
+            itself cannot close.
         reference: Show the judge the right answer, as in the pairwise LLMeval of BERGEN: the short
             answers of the query, or else the answer of its reference. Pairs on queries that have
             neither are skipped. If you pass a ``prompt``, its field ``{reference}`` shows the right
@@ -92,8 +101,9 @@ class PairwiseJudge(NearNames):
 
     Raises:
         JudgmentError: There is no judge, or two judges have the same model name.
-        SettingError: ``prompt`` has an unknown field, lacks a field, or names no verdict; or
-            ``reference`` is set together with a prompt that has no field for it.
+        SettingError: ``prompt`` has an unknown field, lacks a required field, or has neither the
+            field ``{form}`` nor both verdicts ``[[A]]`` and ``[[B]]``; or ``reference`` is set
+            together with a prompt without the field ``{reference}``.
     """
 
     def __init__(
@@ -171,7 +181,8 @@ class PairwiseJudge(NearNames):
 
         A pair is skipped on a query if one of the two models has no response or failed; the result
         lists these pairs with the reason. Failed votes do not stop the other votes. With the same
-        seed, the same pairs are judged in the same order of responses, regardless of other runs.
+        seed, two models are compared on the same queries, with the same response shown first,
+        whichever other runs take part.
 
         Args:
             dataset: The queries, or the language code of bundled queries.
@@ -189,14 +200,16 @@ class PairwiseJudge(NearNames):
             progress: Show a progress bar on stderr, if stderr is a terminal.
 
         Returns:
-            Votes, judgments and skipped pairs.
+            The votes, the judgments that follow from them, and the pairs that were skipped because
+            they cannot be judged.
 
         Raises:
-            JudgmentError: The runs cannot be compared on this dataset.
-            NoJudgmentError: No judgment was obtained; the message gives the first reason.
+            JudgmentError: There are fewer than two runs, two runs have the same model, a run
+                belongs to another dataset, or no pair can be judged.
+            NoJudgmentError: No judgment was obtained; the message gives the first error.
             SettingError: ``queries`` is below 1, or ``pairs`` is not a share above 0.
             DatasetError: ``out`` is not a file of votes, or another process writes it.
-            LLMError: There is no key for OpenAI.
+            LLMError: A judge needs an API key, and there is none.
         """
         contest = self._contest(dataset, runs)
         return self._ask_all(contest, *contest.draw(queries, pairs, seed), out, executor, progress)
@@ -213,13 +226,22 @@ class PairwiseJudge(NearNames):
     ) -> Judged:
         """Let the judges compare the pairs that you list.
 
-        ``pairs`` are tuples ``(query_id, model_a, model_b)``; the response of ``model_a`` is shown
-        first. A pair that is listed twice is judged once, and a pair that cannot be judged (see
-        :meth:`compare`) is skipped. ``dataset``, ``runs``, ``out``, ``executor`` and ``progress``
-        are as in :meth:`compare`.
+        A pair that is listed twice is judged once. A pair is skipped if one of the two models has
+        no response to the query or failed on it.
+
+        Args:
+            dataset: The queries, or the language code of bundled queries.
+            runs: At least two runs of different models on this dataset.
+            pairs: Tuples ``(query_id, model_a, model_b)``; the response of ``model_a`` is shown
+                first.
+            out: File to which votes are appended; see the class.
+            executor: Executor whose workers call the judges, as for :meth:`compare`. By default
+                this process calls them.
+            progress: Show a progress bar on stderr, if stderr is a terminal.
 
         Returns:
-            Votes, judgments and skipped pairs.
+            The votes, the judgments that follow from them, and the pairs that were skipped because
+            they cannot be judged.
 
         Raises:
             JudgmentError: As for :meth:`compare`, or a model is compared with itself.
@@ -256,25 +278,29 @@ class PairwiseJudge(NearNames):
         with the judgments so far. This happens if a service is down or the budget is spent.
 
         Args:
-            dataset: The queries, as for :meth:`compare`.
-            runs: The runs, as for :meth:`compare`.
+            dataset: The queries, or the language code of bundled queries.
+            runs: At least two runs of different models on this dataset.
             judgments: Largest number of pairs to judge.
             target: Stop when :attr:`AdaptivePairs.tau_bound`, a lower 95 % bound of Kendall's tau
-                with the ranking by all pairs, reaches this value; by default all judgments are
-                made.
+                with the ranking by all pairs, reaches this value. By default the number of
+                judgments is the only limit.
             batch: Number of pairs that are judged together; by default the number of models. A
-                batch ten times as large costs little accuracy.
-            queries: Number of queries to draw, as for :meth:`compare`.
+                batch ten times as large as the default costs little accuracy.
+            queries: Number of queries to draw without replacement; by default 100, or all if there
+                are fewer.
             seed: Random seed for queries, the choice between equally good pairs, and which response
                 comes first.
-            out: File of votes, as for :meth:`compare`.
-            executor: Executor, as for :meth:`compare`.
-            progress: Show a progress bar, as for :meth:`compare`.
+            out: File to which votes are appended; see the class.
+            executor: Executor whose workers call the judges, as for :meth:`compare`. By default
+                this process calls them.
+            progress: Show a progress bar on stderr, if stderr is a terminal.
 
         Returns:
-            Votes, judgments and skipped pairs.
+            The votes, the judgments that follow from them, and the pairs that were skipped because
+            they cannot be judged.
 
         Raises:
+            JudgmentError: As for :meth:`compare`.
             SettingError: ``judgments``, ``queries`` or ``batch`` is below 1, or ``target`` is not
                 above 0 and at most 1.
         """
@@ -313,14 +339,14 @@ class PairwiseJudge(NearNames):
     ) -> Estimate:
         """Estimate the calls and cost of :meth:`compare` with these arguments; nothing is sent.
 
-        If ``judgments`` is given, estimate an upper bound for :meth:`compare_adaptively` instead.
-        The bound assumes pairs of average length, because the choice of pairs depends on the
-        verdicts.
+        If ``judgments`` is given, estimate :meth:`compare_adaptively` instead. The number of calls
+        is then an upper bound. The cost assumes prompts of average length, because the pairs that
+        will be chosen depend on the verdicts.
 
         Args:
             dataset: The queries.
             runs: The runs.
-            queries: Number of queries to draw.
+            queries: Number of queries to draw; by default 100, or all if there are fewer.
             pairs: Share of the drawn queries on which each pair of models is judged.
             judgments: Largest number of pairs to judge adaptively; ``None`` for :meth:`compare`.
             seed: Random seed.
@@ -329,7 +355,8 @@ class PairwiseJudge(NearNames):
             The estimated calls and cost, summed over judges.
 
         Raises:
-            JudgmentError: The runs cannot be compared on this dataset.
+            JudgmentError: There are fewer than two runs, two runs have the same model, or a run
+                belongs to another dataset.
             SettingError: As for :meth:`compare` or :meth:`compare_adaptively`.
         """
         if judgments is not None:
@@ -358,7 +385,8 @@ class PairwiseJudge(NearNames):
             The estimated calls and cost, summed over judges.
 
         Raises:
-            JudgmentError: The runs cannot be compared on this dataset.
+            JudgmentError: There are fewer than two runs, two runs have the same model, a run
+                belongs to another dataset, or a model is compared with itself.
             UnknownNameError: A pair has a query or model that is not in the dataset or runs.
         """
         contest = self._contest(dataset, runs)
@@ -391,7 +419,7 @@ class PairwiseJudge(NearNames):
         executor: Executor | None,
         progress: bool,
     ) -> Iterator[Voting]:
-        """Yield an object that asks for votes and stores them in the file ``out``.
+        """Open the file ``out``, and yield an object that asks for votes and writes them to it.
 
         The file and a progress bar are open during the ``with`` block. At its end, the votes in the
         file are sorted.
@@ -419,9 +447,10 @@ class PairwiseJudge(NearNames):
     def _to_judged(
         self, voting: Voting, pairs: Sequence[Pair], skipped: tuple[Skipped, ...]
     ) -> Judged:
-        """Return the votes on these pairs and the judgments, and log missing votes.
+        """Combine the votes on these pairs into judgments, and return both.
 
-        :func:`judgments_of` combines the votes on a pair into judgments.
+        ``skipped`` has the pairs that could not be judged. The numbers of failed votes, invalid
+        votes and skipped pairs are logged.
         """
         votes = voting.votes_on(pairs)
         judgments = judgments_of(votes)
@@ -461,7 +490,11 @@ def _check_sizes(judgments: int, batch: int) -> None:
 def _ask_adaptively(
     voting: Voting, adaptive: AdaptivePairs, limit: int, target: float | None, batch: int
 ) -> list[Pair]:
-    """Let judges compare pairs until ``limit`` or ``target`` is reached; return the pairs."""
+    """Let judges compare adaptively chosen pairs, and return the pairs.
+
+    The comparison ends after ``limit`` pairs, or when the lower bound of tau reaches ``target``.
+    ``batch`` is the number of pairs that are chosen at a time.
+    """
     chosen: list[Pair] = []
     undecided: list[Pair] = []  # pairs without a judgment so far
     to_retry: list[Pair] = []  # pairs on which a vote failed in an earlier run
@@ -495,7 +528,11 @@ def _failed(vote: Vote) -> bool:
 
 
 def _report(judged: Judged) -> None:
-    """Log failed, invalid and skipped votes once; raise an error if there is no judgment."""
+    """Log the numbers of failed votes, invalid votes and skipped pairs.
+
+    Raises:
+        NoJudgmentError: There is no judgment.
+    """
     for votes, kind in ((judged.failed, "failed"), (judged.invalid, "are invalid")):
         if votes:
             total = len(judged.votes)

@@ -32,7 +32,7 @@ def read_votes(path: str | Path) -> list[Vote]:
         The votes, in the order of the file.
 
     Raises:
-        DatasetError: The file is wrong; the message gives the line and the field.
+        DatasetError: The file is not valid; the message gives the line and the field.
     """
     return _drop_superseded([validated(Vote, row, where) for where, row in read_rows(Path(path))])
 
@@ -52,10 +52,11 @@ def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
         result has no votes.
 
     Raises:
-        DatasetError: The file holds neither votes nor judgments, or a line is wrong; the message
-            gives the line and the field.
+        DatasetError: The file contains neither votes nor judgments, or a line is not valid; the
+            message gives the line and the field.
         UnknownNameError: There is no such judge.
-        JudgmentError: Nothing is left, or a judge voted twice on the same two responses.
+        JudgmentError: No vote has a verdict, or a judge voted twice on the same two responses in
+            the same order.
     """
     rows = list(read_rows(Path(path)))
     if not rows:
@@ -88,18 +89,18 @@ def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
 class RecordedJudge:
     """A judge of pairs whose votes are in a file, such as people's votes from ``mirage label``.
 
-    It has a verdict on a pair if the file has a vote on these two models and this query, in either
-    order. A vote may store the digest of the texts that the rater saw. Such a vote only counts if
-    the two responses, the question and the passages are still the same; a warning gives the number
-    of votes that do not count. Pairs without a vote get no verdict, so a ranking uses only the
-    pairs that people have labelled so far.
+    The judge has a verdict on a pair if the file has a vote on these two models and this query, in
+    either order. A vote may store the digest of the texts that the rater saw. Such a vote only
+    counts if the two responses, the question and the passages are still the same; a warning gives
+    the number of votes that do not count. Pairs without a vote get no verdict, so a ranking uses
+    only the pairs that people have labelled so far.
 
     Args:
         path: JSON Lines file of :class:`~mirage.Vote`.
 
     Raises:
-        DatasetError: The file is wrong; the message gives the line and the field.
-        JudgmentError: A rater voted twice on the same two responses.
+        DatasetError: The file is not valid; the message gives the line and the field.
+        JudgmentError: A rater voted twice on the same two responses in the same order.
 
     Example:
         >>> from mirage import Leaderboard
@@ -131,7 +132,16 @@ class RecordedJudge:
     ) -> Judged:
         """Return the recorded verdicts on these pairs.
 
-        Arguments are those of :meth:`PairwiseJudge.judge`; ``out`` must be ``None``.
+        Args:
+            dataset: The queries.
+            runs: At least two runs of different models on this dataset.
+            pairs: The pairs to look up.
+            out: Must be ``None``, because the votes are in a file already.
+            progress: Has no effect.
+
+        Returns:
+            The votes, the judgments that follow from them, and the pairs that were skipped because
+            they cannot be judged.
 
         Raises:
             NoJudgmentError: The file has no current vote on any of the pairs.
@@ -174,7 +184,10 @@ def _is_current(vote: Vote, contest: Contest) -> bool:
 
 
 def _drop_superseded(votes: list[Vote]) -> list[Vote]:
-    """Return the votes without those that a later vote with another prompt replaces."""
+    """Return the votes that are not outdated, and log the number of outdated votes.
+
+    A vote is outdated if the same judge voted on the same responses again, with another prompt.
+    """
     last_prompt = {(_question_key(vote), vote.model_a): vote.prompt_digest for vote in votes}
     last = [
         vote
@@ -192,8 +205,8 @@ def _drop_superseded(votes: list[Vote]) -> list[Vote]:
 
 
 def _question_key(vote: Vote) -> tuple[str, str, frozenset[str]]:
-    """Return the query, the judge and the set of models of a vote.
+    """Return the judge, the query and the set of models of a vote.
 
-    They are the same for two votes on the same responses in both orders.
+    This key is the same for the votes on both orders of two responses.
     """
     return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))

@@ -29,7 +29,8 @@ class Judgments(NearNames):
 
     Create them with :meth:`from_records`, :meth:`from_arrays` or :meth:`from_pandas`, which check
     their input; the constructor does not. These three sort ``query_ids`` and ``models``, so the
-    same judgments in another order give the same tournaments. Each row takes 16 bytes.
+    same judgments in another order give the same tournaments (bootstrap samples of the queries).
+    Each row takes 16 bytes.
 
     Attributes:
         query_ids: Sorted query ids.
@@ -38,9 +39,9 @@ class Judgments(NearNames):
         a: Index into ``models`` of the first model.
         b: Index into ``models`` of the second model.
         score: Score of model a: 1 for a win, 0 for a loss, 0.5 for a tie.
-        halves: Half of each query if pairs were chosen adaptively, else ``None``. 0 and 1 are the
-            two halves of :class:`mirage.arena.AdaptivePairs`; -1 means that the query is in neither
-            of them.
+        halves: For each query, the half of the queries to which it belongs, if pairs were chosen by
+            :class:`mirage.arena.AdaptivePairs`: 0, 1, or -1 if it is in neither half. ``None`` if
+            pairs were not chosen adaptively.
 
     Example:
         >>> from mirage import Judgments
@@ -111,7 +112,8 @@ class Judgments(NearNames):
         """Return judgments from arrays, each of shape ``(judgments,)``.
 
         Args:
-            query: Query ids. Labels may be of any dtype (text, integers, objects) and become text.
+            query: Query ids. Ids and names may have any dtype (text, integers, objects), and are
+                converted to text.
             model_a: Name of the first model of each judgment.
             model_b: Name of the second model of each judgment.
             score: Score of the first model: 1, 0, or 0.5 for a tie.
@@ -189,9 +191,10 @@ class Judgments(NearNames):
         ]
 
     def results(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how often model i beat j, and how often they tied.
+        """Return the numbers of wins and of ties as two arrays of shape ``(models, models)``.
 
-        Each array has the shape ``(models, models)``.
+        Entry ``[i, j]`` of the first array is the number of times that model i beat model j. Entry
+        ``[i, j]`` of the second is the number of times that the two tied.
         """
         models = len(self.models)
         cells = self.a.astype(np.intp) * models + self.b
@@ -202,7 +205,7 @@ class Judgments(NearNames):
         return won + lost.T, tied + tied.T
 
     def _in_halves(self, halves: Mapping[str, Half]) -> Self:
-        """Return the same judgments with the half of each query."""
+        """Return a copy with :attr:`halves` set; ``halves`` maps each query id to its half."""
         if not halves:
             return self
         half = {"first": 0, "second": 1}
@@ -218,7 +221,7 @@ class Judgments(NearNames):
         if len(set(lengths.values())) > 1:
             raise JudgmentError(f"columns of judgments differ in length: {lengths}")
         if not len(score):
-            raise JudgmentError("there are no judgments")
+            raise JudgmentError("there are no judgments; pass at least one")
         for name, column in columns.items():
             row = _first_row(column, [i for i, text in enumerate(column.texts) if not text])
             if row is not None:
@@ -326,7 +329,7 @@ def _sort_labels(*columns: _Labels) -> tuple[list[NDArray[np.int32]], tuple[str,
 
 
 def _check_scores(values: ArrayLike) -> NDArray[np.float32]:
-    """Return scores as float32."""
+    """Return scores as float32; raise an error unless all are 0, 0.5 or 1."""
     scores = np.asarray(values)
     if scores.ndim != 1 or scores.dtype.kind not in "biuf":
         raise JudgmentError(
@@ -340,7 +343,7 @@ def _check_scores(values: ArrayLike) -> NDArray[np.float32]:
 
 
 def _verdict_scores(column: _Labels) -> NDArray[np.float32]:
-    """Return the score of each verdict."""
+    """Return the score of each verdict: 1 for ``a``, 0 for ``b``, 0.5 for ``tie``."""
     row = _first_row(column, [i for i, text in enumerate(column.texts) if text not in _SCORES])
     if row is not None:
         text = column.texts[column.codes[row]]

@@ -1,4 +1,4 @@
-"""Pairs of models on queries for a judge, and the pairs that cannot be judged."""
+"""Pairs of responses that a judge compares, and pairs that cannot be judged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,14 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Skipped:
-    """A pair of models that was not judged on a query, with the reason."""
+    """A pair of models that was not judged on a query.
+
+    Attributes:
+        query_id: Id of the query.
+        model_a: One of the models.
+        model_b: The other model.
+        reason: Why the pair was not judged, such as a missing response.
+    """
 
     query_id: str
     model_a: str
@@ -61,12 +68,18 @@ class Skipped:
 
 
 class Contest:
-    """At least two runs of different models on one dataset, checked to be comparable.
+    """Two or more runs of different models on one dataset, checked to be comparable.
 
-    It raises the errors that :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge` list. If
-    there is a ``template``, it replaces the prompt that ships with the library. With ``reference``,
-    the prompt that ships shows the right answer. If the prompt shows the right answer, pairs on
-    queries without a right answer are skipped.
+    Args:
+        dataset: The queries, or the language code of bundled queries.
+        runs: The runs to compare.
+        template: The user's prompt; by default the prompt that ships with the library.
+        reference: Whether the prompt that ships with the library shows the right answer. If a
+            prompt shows it, pairs on queries without a right answer are skipped.
+
+    Raises:
+        JudgmentError: There are fewer than two runs, two runs have the same model, or a run belongs
+            to another dataset.
     """
 
     def __init__(
@@ -88,13 +101,19 @@ class Contest:
     def draw(
         self, queries: int | None, share: float, seed: int
     ) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Draw pairs at random, and return the pairs to judge and the skipped pairs.
+        """Draw queries for each pair of models.
+
+        A drawn pair is skipped if one of its responses is missing or failed. It is also skipped if
+        the prompt shows the right answer and the query has none.
 
         Args:
             queries: Number of queries to draw; ``None`` for :data:`QUERIES`, with a warning if the
                 dataset has more.
             share: Share of the drawn queries on which each pair of models is judged.
             seed: Random seed.
+
+        Returns:
+            The pairs to judge, and the skipped pairs with the reasons.
 
         Raises:
             SettingError: ``queries`` is below 1, or ``share`` is not above 0 and at most 1.
@@ -113,7 +132,7 @@ class Contest:
                 )
         if queries < 1 or not 0 < share <= 1:
             raise SettingError(
-                "queries must be at least 1 and the share of pairs above 0 and at most 1, got "
+                "queries must be at least 1, and pairs must be a share above 0 and at most 1; got "
                 f"queries={queries}, pairs={share}"
             )
         sample = self.dataset.sample(min(queries, total), seed=seed).query_ids
@@ -128,7 +147,13 @@ class Contest:
         return [pair.swapped if swap else pair for pair, swap in pairs_and_swaps], skipped
 
     def sort_out(self, pairs: Iterable[Pair]) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Split pairs into pairs that can be judged, without duplicates, and skipped pairs.
+        """Split pairs into pairs that can be judged and pairs that cannot, without duplicates.
+
+        A pair cannot be judged if one of its responses is missing or failed. The same holds if the
+        prompt shows the right answer and the query has none.
+
+        Returns:
+            The pairs that can be judged, and the other pairs with the reasons.
 
         Raises:
             UnknownNameError: A pair has an unknown query or model.
@@ -163,7 +188,7 @@ class Contest:
         return hashlib.sha256(material.encode("utf-8", "replace")).hexdigest()[:16]
 
     def _missing_reference(self, query_id: str) -> str:
-        """Return why a query has no right answer to show; empty if it has one or needs none."""
+        """Return why a query has no right answer; empty if it has one or the prompt shows none."""
         lines = reference_lines(self.dataset[query_id]) if self._reference else ""
         return lines.reason if isinstance(lines, NotComputed) else ""
 
@@ -200,13 +225,13 @@ class Contest:
             if run.language != language:
                 raise JudgmentError(
                     f"run of model {run.model!r} is in {run.language!r}, but {name} is in "
-                    f"{language!r}; judge it on a dataset of its own language"
+                    f"{language!r}; judge the run on a dataset in its own language"
                 )
             unknown = next((r.query_id for r in run if r.query_id not in self._query_ids), None)
             if unknown is not None:
                 raise JudgmentError(
-                    f"run of model {run.model!r} answers query {unknown!r}, which {name} does "
-                    "not have; judge it on the dataset whose queries it answers"
+                    f"run of model {run.model!r} answers query {unknown!r}, but {name} has no such "
+                    "query; judge the run on the dataset whose queries it answers"
                 )
 
 

@@ -1,10 +1,11 @@
 """Placement of a model among anchors, from a judge's verdicts on some pairs.
 
 Anchors are models with known logits. A pair consists of a query and an anchor: the response of the
-model is compared with the response of the anchor. For pairs without a verdict, the predicted
-verdict is used. The interval is valid regardless of the quality of the predictions
-(:mod:`mirage.statistics.prediction_powered`). Arrays have shape ``(queries, anchors)``; related
-queries are one cluster (:mod:`mirage.statistics.clusters`).
+model is compared with the response of the anchor. For pairs without a verdict, a
+predicted verdict is used, for instance the prediction of a surrogate. The interval is valid
+regardless of the quality of the predictions (:mod:`mirage.statistics.prediction_powered`). Related
+queries count as one cluster (:mod:`mirage.statistics.clusters`). Arrays with one value per pair
+have the shape ``(queries, anchors)``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _WALKS = 200_000  # simulated random walks
 
 
 class Sample(NamedTuple):
-    """Pairs of a query and an anchor, in the order to judge them, and sampling probabilities.
+    """Sampled pairs of a query and an anchor, in the order of judging, with their probabilities.
 
     Attributes:
         query: Query index of each pair, of shape ``(pairs,)``.
@@ -46,7 +47,7 @@ def sample(possible: Bools, pairs: int, *, seed: int = 0) -> Sample:
 
     Args:
         possible: Whether a pair can be judged, of shape ``(queries, anchors)``.
-        pairs: Number of pairs; all if there are fewer.
+        pairs: Number of pairs to sample; all possible pairs if there are fewer.
         seed: Random seed.
 
     Returns:
@@ -82,7 +83,7 @@ class Anchors(NamedTuple):
 
     Attributes:
         logits: Natural-log odds, of shape ``(anchors,)``.
-        influence: How much the judgments on a cluster of queries changed each logit (to first
+        influence: How much the judgments on each cluster of queries changed each logit (to first
             order), of shape ``(clusters, anchors)``; 0 if this is not known. It describes the
             uncertainty of the logits that arises because the queries are a sample.
         covariance: Covariance of the remaining uncertainty of the logits, of shape ``(anchors,
@@ -268,9 +269,13 @@ def _total_error(
 ) -> float:
     """Return the standard error of the difference between the model's score and its expectation.
 
-    It includes the uncertainty of the anchors' logits. ``slope`` is the derivative of the expected
-    score with respect to the logit, for each anchor. ``cluster_errors`` are the differences for
-    each cluster of queries, and ``inflation`` is the result of :func:`_inflation`.
+    It includes the uncertainty of the anchors' logits.
+
+    Args:
+        cluster_errors: Part of the difference that is due to each cluster of queries.
+        slope: Derivative of the expected score with respect to the logit, for each anchor.
+        anchors: The anchors.
+        inflation: Factor of each cluster, from :func:`_inflation`.
     """
     errors = inflation * (cluster_errors + anchors.influence @ slope)
     return float(np.sqrt((errors**2).sum() + slope @ anchors.covariance @ slope))
@@ -284,7 +289,7 @@ def _interval(
     correction: SmallSample,
     level: float,
 ) -> Interval:
-    """Return the interval of the logit; NaN if there are few clusters or if an end is infinite."""
+    """Return the interval of the logit; NaN if there are too few clusters or an end is infinite."""
     from scipy.special import stdtrit
 
     reach = float(stdtrit(correction.degrees, (1 + level) / 2)) * error
@@ -328,13 +333,14 @@ def _one_sided_placement(
 
 
 def level_of_looks(level: float, looks: Sequence[int]) -> float:
-    """Return the level that each of several intervals needs for a given joint level.
+    """Return the confidence level that intervals need so that all of them hold jointly.
 
-    A judge may be stopped at several times, called looks, each after a given number of judgments.
-    Intervals then have to be wider at every look. Here they are wider by a constant factor (Pocock
-    1977, Group Sequential Methods in the Design and Analysis of Clinical Trials, Biometrika 64,
-    191-199). The information is assumed to grow in proportion to the number of judgments. The
-    factor comes from 200,000 random walks and is accurate to about 0.5 %.
+    A judge may be stopped at any of several times, called looks, each after a given number of
+    judgments. To keep the joint level, intervals have to be wider at every look. Here they are
+    wider by a constant factor (Pocock 1977, Group Sequential Methods in the Design and Analysis of
+    Clinical Trials, Biometrika 64, 191-199). The information is assumed to grow in proportion to
+    the number of judgments. The factor comes from 200,000 random walks, and its error is about
+    0.5 %.
 
     Args:
         level: Joint confidence level of all intervals.

@@ -1,4 +1,4 @@
-"""Simulated verdicts on models with known logits, and the studies of rankings that use them."""
+"""Simulated verdicts on models with known logits, to study how reliable rankings are."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def true_logits(logits: Floats, spread: float, ties: float) -> Floats:
 
 
 def draw_scores(strengths: Floats, ties: float, rng: np.random.Generator) -> Floats:
-    """Return the score of the first model of each pair on each query.
+    """Draw the score of the first model of each pair on each query: 1, 0, or 0.5 for a tie.
 
     The result has the shape ``(queries, pairs)``.
 
@@ -77,7 +77,10 @@ def judgments_of(scores: Floats, names: ArrayLike, query_ids: ArrayLike | None =
 
 
 def methods() -> Mapping[str, Method]:
-    """Return the methods for rankings that :func:`mirage.statistics.validate` checks, by name."""
+    """Return the methods for intervals of logits, of ranks and of the best model's logit, by name.
+
+    :func:`mirage.statistics.validate` measures how often these intervals contain the truth.
+    """
     return {
         "logits": Method(_draw, _logits),
         "rank intervals": Method(_draw_ranks, _ranks, "joint intervals"),
@@ -134,7 +137,7 @@ def _ranks(sample: StudySample) -> Floats:
 
 
 def _winner(sample: StudySample) -> Floats:
-    """Return the interval of the first model, and NaN for all others."""
+    """Return the interval of the model with the largest logit, and NaN for all other models."""
     fit, ends = _fit(sample), _no_intervals(sample)
     if fit is not None:
         ends[first_model(fit.logits)] = fit.winner_interval(level=sample.level)

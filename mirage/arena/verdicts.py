@@ -19,7 +19,7 @@ class Judged:
     Attributes:
         votes: Vote of each judge on each pair, one for each order in which the judge saw it.
         judgments: Judgments that follow from the votes.
-        skipped: Pairs that were not judged on a query.
+        skipped: Pairs that cannot be judged on a query, each with the reason.
     """
 
     votes: tuple[Vote, ...]
@@ -47,7 +47,7 @@ class Judged:
         return f"Judged({counts})"
 
     def describe(self) -> dict[str, int]:
-        """Return the numbers of judgments, ties, votes, invalid votes, failed votes and skips."""
+        """Return the numbers of judgments, ties, votes, failures and skipped pairs, by name."""
         return {
             "judgments": len(self.judgments),
             "ties": sum(judgment.verdict == "tie" for judgment in self.judgments),
@@ -62,15 +62,18 @@ def judgments_of(votes: Iterable[Vote]) -> tuple[Judgment, ...]:
     """Combine votes into judgments, in the same way as :class:`PairwiseJudge`.
 
     A judge that saw two responses in both orders has one verdict on them. It is a tie if the two
-    votes do not agree. There is no verdict if one of the votes is invalid or failed. If the judge
-    ``settled`` voted on a pair, its verdict is final and replaces the majority.
+    votes do not agree. There is no verdict if one of the votes is invalid or failed. The verdicts
+    of several judges become one judgment, by majority; without a majority it is a tie. Votes of
+    the judge ``settled`` are final decisions on conflicts between raters: if it voted on a pair,
+    its verdict replaces the majority.
 
     Args:
         votes: Votes of one or several judges, at most one per judge on two responses in each order.
 
     Returns:
         The judgments, in the order of the first vote on each pair. The model that this vote shows
-        first is ``model_a``.
+        first is ``model_a``. With several judges, the field ``judge`` is ``majority of``, followed
+        by their names.
 
     Example:
         >>> from mirage.arena.verdicts import judgments_of

@@ -1,1 +1,1 @@
-"""Boards of a team: submissions in a Git folder, their checks, and a static site."""
+"""Leaderboards that a team keeps in a Git folder: submissions, checks, and a static site."""

@@ -27,7 +27,7 @@ _RESERVED = re.compile(r"(?:data|unknown|(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)
 
 
 def write_exports(site: Site, board: BoardFolder, out: Path) -> None:
-    """Write one file for each submission that has a rank.
+    """Write one file in the schema of Every Eval Ever for each submission that has a rank.
 
     Its path in the folder is ``every_eval_ever/data/COLLECTION/DEVELOPER/MODEL/UUID.json``.
 
@@ -55,7 +55,9 @@ def write_exports(site: Site, board: BoardFolder, out: Path) -> None:
 
 
 def path_part(text: str) -> str:
-    """Return a text with all characters replaced that a path in the data store cannot contain.
+    """Convert a text to a valid part of a path in the data store of Every Eval Ever.
+
+    Invalid characters are replaced with underscores.
 
     Example:
         >>> path_part("my rag (v2)")
@@ -66,7 +68,7 @@ def path_part(text: str) -> str:
 
 
 def _model_id(entry: Entry) -> str:
-    """Return ``DEVELOPER/MODEL``; the developer is the submitter if the model names none."""
+    """Return ``DEVELOPER/MODEL``; if the model's name has no developer, use the submitter."""
     developer, slash, model = entry.record.model.partition("/")
     names = (developer, model) if slash else (entry.record.submitter, entry.record.model)
     return "/".join(map(path_part, names))

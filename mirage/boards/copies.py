@@ -16,7 +16,7 @@ _WORDS = 5  # number of words in a phrase
 _PHRASES = 3  # a reference with fewer phrases of its own is not compared with responses
 _COPIED = 0.5  # a response is a copy if it has at least this share of these phrases
 _FEWEST = 3  # fewer copied responses than this are not reported
-_SAME = 0.8  # two responses are equal if they share at least this share of sentences
+_SAME = 0.8  # two responses are equal if they have at least this share of sentences in common
 _LONG = 40  # shorter texts may be equal by chance; counts letters and digits
 _GOLD_FIELD = re.compile(r"[\"'](?:relevant|reference|answerable|wrong_answers)[\"']\s*:")
 _SPELLINGS = 3  # shorter lists of spellings may occur in a response by chance
@@ -25,8 +25,13 @@ _SPELLINGS = 3  # shorter lists of spellings may occur in a response by chance
 def gold_leaks(text: str, query: Query) -> bool:
     """Return whether a response shows that its system received the ground truth.
 
-    A response shows this if it contains a field of the ground truth as JSON. It also shows this if
-    it lists all spellings of an answer in order, and the answer has at least three spellings.
+    The result is true if the response contains a field of the ground truth as JSON. It is also true
+    if the response lists all spellings of an answer in the order of the ground truth, provided that
+    the answer has at least three spellings.
+
+    Args:
+        text: The text of the response.
+        query: The query with its ground truth.
     """
     if _GOLD_FIELD.search(text):
         return True
@@ -68,11 +73,12 @@ class Copies:
         }
 
     def of_references(self, run: Run) -> list[str]:
-        """Return the ids of queries whose response repeats phrases that only the reference has.
+        """Return the ids of queries whose response copies phrases that only the reference contains.
 
-        A reference is compared if it has at least three such phrases of five words. A response
-        repeats them if it contains at least half of them. The list is empty if there are fewer than
-        three such responses, or fewer than a tenth of the compared references.
+        A phrase has five words, and occurs neither in the question nor in a passage. A response is
+        a copy if it contains at least half of the phrases of the reference. References with fewer
+        than three such phrases are ignored. The list is empty if the run has fewer than three
+        copies, or if fewer than a tenth of the compared references were copied.
         """
         copied = [
             query_id
@@ -83,7 +89,7 @@ class Copies:
         return copied if len(copied) >= max(_FEWEST, len(self._phrases) / 10) else []
 
     def of_earlier(self, entry: Entry, *, share: float = REFUSED) -> Iterator[tuple[str, int, int]]:
-        """Yield earlier submissions with the same responses, and add this one for later calls.
+        """Yield earlier submissions with many equal responses, and store this one for later calls.
 
         Two responses to a query are equal if they have the same letters and digits. They are also
         equal if they share at least 80 % of the sentences that neither the question nor a passage
@@ -92,8 +98,8 @@ class Copies:
 
         Args:
             entry: The submission.
-            share: Smallest share of equal responses to report. Fewer than three equal responses
-                are never reported.
+            share: Report an earlier submission if at least this share of the distinctive responses
+                is equal. Fewer than three equal responses are never reported.
 
         Yields:
             The id of the earlier submission, the number of equal responses, and the number of
@@ -159,7 +165,7 @@ def _phrases(text: str, language: str) -> set[tuple[str, ...]]:
 
 
 def _reference_phrases(query: Query) -> set[tuple[str, ...]]:
-    """Return the phrases of the reference that neither the question nor a passage contains."""
+    """Return the five-word phrases of the reference that are in neither question nor passages."""
     sources = (query.text, *(passage.titled_text for passage in query.passages))
     shown = set().union(*(_phrases(text, query.language) for text in sources))
     return _phrases(query.reference or "", query.language) - shown

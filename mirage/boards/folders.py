@@ -42,7 +42,14 @@ class Answer(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A submission: its id (the name of its folder), its record, and its responses by language."""
+    """A submission to a board.
+
+    Attributes:
+        id: The name of its folder.
+        path: The folder.
+        record: The content of ``submission.json``.
+        answers: The responses, by language code.
+    """
 
     id: str
     path: Path
@@ -50,7 +57,7 @@ class Entry(NamedTuple):
     answers: Mapping[str, tuple[Answer, ...]]
 
     def run(self, code: str) -> Run:
-        """Return the responses in a language as a run; its model is the id of the submission."""
+        """Return the responses in the language ``code`` as a run named after the submission."""
         responses = tuple(answer.response for answer in self.answers[code])
         return Run(model=self.id, language=code, responses=responses)
 
@@ -70,7 +77,7 @@ class Entry(NamedTuple):
 
 
 class BoardFolder:
-    """The content of a board's folder.
+    """The content of the folder of a board, that is, of a team's leaderboard.
 
     Submissions that cannot be read are left out, and :attr:`unreadable` lists the reasons.
 
@@ -84,7 +91,7 @@ class BoardFolder:
         unreadable: One error message for each submission that cannot be read.
 
     Raises:
-        DatasetError: The board file is missing or wrong.
+        DatasetError: The board file is missing or not valid.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,11 +113,11 @@ class BoardFolder:
         return {code: dataset_in(self.path, code) for code in self.file.versions}
 
     def votes_path(self, code: str) -> Path:
-        """Return the path of the file of votes in a language."""
+        """Return the path of the file with the judge's votes in the language ``code``."""
         return self.path / "judgments" / f"{code}.jsonl"
 
     def ranked(self, code: str) -> list[Entry]:
-        """Return the submissions that answered the current queries of a language."""
+        """Return the submissions that answered the current queries of the language ``code``."""
         current = self.file.versions[code].data
         return [entry for entry in self.entries if entry.record.data.get(code) == current]
 
@@ -134,14 +141,18 @@ _SHARED = ("judge", "prompt", "versions", "removed", "earlier")
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read the earlier state of a board from its folder, its site, or the manifest of its site."""
+    """Read the earlier state of a board.
+
+    Args:
+        path: The folder of the board, the folder of its site, or the manifest of its site.
+    """
     if path.is_dir() and not (path / "index.html").is_file():
         return BoardFolder(path).manifest()
     return read_record(Manifest, path / BOARD_FILE if path.is_dir() else path)
 
 
 def current_version(file: BoardFile, dataset: MirageDataset) -> Version:
-    """Return the version of these queries and of the judge in this installation.
+    """Return the version of the queries and the judge in this installation of mirage.
 
     Args:
         file: The board file, which names the judge.
@@ -156,7 +167,7 @@ def current_version(file: BoardFile, dataset: MirageDataset) -> Version:
 
 
 def dataset_in(path: Path, code: str) -> MirageDataset:
-    """Return the queries of a language: those in a board's folder, or else the bundled ones.
+    """Return a board's queries in a language, or the bundled queries if the board has none.
 
     Args:
         path: Folder of the board.
@@ -214,5 +225,5 @@ def _answers(path: Path) -> Iterator[Answer]:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a value as JSON that people and Git can read."""
+    """Write a value as indented JSON, so that people can read it and Git can compare versions."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")

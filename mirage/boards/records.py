@@ -34,7 +34,7 @@ def _check_handle(name: str) -> str:
 
 def _check_link(link: str) -> str:
     if link and not _LINK.fullmatch(link):
-        raise ValueError("the link must begin with https:// and contain no spaces")
+        raise ValueError(f"the link {link!a} must begin with https:// and contain no spaces")
     return link
 
 
@@ -46,7 +46,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Version(Record):
-    """The queries and the judge from which the scores in one language result.
+    """The queries and the judge that determine the scores in one language.
 
     Attributes:
         data: SHA-256 digest of the queries, from :func:`mirage.testing.baseline.fingerprint`.
@@ -94,9 +94,11 @@ class BoardFile(Record):
 
     Attributes:
         title: Title of the page.
-        judge: ``surrogate`` (the bundled boards), or the name of the judge in the files of votes.
-        prompt: Digest of the judge's prompt; empty for the prompt that ships and for the surrogate.
-        versions: Version of each language.
+        judge: ``surrogate`` if the bundled surrogates score the submissions, or else the name of
+            the judge in the files of votes.
+        prompt: Digest of the judge's prompt; empty if the judge is ``surrogate``, or uses the
+            prompt that ships with mirage.
+        versions: Current version of the queries and the judge, by language code.
         rules: Rules of the team, in addition to those that every board has.
         removed: Removed submissions.
         earlier: Versions that were used before.
@@ -118,7 +120,7 @@ class Submission(Record):
 
     Attributes:
         model: Name of the system.
-        submitter: Who submits it, such as the name of a Git account.
+        submitter: Who submits it, such as a GitHub user name.
         date: Day of the submission.
         link: Address of the code or a description.
         show_responses: Whether the site may show the responses.
@@ -134,7 +136,7 @@ class Submission(Record):
 
 
 class Mark(Record):
-    """The facts about a submission in a manifest.
+    """A submission as listed in a manifest; ``digest`` shows whether it changed later.
 
     Attributes:
         model: Name of the system.
@@ -153,11 +155,11 @@ class Manifest(Record):
     """The state of a board, with which a later state is compared.
 
     Attributes:
-        judge: As in :class:`BoardFile`.
-        prompt: As in :class:`BoardFile`.
-        versions: As in :class:`BoardFile`.
-        removed: As in :class:`BoardFile`.
-        earlier: As in :class:`BoardFile`.
+        judge: ``surrogate``, or the name of the judge in the files of votes.
+        prompt: Digest of the judge's prompt, or empty as in :class:`BoardFile`.
+        versions: Version of the queries and the judge, by language code.
+        removed: Removed submissions.
+        earlier: Versions that were used before.
         submissions: The submissions by id.
     """
 

@@ -44,8 +44,10 @@ def check_board(
 
     Args:
         board: The board.
-        previous: Its earlier state. Without it, removed and changed submissions are not detected.
-        today: The current day. By default the day in the earliest time zone, UTC+14.
+        previous: Earlier state of the board. Without it, removed and changed submissions are not
+            detected.
+        today: The current day; submissions with a later date are a problem. By default the day in
+            the earliest time zone, UTC+14, so that a submitter's local date is never too late.
 
     Raises:
         MirageError: The queries of the board cannot be read.
@@ -75,7 +77,7 @@ def check_board(
 
 
 def _check_data(board: BoardFolder, entry: Entry, code: str) -> Iterator[str]:
-    """Yield the problems in the responses of a submission to the queries of one language."""
+    """Yield the problems that a submission's responses in one language have."""
     where = f"{entry.path}/submission.json, field 'data.{code}'"
     digest, version = entry.record.data[code], board.file.versions.get(code)
     if version is None or digest != version.data:
@@ -124,7 +126,7 @@ def _check_data(board: BoardFolder, entry: Entry, code: str) -> Iterator[str]:
 
 
 def skeleton(name: str) -> str:
-    """Return a normalised name, which is the same for all names that look alike.
+    """Normalise a name, so that names that look alike become equal.
 
     Example:
         >>> skeleton("GPT-4 Turbo") == skeleton("gpt4turb0")
@@ -199,7 +201,7 @@ def _check_versions(board: BoardFolder) -> Iterator[str]:
 
 
 def _check_votes(board: BoardFolder) -> Iterator[str]:
-    """Yield a problem for each vote of another judge or on a submission that is not ranked."""
+    """Yield a problem for each vote of another judge or on an unranked submission."""
     if board.file.judge == SURROGATE:
         return
     for code in board.file.versions:
@@ -252,10 +254,14 @@ def _check_history(board: BoardFolder, previous: Manifest) -> Iterator[str]:
 
 
 def tries(board: BoardFolder) -> Mapping[str, tuple[int, int]]:
-    """Return two numbers for each submission, by submission id.
+    """Count the submissions of each submitter, and number them by date.
 
-    They are its position among the submissions of its submitter, from 1, and the total number of
-    these submissions. Removed submissions are counted too, and come first.
+    Args:
+        board: The board.
+
+    Returns:
+        The number of each submission, from 1, and the total number of its submitter's submissions,
+        by submission id. Removed submissions are counted too, and come first.
     """
     counts = Counter(skeleton(removal.submitter) for removal in board.file.removed)
     totals = counts + Counter(skeleton(entry.record.submitter) for entry in board.entries)
@@ -279,6 +285,10 @@ def marks(board: BoardFolder, code: str) -> Mapping[str, list[str]]:
 
     Remarks point out responses that equal those of another submission, contain hidden characters,
     or address a judge.
+
+    Args:
+        board: The board.
+        code: Language code.
     """
     copies = Copies(board.datasets[code])
     remarks: dict[str, list[str]] = defaultdict(list)

@@ -27,7 +27,7 @@ def rank_submissions(
     Args:
         board: The board, in which :func:`mirage.boards.rules.check_board` finds no problem.
         n_jobs: Number of processes that compute features, as in joblib.
-        progress: Show progress bars on stderr, if stderr is a terminal.
+        progress: Whether to show progress bars on stderr, if stderr is a terminal.
 
     Returns:
         The rankings by language code.
@@ -51,9 +51,13 @@ def rank_submissions(
 
 
 def pooled(rankings: dict[str, Ranking]) -> MultilingualRanking | None:
-    """Return a ranking by mean logits of the submissions that are ranked in all languages.
+    """Rank submissions by their mean logit over all languages.
 
-    The result is ``None`` if there is no such submission, or only one language.
+    Submissions without a rank in some language are left out. The result is ``None`` if no
+    submission remains, or if there is only one language.
+
+    Args:
+        rankings: The rankings by language code, from :func:`rank_submissions`.
     """
     shared = [set(ranking.models) for ranking in rankings.values()]
     if len(shared) < 2 or not set.intersection(*shared):
@@ -62,10 +66,10 @@ def pooled(rankings: dict[str, Ranking]) -> MultilingualRanking | None:
 
 
 def _among(ranking: Ranking, ids: Collection[str]) -> Ranking:
-    """Return a ranking of the submissions alone, without the models of the leaderboard.
+    """Return a ranking of the submissions ``ids`` alone, without the models of the leaderboard.
 
-    The rank intervals hold jointly for all submissions, so that they stay valid for the best of
-    several submissions.
+    The rank intervals hold jointly for all submissions. They are therefore valid even for a
+    submission that is singled out because it ranks best.
     """
     entries = [entry for entry in ranking if entry.model in ids]
     drawn = ranking.drawn() or {}

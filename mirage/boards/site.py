@@ -48,7 +48,7 @@ def write_board(board: BoardFolder, rankings: Mapping[str, Ranking], out: Path) 
         The content of the page.
 
     Raises:
-        MirageError: The folder contains something else, or cannot be written.
+        MirageError: The folder contains files but no site of a board, or cannot be written.
     """
     site = _site(board, rankings)
     _clear(out)
@@ -147,6 +147,8 @@ def _is_shown(board: BoardFolder, entry: Entry, code: str) -> bool:
 def write_site(site: Site, out: Path) -> None:
     """Write ``index.html``, and ``data/VIEW.json`` for each view.
 
+    A view is the table of one language, or of the means over all languages.
+
     If all views together are small, the page contains them and works when it is opened as a file.
     Otherwise it contains only the first view and loads the others over HTTP. It always loads the
     responses over HTTP.
@@ -178,7 +180,10 @@ def write_site(site: Site, out: Path) -> None:
 
 
 def _columns(rows: Sequence[Row], index: Mapping[str, int]) -> dict[str, Any]:
-    """Return a view as columns, which take less space than rows."""
+    """Return a view as columns, which take less space than rows.
+
+    ``index`` has the position of each submission in the list of submissions, by id.
+    """
     return {
         "row": [index[row.id] for row in rows],
         "best": [row.ranks and row.ranks[0] for row in rows],
@@ -250,7 +255,7 @@ def _lead(site: Site) -> str:
 
 
 def _version_texts(versions: Mapping[str, Version]) -> dict[str, str]:
-    """Return the text that names the version of queries and judge for each view."""
+    """Return, for each view, a text that names its judge and the version of its queries."""
     texts = {
         code: f"queries {version.data[:12]}, {label(version.judge)}"
         for code, version in versions.items()
@@ -300,7 +305,7 @@ def _main(site: Site) -> Element:
 
 
 def label_sentences(text: str) -> str:
-    """Return a text of the board file, cut to 1,000 characters that HTML can represent."""
+    """Return the first 1,000 characters of a text from the board file, made valid in HTML."""
     return cut(text, 1000)[0]
 
 

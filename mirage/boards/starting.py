@@ -46,7 +46,7 @@ def start_board(
     """
     file = path / BOARD_FILE
     if file.exists():
-        raise MirageError(f"{file}: the leaderboard exists already; choose a new folder")
+        raise MirageError(f"{file}: the board exists already; choose a new folder")
     draft = BoardFile.model_construct(judge=judge, prompt=prompt)
     versions = {
         code: current_version(draft, dataset_in(path, code)).model_dump() for code in languages
@@ -65,7 +65,7 @@ def start_board(
 def add_submission(
     path: Path, files: Mapping[str, Path], *, model: str, submitter: str, day: date, link: str = ""
 ) -> Path:
-    """Write the folder of a submission to a board, and return its path.
+    """Create the folder of a submission in the folder of a board, and return its path.
 
     Args:
         path: Folder of the board.
@@ -76,7 +76,7 @@ def add_submission(
         link: Address of the code or a description.
 
     Raises:
-        MirageError: A file or a name is wrong, or the board has no such language.
+        MirageError: A file or a name is not valid, or the board has no such language.
     """
     board = BoardFolder(path)
     for code in files:

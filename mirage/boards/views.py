@@ -20,8 +20,8 @@ class Row(NamedTuple):
     Attributes:
         id: Id of the submission.
         logit: Logit of the system.
-        interval: Interval of the logit; NaN if there is none.
-        ranks: Best and worst rank; ``None`` if there is no interval.
+        interval: Lower and upper end of the logit's confidence interval; NaN if there is none.
+        ranks: Best and worst plausible rank; ``None`` if there is no interval.
         failed: Number of queries on which the system failed.
         remarks: Remarks on suspicious responses.
     """
@@ -65,7 +65,7 @@ class Site(NamedTuple):
         title: Title of the page.
         listings: All submissions.
         views: The rows of each view, best first, by language code and :data:`ALL`.
-        versions: Version of each language.
+        versions: Current version of the queries and the judge, by language code.
         rules: Rules of the team.
         removed: Removed submissions.
         unranked: Submission id, language code and reason for each rank that is missing.

@@ -1,4 +1,7 @@
-"""Create LLM judges that use the label names of people, and check for stale calibrations."""
+"""Create LLM judges that use the same label names as people, and find stale calibrations.
+
+A calibration is a file of the verdicts of a judge on sentences that people labelled.
+"""
 
 from __future__ import annotations
 

@@ -11,10 +11,13 @@ _VARIABLES = ("MIRAGE_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA")
 
 
 def current_commit() -> str:
-    """Return the SHA of the commit that the CI job tests, or else of the one that is checked out.
+    """Return the SHA of the current commit.
+
+    It is read from ``MIRAGE_COMMIT``, from the variables of the CI job or, if none of them is set,
+    from the git repository.
 
     Raises:
-        MirageError: If neither is known.
+        MirageError: If no variable is set and git has no commit.
     """
     commit = next(filter(None, map(os.environ.get, _VARIABLES)), None)
     if commit:

@@ -1,4 +1,4 @@
-"""The indexes that `mirage index` writes into a folder, and the models that encoded them."""
+"""The indexes that `mirage index` writes into a folder, and the models that encode the texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Model(NamedTuple):
 
     Attributes:
         model: Name or folder of the model.
-        base_url: Address or addresses of the endpoint that serves it; ``None`` if none does.
+        base_url: Address or addresses of the endpoint that serves the model; ``None`` if it runs on
+            this machine.
         query_model: For encoders: another model that encodes queries.
         pooling: For encoders: how the vectors of the tokens become one vector.
         max_length: For encoders: number of tokens after which a text is cut.
@@ -47,13 +48,16 @@ class LLMOf(Protocol):
     """A function that creates the client of a model at an endpoint."""
 
     def __call__(self, model: Model, file: Path | None = None) -> LLM:
-        """Return the client; ``file`` names the endpoint, or is ``None`` if the user typed it."""
+        """Return the client of ``model``.
+
+        ``file`` is the file that names the endpoint; ``None`` if the user typed the endpoint.
+        """
 
 
 def client_maker(settings: LLMSettings, *, trust: bool = False) -> LLMOf:
-    """Return a function that creates clients with the settings of a command.
+    """Return a function that creates LLM clients with the settings of a command.
 
-    With ``trust``, the API key may be sent to an endpoint that a file names.
+    If ``trust`` is true, the API key may be sent to an endpoint that is named in a file.
     """
 
     def create_client(model: Model, file: Path | None = None) -> LLM:
@@ -67,9 +71,12 @@ def client_maker(settings: LLMSettings, *, trust: bool = False) -> LLMOf:
 
 
 def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embedder:
-    """Return the embedder of a dense index.
+    """Return the embedder that encodes texts for a dense index.
 
-    ``file`` names the endpoint of the encoder; it is ``None`` if the user typed the endpoint.
+    Args:
+        encoder: Name and settings of the encoder.
+        llm_of: Function that creates the client of an encoder at an endpoint.
+        file: File that names the endpoint; ``None`` if the user typed the endpoint.
     """
     from mirage.neural import embedders
 
@@ -84,7 +91,10 @@ def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embe
 
 
 def sparse_embedder_of(encoder: Model) -> SparseEmbedder:
-    """Return the sparse encoder of an index of learned term weights."""
+    """Return the embedder that computes the learned term weights of a sparse index.
+
+    ``encoder`` is the name of its model, with settings.
+    """
     from mirage.neural import SparseEmbedder
 
     return SparseEmbedder(
@@ -93,7 +103,7 @@ def sparse_embedder_of(encoder: Model) -> SparseEmbedder:
 
 
 def write_encoder(folder: Path, kind: str, encoder: Model) -> None:
-    """Write the name and the settings of the model that encoded an index into a file beside it."""
+    """Write the name and settings of an index's encoder to ``KIND.json`` in ``folder``."""
     from mirage._base.files import write_text
 
     query_model = encoder.query_model
@@ -152,7 +162,7 @@ def corpus_of(folder: Path) -> Corpus:
 
 
 def default_kind(folder: Path) -> str:
-    """Return the kind of index to use if none is named."""
+    """Return the kind of index that retrieval uses by default in a folder."""
     return next((kind for kind in KINDS if (folder / kind).is_dir()), "bm25")
 
 
@@ -182,7 +192,7 @@ def _retriever(folder: Path, corpus: Corpus, kind: str, llm_of: LLMOf) -> Retrie
 
 
 def dense_of(folder: Path, corpus: Corpus, llm_of: LLMOf) -> DenseRetriever:
-    """Return the dense retriever that searches the index of vectors in a folder."""
+    """Return the dense retriever that searches the vector index in a folder."""
     from mirage.retrieval import DenseRetriever
 
     _check_added(folder, "dense")

@@ -33,7 +33,9 @@ _FILES: list[Path] = []  # the file that holds the content of standard input
 
 
 def _standard_input() -> Path:
-    """Return a new file with the content of standard input, which the command deletes at its end.
+    """Copy standard input to a temporary file, and return its path.
+
+    :func:`forget_standard_input` deletes the file at the end of the command.
 
     Raises:
         MirageError: If standard input was read before, or cannot be read.
@@ -58,7 +60,7 @@ def _standard_input() -> Path:
 
 
 def with_standard_input(text: str) -> str:
-    """Return a text in which the file that holds standard input is called "standard input"."""
+    """In a message, replace the path of the file that holds standard input by "standard input"."""
     for path in _FILES:
         text = text.replace(str(path), "standard input")
     return text
@@ -87,14 +89,14 @@ def file_of(path: Path) -> Path:
 
 
 def existing(path: Path) -> Path:
-    """Return the path of a file or folder, or raise an error if it does not exist."""
+    """Return the path of a file or folder; raise an error if the path does not exist."""
     if path.exists():
         return path
     raise DatasetError(f"{path}: no such file{_nearest(path)}")
 
 
 def check_folder(path: Path | None) -> None:
-    """Raise an error, before the work begins, if the folder of an output does not exist."""
+    """Raise an error if the folder of an output file does not exist; do nothing for ``None``."""
     if path is not None and not path.parent.is_dir():
         raise MirageError(f"{path}: the folder {path.parent} does not exist; create it first")
 
@@ -145,7 +147,7 @@ def is_language(source: str) -> bool:
 
 
 def language_of(language: str | None, reason: str = "") -> str:
-    """Return the code of ``--language``, or raise an error if it is missing.
+    """Return the language code of the option ``--language``; raise an error if it is missing.
 
     ``reason`` is added to the error message, and explains why the language is needed.
     """
@@ -159,7 +161,7 @@ def language_of(language: str | None, reason: str = "") -> str:
 def dataset_of(
     language: str | None, path: Path | None, form: str | None = None, *, level: str = "quick"
 ) -> MirageDataset:
-    """Return the queries in a file, or the bundled ones of a language and a level.
+    """Return the queries in a file, or the bundled queries of a language at a level.
 
     ``form`` is the format of a file that is not in Mirage's own format; see
     :meth:`~mirage.MirageDataset.from_qa`.
@@ -221,7 +223,10 @@ def input_files(texts: Sequence[str]) -> dict[str, Path]:
 
 
 def response_files(texts: Sequence[str]) -> dict[str, Path]:
-    """Return files of responses as :func:`input_files` does; raise an error if one is a log."""
+    """Return files of responses by model name; raise an error if a file is a log.
+
+    The arguments are ``FILE``, ``NAME=FILE`` or ``-`` (standard input).
+    """
     from mirage.monitoring.logs import is_log
 
     files = input_files(texts)
@@ -254,7 +259,14 @@ def run_of(language: str, text: str) -> Run:
 
 
 class LogReading(NamedTuple):
-    """How to read a log: see :func:`mirage.monitoring.logs.read`."""
+    """Settings for reading a log, which :func:`mirage.monitoring.logs.read` accepts.
+
+    Attributes:
+        fields: Name of each field in the log, such as ``{"question": "input.text"}``.
+        form: Name of the tool that exported the log; ``None`` if each line is a question with its
+            answer.
+        skip_damaged: Whether to skip invalid lines.
+    """
 
     fields: Mapping[str, str]
     form: str | None
@@ -264,7 +276,7 @@ class LogReading(NamedTuple):
 def log_reading(
     fields: Iterable[str] | None, cluster: str | None, form: str | None, skip_damaged: bool
 ) -> LogReading:
-    """Return how to read a log, from the options of a command.
+    """Return the settings for reading a log from the options of a command.
 
     Args:
         fields: Values of ``--field``, such as ``question=input.text``.
@@ -278,17 +290,21 @@ def log_reading(
 
 
 def log_of(language: str, path: Path, reading: LogReading, name: str = "") -> Log:
-    """Return the log in a file."""
+    """Read the log in a file.
+
+    ``name`` is the name of the run. If it is empty, the run is named after the model if the lines
+    name only one, and otherwise after the file.
+    """
     from mirage.monitoring import logs
 
     return logs.read(path, language=language, model=name, **reading._asdict())
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
-    """Return the surrogate in a file.
+    """Load the surrogate in a file.
 
     Raises:
-        ArtifactError: The file does not ship with mirage, and ``trust`` is False.
+        ArtifactError: If the file does not ship with mirage and ``trust`` is False.
     """
     from mirage.surrogate import SurrogateRanker
     from mirage.surrogate.artifacts import ships
@@ -308,7 +324,8 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
 def queries_of(source: str, language: str | None) -> Sequence[Query]:
     """Return the bundled queries of a language, or the queries in a file.
 
-    ``language`` is the language of the file's queries. It is required for TREC topics (``.tsv``).
+    ``source`` is a language code or the path of a file. ``language`` is the language of the file's
+    queries. It is required for TREC topics (``.tsv``).
     """
     from mirage.dataset import MirageDataset
     from mirage.languages import Language
@@ -341,11 +358,15 @@ def leaderboard_of(
     trust: bool,
     level: str = "quick",
 ) -> Leaderboard:
-    """Return the leaderboard that the options name.
+    """Return the leaderboard that the options of a command select.
 
-    ``board`` is ``bundled``, ``official``, or a folder with copies of the official datasets.
-    ``trust`` allows a surrogate that does not ship with mirage. ``level`` is that of a bundled
-    leaderboard.
+    Args:
+        language: Language code; ``None`` if ``--language`` is missing.
+        board: ``bundled``, ``official``, or a folder with copies of the official datasets.
+        dataset: File of the user's own queries; it needs a ``surrogate``.
+        surrogate: File of a surrogate that was trained on these queries.
+        trust: Whether to accept a surrogate that does not ship with mirage.
+        level: Level of the bundled leaderboard.
     """
     from mirage.leaderboard import Leaderboard
 
@@ -377,7 +398,7 @@ def leaderboard_of(
 
 @contextmanager
 def executor_of(name: str | None) -> Iterator[Executor | None]:
-    """Yield the executor with this name, or ``None`` if no name is given."""
+    """Yield the executor that ``--executor`` names, or ``None`` if the option is not given."""
     if name is None:
         yield None
         return
@@ -402,7 +423,7 @@ def labelled_of(
 
     Args:
         path: Path of the file or folder.
-        language: Language code, if the rows of the file do not have one.
+        language: Language code. It is needed only if the rows of the file do not contain one.
         positive: Label that counts as positive; better feature values should predict it. Only used
             for a file.
         task: Which labels of MEMERAG to read, one of ``TASKS``.
@@ -423,7 +444,7 @@ def labelled_of(
 
 
 def score_of(text: str) -> Score:
-    """Return the feature to use as a judge, with its threshold if the text has one."""
+    """Parse ``NAME`` or ``NAME=THRESHOLD``: a feature to use as a judge, and its threshold."""
     from mirage.metaeval import score
 
     name, equals, _ = text.rpartition("=")
@@ -436,7 +457,10 @@ def score_of(text: str) -> Score:
 def named_texts(
     option: str, texts: Iterable[str], expected: str = "AXIS=VALUE, such as retriever=bm25"
 ) -> dict[str, str]:
-    """Return texts by name, from options such as ``retriever=bm25``."""
+    """Return texts by name, from options such as ``retriever=bm25``.
+
+    ``option`` and ``expected`` (the expected form) are used in error messages.
+    """
     settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -447,7 +471,10 @@ def named_texts(
 
 
 def named_numbers(option: str, texts: Iterable[str] | None) -> dict[str, float]:
-    """Return numbers by name, from options such as ``citation_recall@10=0.6``."""
+    """Return numbers by name, from options such as ``citation_recall@10=0.6``.
+
+    ``option`` is the name of the option, for error messages.
+    """
     numbers = {}
     for text in texts or ():
         name, equals, number = text.rpartition("=")
@@ -457,7 +484,6 @@ def named_numbers(option: str, texts: Iterable[str] | None) -> dict[str, float]:
             numbers[name] = float(number)
         except ValueError:
             raise MirageError(
-                f"{option} {text!r}: expected a name, = and a number, such as "
-                "citation_recall@10=0.6"
+                f"{option} {text!r}: expected NAME=NUMBER, such as citation_recall@10=0.6"
             ) from None
     return numbers

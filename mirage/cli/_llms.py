@@ -37,7 +37,7 @@ def _yes_or_no(text: str) -> bool | None:
 
 
 def prompt_of(path: Path | None) -> str | None:
-    """Return the text of a file with a prompt, without blank lines around it."""
+    """Return the prompt in a file, without white space around it; ``None`` without a file."""
     if path is None:
         return None
     from mirage._base.inputs import read_text
@@ -46,7 +46,7 @@ def prompt_of(path: Path | None) -> str | None:
 
 
 def pair_of(option: str, text: str) -> tuple[float, float]:
-    """Return the prices of input and of output from a text such as ``2.5,10``.
+    """Return the prices of a million input and output tokens from a text such as ``2.5,10``.
 
     ``option`` is the name of the option, for error messages.
     """
@@ -107,7 +107,10 @@ class LLMSettings:
         return _key_in(self.key_from)
 
     def llm(self, model: str, base_url: Sequence[str] | str | None = None) -> LLM:
-        """Return the client of a model; all clients share one budget."""
+        """Return the client of a model; all clients share one budget.
+
+        ``base_url`` is the endpoint, by default that of the command's ``--base-url``.
+        """
         from mirage.llm import LLM
 
         url = base_url or self.base_url
@@ -118,7 +121,7 @@ def _parse_settings(texts: Iterable[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, text in named_texts("--llm", texts, "NAME=VALUE, such as max_tokens=1024").items():
         if name not in _PARSERS:
-            raise UnknownNameError("setting of an LLM", name, _PARSERS)
+            raise UnknownNameError("LLM setting", name, _PARSERS)
         parse, expected = _PARSERS[name]
         settings[name] = parse(text)
         if settings[name] is None:
@@ -206,7 +209,11 @@ def _models(answer: Any) -> list[str] | None:
 
 @contextmanager
 def naming_models(llms: Sequence[LLM], settings: LLMSettings) -> Iterator[None]:
-    """Suggest the most similar model in errors about models that an endpoint does not have."""
+    """Context manager that suggests another model if the endpoint does not have the model.
+
+    An HTTP 404 error is replaced by this suggestion if the endpoint lists its models and lacks a
+    model of ``llms``.
+    """
     try:
         yield
     except MirageError as error:

@@ -32,7 +32,7 @@ def model_logs(language: str, files: dict[str, Path], reading: LogReading) -> li
 def measured_logs(
     logs: Iterable[Log], features: Sequence[str] | None, jobs: int
 ) -> list[LogMeasures]:
-    """Measure the features of each log, as far as the log allows it."""
+    """Measure the named features of each log; by default, all that its data allow."""
     from mirage.features import FeatureSuite
     from mirage.monitoring.traffic import measure_log
 
@@ -41,14 +41,17 @@ def measured_logs(
 
 
 def log_text(log: Clustered, side: LogMeasures) -> str:
-    """Return a table of the features of a log, with warnings about their limits."""
+    """Return a table of a log's measures, with warnings such as "too few clusters".
+
+    ``side`` has the measures of ``log``.
+    """
     from mirage.monitoring.drifts import cautions
 
     return "\n".join([feature_text(side.table), *map(wrapped, cautions(log, side))])
 
 
 def log_plain(side: LogMeasures) -> dict[str, Any]:
-    """Return the features of a log as JSON data."""
+    """Return the measures of a log as JSON data."""
     from mirage.monitoring.drifts import unmeasured
 
     return {**feature_plain(side.table), "not_measured": unmeasured(side)}
@@ -80,7 +83,7 @@ def drift_plain(result: Drift) -> dict[str, Any]:
 
 
 def each_text(name: str, period: str, results: Mapping[str, Drift]) -> str:
-    """Return a table of the periods of a log, and the comparisons of those that differ.
+    """Return a table of a log's periods, followed by the comparisons of the periods that differ.
 
     Args:
         name: Name of the log.
@@ -111,7 +114,10 @@ def _changes(result: Drift) -> list[Shift]:
 
 
 def _outcome(result: Drift) -> tuple[str, str]:
-    """Return the outcome of a comparison as a short text, and the measures that changed."""
+    """Return the outcome of a comparison as a short text, and a text on the measures that changed.
+
+    The second text names one measure and counts the others, as in ``"support and 2 more"``.
+    """
     changes = _changes(result)
     if not changes:
         return "no intervals" if result.verdict == "inconclusive" else "no change", ""

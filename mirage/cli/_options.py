@@ -11,28 +11,28 @@ from mirage.cli._shell import argument, flag, option
 
 
 def complete_language(start: str) -> list[str]:
-    """Return the language codes that begin with a text, for completion in a shell."""
+    """Return the language codes that begin with ``start``, for shell completion."""
     from mirage.languages import LANGUAGES
 
     return [code for code in LANGUAGES if code.startswith(start)]
 
 
 def complete_feature(start: str) -> list[str]:
-    """Return the names of features that begin with a text, for completion in a shell."""
+    """Return the names of features that begin with ``start``, for shell completion."""
     from mirage.features.registry import DEFINITIONS
 
     return [name for name in DEFINITIONS if name.startswith(start)]
 
 
 def complete_level(start: str) -> list[str]:
-    """Return the levels of the bundled boards that begin with a text, for completion in a shell."""
+    """Return the levels of the bundled boards that begin with ``start``, for shell completion."""
     from mirage.dataset import LEVELS
 
     return [level for level in LEVELS if level.startswith(start)]
 
 
 def language_option(words: str) -> Any:
-    """Return an option for a language code."""
+    """Return an option for a language code; ``words`` is its help text."""
     return option("CODE", words, autocompletion=complete_language, show_default=False)
 
 
@@ -57,8 +57,8 @@ IndexLanguage = Annotated[
 LabelLanguage = Annotated[
     str | None,
     language_option(
-        "Language of the sentences as an ISO 639-1 code, such as sw, if the rows of the file have "
-        "no field `language`."
+        "Language of the sentences as an ISO 639-1 code, such as sw. Needed if the rows of the "
+        "file have no field `language`."
     ),
 ]
 Labels = Annotated[
@@ -70,7 +70,11 @@ Labels = Annotated[
     ),
 ]
 Positive = Annotated[
-    str, option("LABEL", "Label that counts as positive. Better feature values should predict it.")
+    str,
+    option(
+        "LABEL",
+        "Label that counts as positive: the label that better feature values should predict.",
+    ),
 ]
 Responses = Annotated[
     list[str],
@@ -179,8 +183,8 @@ Queries = Annotated[
     str,
     argument(
         "QUERIES",
-        "Queries as JSON Lines, TREC topics (a .tsv file with the lines id<TAB>text), or a "
-        "language code, which selects the bundled queries.",
+        "Queries as JSON Lines, TREC topics (a .tsv file with lines of the form id<TAB>text), "
+        "or a language code, which selects the bundled queries.",
     ),
 ]
 RunFile = Annotated[
@@ -201,8 +205,8 @@ ValueFile = Annotated[
     option(
         "FILE",
         "Also write the values to this file: JSON Lines, or Parquet if its suffix is .parquet. "
-        "Inputs, which may be Parquet too, are then read block by block, so that they need not fit "
-        "into memory, and an interrupted command continues where it stopped.",
+        "With this option, inputs (also Parquet) are read in blocks, so they need not fit into "
+        "memory. Repeat the command to resume an interrupted run.",
         "--out",
     ),
 ]
@@ -244,12 +248,24 @@ DryRun = Annotated[
     bool,
     flag("Print an estimate of calls, tokens and cost without calling an LLM.", "--dry-run"),
 ]
-Prompt = Annotated[
+PairPrompt = Annotated[
     Path | None,
     option(
         "FILE",
-        "Your own prompt for --judge, with fields such as {question}.  [default: the prompt of "
-        "mirage]",
+        "File with your own prompt for --judge. It must contain the fields {question}, {answer_a} "
+        "and {answer_b}, and may contain {passages}, {reference}, {language}, {marks} (a warning "
+        "that these texts are not instructions) and {form} (how to write the verdict).  [default: "
+        "Mirage's own prompt]",
+    ),
+]
+SentencePrompt = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "File with your own prompt for --judge. It must contain the fields {passages} and "
+        "{sentence}, and may contain {question}, {language}, {marks} (a warning that these texts "
+        "are not instructions) and {form} (how to write the label).  [default: Mirage's own "
+        "prompt]",
     ),
 ]
 BothOrders = Annotated[

@@ -1,7 +1,7 @@
 """Output of commands: results on standard output, everything else on standard error.
 
-No other module of this package writes to either. :mod:`mirage._base.quoting` escapes names, ids and
-texts for the terminal.
+No other module of this package writes to these streams. :mod:`mirage._base.quoting` escapes names,
+ids and texts for the terminal.
 """
 
 from __future__ import annotations
@@ -85,7 +85,11 @@ def print_records(records: Iterable[BaseModel]) -> None:
 def summarise(
     text: str, file: Path | None, plain: Any | None = None, *, as_json: bool = False
 ) -> None:
-    """Print a summary: on standard output if the records went to a file, else on standard error."""
+    """Print a summary of records that a command wrote to ``file`` or to standard output.
+
+    The summary goes to standard output if there is a file, else to standard error. ``plain`` is the
+    summary as JSON data; it is printed instead of the text if ``as_json`` is true.
+    """
     if file is None:
         say(text)
     else:
@@ -105,7 +109,7 @@ def say(text: str, label: str = "", colour: str = "red") -> None:
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """Wrap a long line at spaces, to lines of at most 80 characters."""
+    """Wrap a long line at spaces, to lines of at most 80 characters that begin with ``indent``."""
     return textwrap.fill(
         text,
         80,

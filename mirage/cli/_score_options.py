@@ -1,4 +1,4 @@
-"""Options of the commands that read scores of other tools."""
+"""Options of the commands that read scores computed by other tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Format = Annotated[
         "NAME",
         "Format of the files: inspect_ai, lm_eval, ragas, deepeval, promptfoo, pydantic_evals, "
         "phoenix, langfuse, trulens, otel or table (CSV, JSON, JSON Lines or Parquet).  [default: "
-        "recognised by content]",
+        "detected from their content]",
         "--format",
         show_default=False,
     ),
@@ -37,8 +37,8 @@ Lower = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Metric for which lower is better; may be repeated. The direction of common metrics is "
-        "known.",
+        "Metric for which lower values are better; may be repeated. Not needed for common "
+        "metrics, whose direction Mirage knows.",
         "--lower-is-better",
     ),
 ]
@@ -46,7 +46,8 @@ Higher = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Metric for which higher is better, the default for unknown metrics; may be repeated.",
+        "Metric for which higher values are better, as assumed for metrics that Mirage does not "
+        "know; may be repeated.",
         "--higher-is-better",
     ),
 ]
@@ -63,7 +64,7 @@ Scale = Annotated[
 
 
 def score_fields(texts: Iterable[str] | None) -> dict[str, list[str]]:
-    """Return the names of each field from the values of ``--field``.
+    """Parse the values of ``--field``; return, for each field, its names in the file.
 
     Only ``score`` may have several names.
     """
@@ -79,7 +80,7 @@ def score_fields(texts: Iterable[str] | None) -> dict[str, list[str]]:
 
 
 def score_scales(texts: Iterable[str] | None) -> dict[str, tuple[float, float]]:
-    """Return the lowest and highest score of each metric from the values of ``--scale``."""
+    """Parse the values of ``--scale``; return the lowest and highest score of each metric."""
     scales = {}
     for text in texts or ():
         name, _, ends = text.rpartition("=")

@@ -47,7 +47,7 @@ def feature_text(table: FeatureTable) -> str:
 
 
 def _stability(steady: Stability) -> str:
-    """Return a text with the number of queries on which a feature changes between repeats.
+    """Return, as text, the number of queries on which a feature changes between repeats.
 
     The text is empty if there are no repeats.
     """
@@ -58,12 +58,12 @@ def _stability(steady: Stability) -> str:
 
 
 def number(value: float) -> str:
-    """Return a value as tables print it; a dash if it is NaN."""
+    """Format a value for a table, with three decimals; a dash if it is NaN."""
     return "-" if value != value else f"{value:.3f}"
 
 
 def ends(low: float, high: float) -> str:
-    """Return an interval as tables print it; blank if there is none."""
+    """Format an interval for a table; empty if its ends are NaN."""
     return "" if low != low else f"[{low:.3f}, {high:.3f}]"
 
 
@@ -80,7 +80,7 @@ def scored_plain(scored: ScoredRun) -> dict[str, Any]:
 
 
 def table_plain(table: FeatureTable, missing: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    """Return the mean features of a table as JSON data, without the values of single queries.
+    """Return the means of a table's features as JSON data, without the values of single queries.
 
     ``missing`` has the number of missing values by feature and reason.
     """

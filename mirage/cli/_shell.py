@@ -35,7 +35,7 @@ SECTIONS = {
 
 
 class _Warnings(logging.Handler):
-    """Prints the library's warnings on standard error, in the same form as other messages."""
+    """A log handler that prints the library's warnings on standard error, like other messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage(), "warning:", "yellow")
@@ -43,7 +43,7 @@ class _Warnings(logging.Handler):
 
 @contextmanager
 def _visible_usage_errors() -> Iterator[None]:
-    """Escape hidden characters in the parser's own errors, which repeat the command line."""
+    """Context manager that escapes hidden characters in errors of the command-line parser."""
     try:
         yield
     except Exception as error:
@@ -57,7 +57,7 @@ _SQLITE_NO_ROOM = (10, 13)  # SQLITE_IOERR, SQLITE_FULL
 
 
 class Shell(TyperGroup):
-    """A program that turns an error in a command into one message and an exit status."""
+    """A program whose commands report an error with one message and an exit status."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands in their sections."""
@@ -153,30 +153,33 @@ app = _typer(
 
 
 def group(name: str, words: str) -> typer.Typer:
-    """Add a group of commands, such as ``surrogate``, with its help text."""
+    """Add a group of commands, such as ``surrogate``; ``words`` is its help text."""
     commands = _typer()
     app.add_typer(commands, name=name, help=words)
     return commands
 
 
 def example(*commands: str) -> str:
-    """Return the examples at the end of a command's help."""
+    """Format example commands for the end of a command's help."""
     title = "Example:" if len(commands) == 1 else "Examples:"
     return "\n".join(("\b", title, *(f"  {command}" for command in commands)))
 
 
 def argument(metavar: str, words: str) -> Any:
-    """Return an argument of a command, with its help text."""
+    """Return an argument of a command; ``words`` is its help text."""
     return typer.Argument(metavar=metavar, help=words)
 
 
 def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
-    """Return an option with a value; without ``names``, it is named after its parameter."""
+    """Return an option with a value; ``words`` is its help text.
+
+    Without ``names``, such as ``--out``, the option is named after its parameter.
+    """
     return typer.Option(*names, metavar=metavar, help=words, **settings)
 
 
 def flag(words: str, *names: str) -> Any:
-    """Return an option without a value."""
+    """Return an option without a value; ``words`` is its help text."""
     return typer.Option(*names, help=words)
 
 
@@ -239,7 +242,7 @@ def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:
 
 @contextmanager
 def keeping(path: Path | None, cached: bool) -> Iterator[None]:
-    """Print where the results are stored if the work in a ``with`` block is interrupted.
+    """Context manager that prints where results are stored if the user interrupts the command.
 
     Args:
         path: File to which results are appended as they arrive, if any.

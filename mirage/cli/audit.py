@@ -39,9 +39,9 @@ def audit(
 
     Reports failed scores that a mean leaves out, items that one of two compared systems lacks,
     duplicates, and clusters of related items that an interval ignores. Also reports scores at a
-    ceiling, a judge that always gives the same label, ties, too few items, repeats that disagree,
-    and scores that depend on the length of answers. Each finding states its figures, and its effect
-    on the mean or the interval.
+    ceiling, a judge that always gives the same label, ties between two systems on nearly all items,
+    too few items, repeats that disagree, and scores that depend on the length of answers. Each
+    finding states its figures, and its effect on the mean or the interval.
 
     Exit status: 0 if nothing was found, 1 otherwise.
     """

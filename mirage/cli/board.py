@@ -49,9 +49,10 @@ def new(
         ),
     ] = "surrogate",
 ) -> None:
-    """Start a board: write board.json, and CI jobs.
+    """Create a board, which is a team's own leaderboard.
 
-    The jobs check pull requests and publish the site, on GitHub Pages and on GitLab Pages.
+    Writes board.json and CI jobs to FOLDER. The jobs check pull requests, and publish the site on
+    GitHub Pages or GitLab Pages.
     """
     from mirage.boards.starting import start_board
 
@@ -72,7 +73,7 @@ def submit(
         ),
     ],
     model: Annotated[str, option("NAME", "Name of the system.")],
-    submitter: Annotated[str, option("NAME", "Your name, such as that of your Git account.")],
+    submitter: Annotated[str, option("NAME", "Your name, such as your GitHub user name.")],
     link: Annotated[str, option("URL", "Address of the code or a description.")] = "",
 ) -> None:
     """Create a submission folder, to commit in a pull request."""
@@ -113,9 +114,9 @@ def build(
 ) -> None:
     """Check a board, and write its site.
 
-    All scores are computed from the responses.
+    A submission contains no scores: the command computes all scores from the responses.
 
-    Exit status: 1 if there is a problem, as for `mirage board check`; then nothing is written.
+    If `mirage board check` would report a problem, nothing is written and the exit status is 1.
     """
     from mirage.boards.scores import rank_submissions
     from mirage.boards.site import write_board

@@ -47,8 +47,9 @@ def check(
         float,
         option(
             "SHARE",
-            "Largest acceptable loss, as a share of the queries. Exit status 0 means that a larger "
-            "loss is ruled out.",
+            "Largest acceptable mean loss of a feature, as a share of its range; 0.1 means that "
+            "one answer in ten drops from best to worst. Exit status 0 means that a larger loss is "
+            "ruled out.",
         ),
     ] = 0.1,
     allow_failed: options.AllowFailed = 0,
@@ -100,7 +101,7 @@ def check(
         store.append(later_baseline(runs), commit)
         shifts = [compare_judge_runs(series).shift for series in store.judge_runs()]
     for shift in filter(None, shifts):
-        say(f"{shift}: this comparison needs no judge, but judged scores changed with it")
+        say(f"{shift}: this comparison uses no judge, but judged scores may have changed")
     more = extra_queries(runs.comparison)
     if comment is not None:
         write_text(comment, comments.comment(runs, allow_failed=allow_failed, more=more))

@@ -25,9 +25,9 @@ def compare(
         Path,
         argument(
             "BEFORE",
-            "Earlier scores, one per item and metric: a file of ragas, DeepEval, promptfoo, "
-            "inspect_ai, lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or Phoenix, "
-            "spans of OpenTelemetry, or any table.",
+            "Earlier scores, one per item and metric: a results file from ragas, DeepEval, "
+            "promptfoo, inspect_ai, lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or "
+            "Phoenix, OpenTelemetry spans, or any table.",
         ),
     ],
     after: Annotated[Path, argument("AFTER", "Later scores on the same items.")],
@@ -48,7 +48,7 @@ def compare(
         option(
             "KIND",
             "worst: a failed or missing score counts as the worst score of the scale; skip: items "
-            "that failed or are missing on either side are left out.",
+            "that failed in either system, or that either lacks, are left out.",
         ),
     ] = "worst",
     alpha: options.Alpha = 0.05,

@@ -40,7 +40,7 @@ def queries(
     ],
     level: options.Level = "quick",
 ) -> None:
-    """Print queries as JSON Lines, as a system under test receives them.
+    """Print queries, as JSON Lines, for a system under test.
 
     Each line has a query with its passages, but no reference, answers or relevance judgments.
     """
@@ -71,10 +71,10 @@ def describe(
     level: options.Level = "quick",
     as_json: options.Json = False,
 ) -> None:
-    """Count the contents of datasets, and list problems.
+    """Count queries, passages and labels, and list problems.
 
-    Counts queries, passages and labels. Problems are errors such as a repeated query id or an empty
-    passage. The exit status is 1 if a dataset has a problem.
+    Problems are errors in a dataset, such as a repeated query id or an empty passage. The exit
+    status is 1 if a dataset has a problem.
     """
     surveys = [_survey(source, level) for source in sources]
     out_either("\n\n".join(map(str, surveys)), [each.to_dict() for each in surveys], as_json)
@@ -132,7 +132,7 @@ def build(
     miracl: Annotated[
         bool,
         flag(
-            "For topics of MIRACL: sample as many queries as MIRAGE-Bench did in this language.",
+            "For MIRACL topics: sample as many queries as MIRAGE-Bench did in this language.",
             "--miracl",
         ),
     ] = False,
@@ -182,7 +182,7 @@ def convert(
         Path,
         argument(
             "SOURCE",
-            "A JSON Lines file, a folder of NoMIRACL, a file of MEMERAG, or a folder with the TREC "
+            "A JSON Lines file, a NoMIRACL folder, a MEMERAG file, or a folder with the TREC "
             "files topics.tsv, qrels.txt and, optionally, passages.jsonl.",
         ),
     ],
@@ -201,8 +201,8 @@ def convert(
         Path | None,
         option(
             "PATH",
-            "Write the dataset to this file, or for --to trec to this folder.  [default: standard "
-            "output]",
+            "Write the dataset to this file or, with --to trec, to this folder.  [default: "
+            "standard output]",
             "--out",
         ),
     ] = None,

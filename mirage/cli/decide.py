@@ -77,7 +77,7 @@ def decide(
             "--judge",
         ),
     ] = None,
-    prompt: options.Prompt = None,
+    prompt: options.SentencePrompt = None,
     calibration: Annotated[
         Path | None,
         option(
@@ -113,7 +113,7 @@ def decide(
 
     A sentence gets a label if the value of the feature is decisive; the others stay unlabelled. The
     cutoffs are calibrated on LABELS: the expected share of wrong decisions is at most --risk, for
-    sentences drawn in the same way as the labelled ones. With --judge, an LLM labels the other
+    sentences drawn in the same way as the labelled sentences. With --judge, an LLM labels the other
     sentences; its share of errors is not bounded.
 
     The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
@@ -188,7 +188,7 @@ def _sentences(
         raise MirageError(
             f"the labels are in {', '.join(labelled.languages)}, but the sentences are in "
             f"{', '.join(sorted({row.query.language for row in sentences}))}; --risk limits "
-            "errors only in the language of the labels, so give labels and sentences of one "
+            "errors only in the language of the labels, so give labels and sentences in one "
             "language"
         )
     if not sentences:

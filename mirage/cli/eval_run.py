@@ -49,16 +49,15 @@ def eval_run(
         str,
         option(
             "LEVEL",
-            "What to evaluate: passage, or document, where each document takes the rank of its "
-            "best passage.",
+            "Unit of evaluation: passage or document. A document has the rank of its best passage.",
         ),
     ] = "passage",
     compare: Annotated[
         Path | None,
         option(
             "FILE",
-            "Another TREC run: also test whether its measures differ from RUN's. To compare scores "
-            "of other tools, use `mirage compare`.",
+            "Another TREC run. Also test whether its measures differ from those of RUN. To "
+            "compare scores that other tools computed, use `mirage compare`.",
         ),
     ] = None,
     as_json: options.Json = False,

@@ -57,8 +57,9 @@ def features(
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Exit with status 1 if the mean of feature NAME is below NUMBER, or 3 if that is "
-            "uncertain, as in citation_recall@10=0.6; may be repeated.",
+            "Exit with status 1 if the 90 % interval of the mean of feature NAME is below NUMBER, "
+            "or with status 3 if it contains NUMBER. Example: citation_recall@10=0.6. May be "
+            "repeated.",
             "--min",
         ),
     ] = None,
@@ -179,7 +180,19 @@ def _check_minimums(
     queries: MirageDataset,
     allow_failed: int,
 ) -> tuple[list[CheckedRun], list[str]]:
-    """Compare the features of each run with their minimums; return results and failure reasons."""
+    """Check the mean of each feature in each run against its minimum.
+
+    Args:
+        runs: The runs.
+        tables: The features of each run.
+        minimums: The minimum of each feature's mean, by name of the feature.
+        queries: The queries of the runs.
+        allow_failed: Number of queries that a model may fail on. If it fails on more, its checks
+            fail without a result.
+
+    Returns:
+        The results of the checks, and a message for each failed check.
+    """
     if not minimums:
         return [], []
     from mirage.testing import FellShortError
@@ -201,7 +214,7 @@ def _check_minimums(
 
 
 def _check_plain(check: CheckedRun) -> dict[str, Any]:
-    """Return the comparison with a minimum as JSON data."""
+    """Return the comparison of a feature with its minimum as JSON data."""
     result = check.result
     return {
         "feature": result.feature,

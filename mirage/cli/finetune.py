@@ -153,15 +153,19 @@ def finetune(
     )
     summarise(text, folder)
     if not exams:
-        say("without --evaluation, nothing checks that test queries are left out", "note:")
+        say("without --evaluation, test queries may be among the training data", "note:")
 
 
 def _recipe(name: str, settings: Iterable[str] | None) -> tuple[TuningRecipe, dict[str, Any]]:
-    """Return the recipe and the schedule of training.
+    """Return the recipe and the training schedule.
 
-    Values of ``--set`` replace the hyperparameters of the recipe. The schedule has the values of
-    ``--set`` for the number of steps, the number of examples per forward pass, and the number of
-    steps between checkpoints.
+    Values of ``--set`` for the number of steps, the number of examples per forward pass and the
+    number of steps between checkpoints go into the schedule. All other values replace
+    hyperparameters of the recipe.
+
+    Args:
+        name: Name of the recipe.
+        settings: Values of ``--set``, such as ``rank=8``.
     """
     from dataclasses import fields, replace
 
@@ -175,7 +179,7 @@ def _recipe(name: str, settings: Iterable[str] | None) -> tuple[TuningRecipe, di
     types |= dict.fromkeys(SCHEDULE, "int")
     for setting, number in numbers.items():
         if setting not in types:
-            raise UnknownNameError("setting of fine-tuning", setting, types)
+            raise UnknownNameError("fine-tuning setting", setting, types)
         if types[setting] == "int" and not number.is_integer():
             raise MirageError(f"--set {setting}={number:g}: expected a whole number")
     values: dict[str, Any] = {
@@ -183,7 +187,10 @@ def _recipe(name: str, settings: Iterable[str] | None) -> tuple[TuningRecipe, di
     }
     schedule = {name: values.pop(name) for name in SCHEDULE if name in values}
     if any(steps < 1 for steps in schedule.values()):
-        raise MirageError(f"--set: each of {', '.join(SCHEDULE)} must be at least 1")
+        raise MirageError(
+            f"--set: each of {', '.join(SCHEDULE)} must be at least 1, got "
+            f"{', '.join(f'{name}={steps}' for name, steps in schedule.items())}"
+        )
     return replace(recipe, **values), schedule
 
 

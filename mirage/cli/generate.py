@@ -32,8 +32,8 @@ def generate(
         option(
             "URL",
             "Ask this HTTP service instead of an LLM. It receives a POST request with the JSON "
-            "object {query, language, passages}, and must return JSON; --answer names the place of "
-            "the answer in it.",
+            "object {query, language, passages}, and must return JSON; --answer gives the path to "
+            "the answer in this JSON.",
         ),
     ] = None,
     answer: Annotated[

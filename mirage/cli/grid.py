@@ -105,7 +105,8 @@ def run(
     """Run the remaining steps, and print the table of results.
 
     Finished steps are stored and never repeated, so the same command resumes an interrupted run. If
-    a cell fails, the other cells still run, and the exit status is 1.
+    a cell (one combination of a dataset and the parts of a pipeline) fails, the other cells still
+    run, and the exit status is 1.
     """
     for output in (file, page):
         check_folder(output)
@@ -178,8 +179,8 @@ def compare(
     """Test differences between finished cells of a grid.
 
     A cell is one combination of entries, such as a dataset, a retriever and a generator. The tests
-    are paired by query, and the p-values are corrected for multiple testing. To compare scores of
-    other tools, use `mirage compare`.
+    are paired by query, and the p-values are corrected for multiple testing. To compare scores that
+    other tools computed, use `mirage compare`.
     """
     table = _grid(grid).table(limit=limit)
     differences = table.compare(
@@ -208,11 +209,11 @@ def from_bergen(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Convert a configuration of BERGEN into a grid file.
+    """Convert a BERGEN configuration into a grid file.
 
-    BERGEN is a library for benchmarks of RAG systems. The command prints which files were
-    converted, how results may differ, and why other files could not be converted. The files are
-    only read: nothing in them is executed.
+    BERGEN is a library for benchmarking RAG systems. Prints which files were converted, how the
+    results may differ from BERGEN's, and why other files could not be converted. The files are only
+    read: nothing in them is executed.
     """
     from mirage._base.files import write_text
     from mirage.grids.bergen import convert
@@ -238,7 +239,7 @@ def _write_page(table: ResultTable, grid: Grid, page: Path, limit: int | None) -
 
 
 def _record(table: ResultTable, grid: Grid, history: Path, commit: str) -> None:
-    """Append each finished cell to a history file, with all its metrics."""
+    """Append each finished cell of a grid to a history file, with all metrics of the cell."""
     from mirage.monitoring import History
     from mirage.testing.baseline import baseline_of_cell
 

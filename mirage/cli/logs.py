@@ -73,7 +73,7 @@ def features(
     executor: options.Executor = None,
     as_json: options.Json = False,
 ) -> None:
-    """Score the answers in logs by features.
+    """Compute features of the answers in logs.
 
     Features that need a reference answer are not measured, because logs have none. The table gives
     the reason for each feature that could not be measured.
@@ -162,15 +162,15 @@ def drift(
         str | None,
         option(
             "PERIOD",
-            "With one log: compare its last period with the time before. PERIOD is day, week or "
-            "month.",
+            "With one log: compare its last period with all earlier periods. PERIOD is day, week "
+            "or month.",
         ),
     ] = None,
     each: Annotated[
         bool,
         flag(
-            "With --by: compare each period with all the others together. A table lists all "
-            "periods, and those that differ follow with all measures.",
+            "With --by: compare each period with all the others together. Prints a table of all "
+            "periods, and then all measures of each period that differs.",
             "--each",
         ),
     ] = False,

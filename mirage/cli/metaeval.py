@@ -62,7 +62,7 @@ def metaeval(
             "--judge",
         ),
     ] = None,
-    prompt: options.Prompt = None,
+    prompt: options.SentencePrompt = None,
     calibration: Annotated[
         Path | None,
         option(
@@ -88,8 +88,9 @@ def metaeval(
 ) -> None:
     """Measure how well judges agree with people's labels.
 
-    A judge decides for each sentence whether the passages support it. It is a feature with a
-    threshold or, with --judge, an LLM. In Python, any function can be a judge.
+    A judge decides for each sentence whether the passages support it. The judge is either a
+    feature, which accepts the sentences whose value reaches a threshold, or, with --judge, an LLM.
+    In Python, any function can be a judge.
     """
     if model is None and (prompt, calibration, base_url, llm, budget) != (None,) * 5:
         raise MirageError("--prompt, --calibration, --base-url, --llm and --budget need --judge")

@@ -1,4 +1,4 @@
-"""mirage plan: how many queries and repeats detect a loss."""
+"""mirage plan: how many queries and repeats are needed to detect a loss."""
 
 from __future__ import annotations
 
@@ -75,27 +75,31 @@ def plan(
         ),
     ] = None,
     price: Annotated[
-        str | None, option("IN,OUT", "Price of a million input tokens and output tokens.")
+        str | None,
+        option(
+            "IN,OUT",
+            "Price of a million input tokens and of a million output tokens, such as 2.5,10.",
+        ),
     ] = None,
     assume: Annotated[
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Change an assumption; may be repeated. Names and defaults: unstable=0.1 (share of "
-            "answers that differ when a query is repeated), moved=0.1 (share of queries that a "
-            "change of the system makes better or worse), cluster_size=1 (queries per cluster), "
-            "correlation=0.2 (correlation of effects within a cluster and between features), "
-            "features=4 (number of features that the gate compares), prompt_tokens=2000 and "
-            "answer_tokens=300 (tokens per call), query_cost=0 (cost of writing a query).",
+            "Change an assumption; may be repeated. Names and defaults: unstable=0.1: share of "
+            "answers that differ when a query is repeated; moved=0.1: share of queries that a "
+            "change to the system makes better or worse; cluster_size=1: queries per cluster; "
+            "correlation=0.2: correlation of effects within a cluster and between features; "
+            "features=4: number of features that `mirage check` compares; prompt_tokens=2000 and "
+            "answer_tokens=300: tokens per call; query_cost=0: cost of writing a query.",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compute how many queries and repeats detect a loss.
+    """Compute the sample size (queries, repeats) to detect a loss.
 
     No system and no LLM is called: comparisons are simulated and tested as `mirage check` tests
     them. Prints the number of queries, the number of responses per run, and their cost. The exit
-    status is 1 if no number of repeats reaches the power.
+    status is 1 if no number of repeats reaches the target power.
     """
     from mirage.llm import Price
     from mirage.testing import plan as simulate_plan

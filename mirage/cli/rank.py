@@ -35,8 +35,8 @@ def rank(
         list[str] | None,
         option(
             "MODEL",
-            "Exit with status 1 unless every ranked system of yours is better than MODEL, a model "
-            "in the ranking, with a probability of at least --confidence; may be repeated.",
+            "Exit with status 1 unless each of your models is better than MODEL, a model in the "
+            "ranking, with a probability of at least --confidence; may be repeated.",
         ),
     ] = None,
     confidence: Annotated[
@@ -84,7 +84,8 @@ def rank(
         float | None,
         option(
             "LOGITS",
-            "With --judge: stop when the 95 % interval of the logit is at most this wide.",
+            "With --judge: stop when the 95 % interval of the ranked model's logit is at most "
+            "this wide.",
         ),
     ] = None,
     until_against: Annotated[
@@ -107,7 +108,7 @@ def rank(
     ] = None,
     dry_run: options.DryRun = False,
     both_orders: options.BothOrders = False,
-    prompt: options.Prompt = None,
+    prompt: options.PairPrompt = None,
     base_url: options.BaseUrl = None,
     llm: options.Llm = None,
     budget: options.Budget = None,
@@ -201,9 +202,11 @@ def _judge(
     jobs: int,
     as_json: bool,
 ) -> Ranking | None:
-    """Return the judge's ranking.
+    """Return the ranking by judges, which are the LLMs or the file of votes in ``names``.
 
-    With ``dry_run``, print an estimate of calls, tokens and cost instead, and return ``None``.
+    ``plan`` has the settings that choose the pairs to judge, and ``stop`` those that stop the
+    judges early. If ``dry_run`` is true, print an estimate of calls, tokens and cost instead, and
+    return ``None``.
     """
     from mirage.arena import PairwiseJudge
     from mirage.llm.estimates import sum_estimates
@@ -233,7 +236,7 @@ def _rank_by_votes(
     settings: dict[str, Any],
     jobs: int,
 ) -> Ranking:
-    """Return the ranking by the votes of people in a file."""
+    """Return the ranking by people's votes, from the only file in ``names``."""
     from mirage.arena.judgment_files import RecordedJudge
 
     if len(names) > 1:

@@ -28,8 +28,9 @@ def retrieve(
         list[str] | None,
         option(
             "KIND",
-            "Index to search: bm25, dense or sparse; repeat the option to fuse several by "
-            "reciprocal rank.  [default: dense if the index has it, else sparse, else bm25]",
+            "Index to search: bm25, dense or sparse; repeat the option to fuse the results of "
+            "several indexes by reciprocal rank.  [default: dense if the index has it, else "
+            "sparse, else bm25]",
         ),
     ] = None,
     language: options.IndexLanguage = None,

@@ -76,14 +76,14 @@ def train(
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Train a regression that predicts ranks, called a surrogate.
+    """Train a surrogate, which is a regression that predicts ranks.
 
-    It predicts a model's logit (its strength in comparisons) from features of the responses. It
-    ranks further models without a judge:
+    A surrogate predicts a model's logit (its strength in comparisons) from features of the
+    responses. It ranks further models without a judge:
     `mirage rank RESPONSES --dataset FILE --surrogate FILE --trust`.
 
-    It is trained either on RESPONSES and --judgments, or with --utilities on simulated models that
-    a simulated judge compares.
+    It is trained on RESPONSES and --judgments or, with --utilities, on simulated models that are
+    compared by a simulated judge.
     """
     from mirage.arena import read_judged
     from mirage.leaderboard import Leaderboard
@@ -92,7 +92,7 @@ def train(
     if utilities is not None:
         if responses or judgments or dataset:
             raise MirageError(
-                "--utilities trains on the simulated arena; leave out RESPONSES, --judgments and "
+                "--utilities trains on simulated models; leave out RESPONSES, --judgments and "
                 "--dataset"
             )
         ranker = _train_on_arena(language_of(language), utilities, estimator, seed)
@@ -102,8 +102,8 @@ def train(
         return
     if not responses or judgments is None:
         raise MirageError(
-            "give RESPONSES and --judgments to learn from judged models, or --utilities to learn "
-            "from the simulated arena"
+            "give RESPONSES and --judgments to train on judged models, or --utilities to train on "
+            "simulated models"
         )
     queries = dataset_of(language, dataset)
     judged = read_judged(file_of(judgments))
@@ -129,7 +129,10 @@ def train(
 def show(
     source: Annotated[
         str,
-        argument("LANGUAGE|FILE", "Language code, which selects the bundled surrogate, or a file."),
+        argument(
+            "LANGUAGE|FILE",
+            "Language code, which selects the bundled surrogate, or a surrogate file.",
+        ),
     ],
     level: options.Level = "quick",
     trust: options.Trust = False,
@@ -137,8 +140,8 @@ def show(
 ) -> None:
     """Show how a surrogate was trained, and how much each fault costs.
 
-    Prints its features, the logits of the models that it was trained on, and how many logits a
-    model loses by each fault, such as a wrong answer.
+    Prints the surrogate's features, the logits of the models that it was trained on, and by how
+    much each kind of fault, such as a wrong answer, lowers a model's logit.
     """
     from mirage.surrogate import SurrogateRanker
 
@@ -163,13 +166,14 @@ def rebuild(
     jobs: options.Jobs = -1,
     as_json: options.Json = False,
 ) -> None:
-    """Train the bundled surrogates again, and compare the files.
+    """Train the bundled surrogates again, and check the files.
 
-    This takes half an hour on two cores, and uses only the bundled corpora. With the same versions
-    of the libraries, the files are byte-identical.
+    Prints how many of the files are identical to those in the package. Training takes half an hour
+    on two cores, and uses only the bundled corpora. With the same versions of the libraries, the
+    files are byte-identical.
 
-    The exit status is 1 if one of the surrogates has the wrong order of faults: false answers have
-    to lower the logit more than wrong abstentions, and these more than missing citations.
+    The exit status is 1 if a surrogate orders the costs of faults wrongly. False answers must lower
+    the logit more than wrong abstentions, and wrong abstentions more than missing citations.
     """
     from mirage.dataset import LEVELS
     from mirage.surrogate.artifacts import MANIFEST, verify
@@ -177,7 +181,7 @@ def rebuild(
 
     for name in level or ():
         if name not in LEVELS:
-            raise UnknownNameError("level of the bundled surrogates", name, LEVELS)
+            raise UnknownNameError("level", name, LEVELS)
     violations = write_pretrained(folder, levels=level or tuple(LEVELS), n_jobs=jobs)
     faults = verify(folder)
     equal = [name for name, fault in faults.items() if not fault]

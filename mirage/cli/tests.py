@@ -125,8 +125,8 @@ def make(
     with reasons, and *.journal.jsonl lets the same command resume an interrupted run. The exit
     status is 1 if fewer items pass the checks than requested.
 
-    In a CSV sheet, write one answer per line of the cell "answers", and separate alternative
-    spellings by |. The reference and the wrong answers may stay empty.
+    In a CSV sheet, put each answer on its own line in the cell "answers", and separate alternative
+    spellings with |. The reference and the wrong answers can be left empty.
     """
     from mirage.testsets import build_from_sheet, build_test_set, estimate_test_set, read_sheet
 
@@ -293,14 +293,15 @@ def score(
     dataset: options.Dataset = None,
     as_json: options.Json = False,
 ) -> None:
-    """Count the known faults that tests catch.
+    """Count how many known faults your tests catch.
 
     Inserts faults into the recorded responses and runs the tests on the result. The tests must use
     mirage.testing, which then reads these responses instead of calling your system. For each missed
-    fault, the command prints an assertion that would catch it. The score is the mean over five
-    random seeds.
+    fault, the command prints an assertion that would catch it. The score is the share of the kinds
+    of fault that are caught, averaged over five random seeds.
 
-    Exit status with --min: 0 if the share is reached with every seed, 1 if with none, 3 otherwise.
+    Exit status with --min: 0 if the share is reached with every seed, 1 if it is reached with no
+    seed, and 3 otherwise.
     """
     from mirage.testing.mutation import suggested_bounds
     from mirage.testing.suites import score_tests
@@ -320,7 +321,9 @@ def score(
         fall_short([f"{result.score:.0%} of the kinds of fault are caught, not {minimum:.0%}"])
     if verdict == "inconclusive":
         scores = ", ".join(f"{score:.0%}" for score in result.by_seed(max(result.shares)))
-        end_inconclusive([f"the seeds disagree on {minimum:.0%}: {scores}"])
+        end_inconclusive(
+            [f"the share of caught faults reaches {minimum:.0%} with some seeds only: {scores}"]
+        )
 
 
 @commands.command(

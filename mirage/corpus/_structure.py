@@ -18,20 +18,21 @@ A block is too long if it does not fit into one passage.
 """
 
 TITLE_LENGTH = 200
-"""Largest length of a title or heading, in characters; the rest is cut off."""
+"""Maximum length of a title or heading, in characters; the rest is cut off."""
 
 SEPARATOR = " > "
-"""Separates the headings in the title of a passage."""
+"""The separator between the headings in the title of a passage."""
 
 
 class Block(NamedTuple):
-    """A heading, paragraph, list item, table or piece of code of a file.
+    """A heading, paragraph, list item, table or code block of a file.
 
     Attributes:
         text: The text. Markdown and reStructuredText keep their markup.
         kind: The kind of block.
         level: The depth of a heading, from 1; 0 for other blocks.
-        title: The text of a heading without markup, if it has any.
+        title: The text of a heading without its markup; empty if ``text`` has no markup, and for
+            other blocks.
     """
 
     text: str
@@ -111,6 +112,11 @@ class Layout:
     """The positions at which the passages of a text may begin and end.
 
     A position is the index of a unit, such as a word.
+
+    Args:
+        text: The text of the document.
+        starts: The offset of the first character of each unit.
+        parts: The blocks of the document; empty if its structure is unknown.
     """
 
     def __init__(self, text: str, starts: Sequence[int], parts: Sequence[Part]) -> None:
@@ -147,7 +153,7 @@ class Layout:
 
         Args:
             start: Index of the first unit of the passage.
-            size: Largest number of units in the passage.
+            size: Maximum number of units in the passage.
         """
         limit = min(start + size, len(self._starts))
         for unit in range(start + max(1, -(-size // 2)), limit):
@@ -166,7 +172,7 @@ class Layout:
         Args:
             start: Index of the first unit of the previous passage.
             end: Index of the unit after the previous passage.
-            overlap: Largest number of units that the next passage repeats.
+            overlap: Maximum number of units that the next passage repeats.
         """
         if self._is_heading[end]:
             return end
@@ -192,9 +198,12 @@ class Layout:
         return self._text[begin:stop].strip("\n").rstrip()
 
     def title_of(self, start: int, end: int, title: str) -> str:
-        """Return the title of a passage: the headings that all its blocks have above them.
+        """Return the title of a passage: the headings that are above all of its blocks.
 
-        If the blocks share no heading, ``title`` is returned.
+        Args:
+            start: Index of the first unit of the passage.
+            end: Index of the unit after the passage.
+            title: The title to return if the blocks share no heading.
         """
         first = max(0, bisect_left(self._first_units, start + 1) - 1)
         last = max(first + 1, bisect_left(self._first_units, end))

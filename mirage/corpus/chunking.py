@@ -37,23 +37,26 @@ def chunk(
     in languages that are written without them. A document without units yields no passage.
 
     Documents that :func:`~mirage.corpus.read_documents` read from Markdown, HTML and similar
-    formats are cut by their structure. A code block, a table or a list item is cut only if it has
-    more than ``size`` units, and then between lines if possible. A heading stays with the text
+    formats are cut along their structure. A code block, a table or a list item is cut only if it
+    has more than ``size`` units, and then between lines if possible. A heading stays with the text
     below it. If the passage before a heading is at least half full, it ends there. The title of a
     passage is the path of the headings above all of its text, such as ``Handbook > Leave``.
 
     Args:
         documents: Whole texts, each with its id and title.
-        size: The number of units per passage; the last passage of a document may have fewer.
+        size: Maximum number of units per passage. A passage has fewer if it is the last of its
+            document or ends early to respect the structure.
         unit: ``"word"`` counts strings between spaces, and in scripts without spaces (Han, kana,
             Thai) each character, as in BERGEN (Rau et al. 2024, arXiv 2407.01102, appendix C).
-            ``"character"`` counts all characters except white space. A function returns the spans
-            of a text's units, such as ``lambda text: tokenizer(text, return_offsets_mapping=True,
-            add_special_tokens=False)["offset_mapping"]`` with a fast tokenizer of transformers.
+            ``"character"`` counts all characters except white space. A function takes a text and
+            returns the start and end of each unit, such as ``lambda text: tokenizer(text,
+            return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]`` with a fast
+            tokenizer of transformers.
         overlap: The number of units that a passage repeats from the passage before it. Fewer units
             are repeated if the repetition would begin within code, a table or a list item, and none
             if the passage begins with a heading.
-        title: Whether each passage has a title.
+        title: Whether passages have titles. If the structure of a document is not known, all of its
+            passages have the title of the document.
 
     Raises:
         SettingError: If ``size`` is below 1, ``overlap`` is not below ``size``, or ``unit`` is

@@ -137,7 +137,7 @@ class Corpus:
 
     @classmethod
     def open(cls, *folders: str | Path, verify: bool = True) -> Self:
-        """Open a corpus, or the sum of several.
+        """Open the corpus in a folder, or the sum of the corpora in several folders.
 
         Args:
             folders: The folders that :meth:`build` wrote.
@@ -197,7 +197,7 @@ class Corpus:
         row = self._row(passage_id)
         if row is None:
             examples = self.ids_at(range(min(3, len(self))))
-            raise UnknownNameError("passage of the corpus", passage_id, examples)
+            raise UnknownNameError("passage id in the corpus:", passage_id, examples)
         return row
 
     def at(self, row: int) -> Passage:
@@ -266,7 +266,13 @@ class Corpus:
 
 
 class _Part(NamedTuple):
-    """One folder of a corpus, with its files mapped into memory."""
+    """One folder of a corpus, with its files mapped into memory.
+
+    ``text`` is the file of passages, and ``offsets`` are the positions at which its lines begin and
+    end. ``ids`` contains the passage ids, and ``id_ends`` the positions at which they end.
+    ``hashes`` are the hashes of the ids, ascending. For each hash, ``rows`` is the row number of
+    the passage with this id.
+    """
 
     folder: Path
     language: str | None
@@ -415,7 +421,7 @@ def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:
         if len(part.ids_of(digest)) < len(positions):
             lines = sorted(int(part.rows[position]) + 1 for position in positions)
             raise DatasetError(
-                f"two passages of the corpus, numbers {lines[0]} and {lines[1]}, have the id "
+                f"passages {lines[0]} and {lines[1]} of the corpus both have the id "
                 f"{part.id_at(lines[0] - 1)!r}; passage ids must be unique"
             )
 

@@ -22,7 +22,7 @@ from mirage.models import Passage
 _LOG = logger("mirage.corpus")
 
 CHUNK = 100
-"""Default words per passage, for text files."""
+"""Default number of words per passage of a text file."""
 
 TEXT = tuple(FORMATS)
 """Extensions of files that contain one document each."""
@@ -41,18 +41,19 @@ def read_documents(source: str | Path, *, paragraphs: bool = False) -> Iterator[
 
     Each row of JSON Lines (``.jsonl``, ``.jsonl.gz``) and Parquet is a document, with ``id`` (or
     ``_id``, ``docid``, ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``) and
-    ``title``; other fields are ignored. A text may be a list of paragraphs, as in KILT. The
-    paragraphs are joined. List items (``BULLET::::``) are left out, as in BERGEN, and the mark
-    ``Section::::`` of headings is removed.
+    ``title``; other fields are ignored. A text may also be a list of paragraphs, as in KILT; the
+    paragraphs are then joined to one text. KILT's list items (``BULLET::::``) are left out, as in
+    BERGEN, and the mark ``Section::::`` is removed from headings.
 
     Files are read in the order of their names. Files of other formats in a folder, and PDF pages
-    without text, are skipped; a warning counts them.
+    without text, are skipped; a warning states how many.
 
     Args:
         source: The path of a file or a folder, or a pattern such as ``handbook/*.md``.
-        paragraphs: Whether each paragraph of such a list becomes a separate passage. Its id, such
-            as ``290#3``, consists of the id of the page and the number of the paragraph, counted
-            from 0 as in the provenance of KILT. List items are included.
+        paragraphs: Whether each paragraph of a text that is a list becomes a separate passage. The
+            id of the passage, such as ``290#3``, consists of the id of the page and the number of
+            the paragraph, counted from 0. KILT's relevance judgments (provenance) count in the same
+            way. List items are included.
 
     Raises:
         DatasetError: If there is no such file; a file has another extension, is damaged, encrypted
@@ -72,8 +73,9 @@ def read_rows(paths: Sequence[Path], fields: Mapping[str, str] | None = None) ->
     Args:
         paths: The files.
         fields: Names of the fields for ``id``, ``text``, ``title`` and ``document`` if they are not
-            the usual names. Dots and braces work as in :func:`mirage.sources.qa.answers`. If
-            ``fields`` is set and a row has no id, its number, counted from 0, is the id.
+            the usual names. A name with dots, such as ``page.body``, is a path into nested objects.
+            A name with braces joins fields, such as ``{title}: {abstract}``. If ``fields`` is set
+            and a row has no id, its number, counted from 0, is the id.
 
     Raises:
         DatasetError: If a row lacks an id or a text; the message names the file and the line.
@@ -101,7 +103,7 @@ def read_passages(
 
     Args:
         source: The path of a file or a folder, or a pattern such as ``handbook/*.md``.
-        size: The number of units per passage.
+        size: Maximum number of units per passage.
         unit: ``"word"``, ``"character"`` or a function; see :func:`chunk`.
         overlap: The number of units that a passage repeats from the one before it.
 
@@ -117,7 +119,10 @@ def read_passages(
 
 
 def _read(path: Path, root: Path, is_alone: bool) -> Iterator[Passage]:
-    """Yield the documents of one file; the id of a text file is its path relative to ``root``."""
+    """Yield the documents of one file; the id of a text file is its path relative to ``root``.
+
+    A file without readable text raises an error if ``is_alone`` is true; otherwise it is skipped.
+    """
     if not is_text(path):
         yield from (_passage(row, location) for location, row in table_rows(path))
         return
@@ -136,7 +141,7 @@ def is_text(path: Path) -> bool:
 
 
 def _sources(source: str | Path) -> tuple[list[Path], Path]:
-    """Return the files of a source, and log a warning for skipped files in a folder."""
+    """Return the files of a source and their folder, like :func:`files`; warn of skipped files."""
     paths, root = files(source)
     if Path(source).is_dir():
         skipped = Counter(

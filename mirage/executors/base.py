@@ -65,10 +65,12 @@ class Executor(Protocol):
 class Once(Generic[T, R]):
     """A function that each worker creates at its first call, for example because it needs a model.
 
-    At its first call, ``Once(load)`` calls ``load()``, which returns the function to use; this
-    function is then called with each item. When a ``Once`` is sent to a worker, ``load()`` is
-    called there. To load only once for several calls of :meth:`Executor.map`, pass the same object
-    to each of them.
+    At its first call, ``Once(load)`` calls ``load()``, which returns a function. This function is
+    then called with each item. When a ``Once`` is sent to a worker, ``load()`` is called there. To
+    load only once for several calls of :meth:`Executor.map`, pass the same object to each of them.
+
+    Args:
+        make: Function without arguments that returns the function to use.
 
     Example:
         >>> def load():
@@ -195,6 +197,9 @@ def sending(host: str) -> Iterator[None]:
     Outside of such a block, pickling them raises an error. In the block, a model is pickled as its
     name and settings. An LLM is pickled as its settings and the address of the driver (this
     process), which manages the budget and the cache of the LLM.
+
+    Args:
+        host: Host name or IP address at which the workers reach the driver.
     """
     token = _DRIVER_HOST.set(host)
     try:

@@ -85,9 +85,9 @@ class RayExecutor:
     are disabled.
 
     Args:
-        processes: See :func:`ray_executor`.
-        cpus: See :func:`ray_executor`.
-        gpus: See :func:`ray_executor`.
+        processes: Number of workers; ``None`` for as many as the cluster allows now.
+        cpus: Number of CPUs per worker, and of threads in a worker.
+        gpus: Number of GPUs that Ray reserves per worker if its function is a ``Once``.
         started: Whether :func:`ray_executor` has started Ray. If true, closing the executor also
             shuts Ray down.
     """
@@ -169,7 +169,7 @@ class RayExecutor:
         except Exception as error:  # pickling may raise any error
             raise ExecutorError(
                 f"the function {function!r} cannot be sent to workers ({type(error).__name__}: "
-                f"{error})"
+                f"{error}); check that it can be pickled"
             ) from error
         return pickled
 
@@ -197,14 +197,15 @@ class RayExecutor:
         except Exception as error:
             raise ExecutorError(
                 f"item {number}, counted from 0, cannot be sent to a worker "
-                f"({type(error).__name__}: {error})"
+                f"({type(error).__name__}: {error}); check that it can be pickled"
             ) from error
 
     def _wait_for_calls(self, pool: _Tasks | _Actors, under_way: Iterable[Any]) -> list[Any]:
         """Wait until a call has finished, and return its reference in a list.
 
-        The list is empty if a worker has started instead, or if nothing has happened for 30
-        seconds. In the second case, a warning is logged.
+        ``under_way`` are the references of the calls in progress. The list is empty if a worker has
+        started instead, or if nothing has happened for 30 seconds. In the second case, a warning is
+        logged.
         """
         refs = [*under_way, *pool.starting]
         if not refs:  # all items are finished
@@ -224,7 +225,7 @@ class RayExecutor:
         return list(ready)
 
     def _fetch_outcome(self, ref: Any, number: int) -> _Outcome | None:
-        """Return the outcome of a finished call, or ``None`` if its worker was lost."""
+        """Return the outcome of a finished call on an item, or ``None`` if its worker was lost."""
         errors = self._ray.exceptions
         try:
             outcome: _Outcome = self._ray.get(ref)
@@ -256,7 +257,7 @@ def _check_losses(number: int, losses: int) -> None:
 
 
 class _Tasks:
-    """Sends items to a plain function as Ray tasks, which any process of the cluster may run."""
+    """A pool that calls a plain function in Ray tasks, which any process of the cluster may run."""
 
     starting: tuple[Any, ...] = ()
 
@@ -275,11 +276,11 @@ class _Tasks:
     def on_started(self, ref: Any) -> None: ...
 
     def on_returned(self, _: Any, *, lost: bool) -> bool:
-        """Return whether the item of a call may have crashed the worker that ran it."""
+        """Return whether the call was lost; if so, its item may have crashed the worker."""
         return lost
 
     def dismiss(self, refs: Iterable[Any]) -> None:
-        """Cancel these calls, because their results are no longer needed."""
+        """Cancel the calls with these references, because their results are no longer needed."""
         remaining = list(refs)
         for _ in range(_CANCEL_ATTEMPTS):
             if not remaining:
@@ -293,14 +294,14 @@ class _Tasks:
 
 @dataclass(eq=False)
 class _Slot:
-    """A Ray actor that holds the function, and the unfinished calls that were sent to it."""
+    """A Ray actor that has a copy of the function, with the unfinished calls that it was sent."""
 
     actor: Any
     refs: dict[Any, None] = field(default_factory=dict)  # in the order in which they are executed
 
 
 class _Actors:
-    """Sends the items of a :class:`~mirage.executors.base.Once` to Ray actors.
+    """A pool that calls a :class:`~mirage.executors.base.Once` in Ray actors.
 
     Each actor has a copy of the function. Items are sent only to actors that have started.
     """
@@ -329,7 +330,7 @@ class _Actors:
         return ref
 
     def on_started(self, ref: Any) -> None:
-        """Use an actor whose start has ended, or count a failure if the start failed."""
+        """Add a started actor to the pool, or count a failure if the actor failed to start."""
         slot = self.starting.pop(ref)
         try:
             self._ray.get(ref)
@@ -348,8 +349,8 @@ class _Actors:
         """Forget a finished or lost call, and end the actor of a lost call.
 
         Returns:
-            Whether the item of the call may have crashed the worker: the call was lost while the
-            worker was executing it.
+            Whether the call was lost while the worker was executing it, so its item may have
+            crashed the worker.
         """
         slot = self._slot_of.pop(ref)
         is_first = next(iter(slot.refs)) == ref
@@ -361,7 +362,7 @@ class _Actors:
         return lost and is_first
 
     def dismiss(self, refs: Iterable[Any]) -> None:
-        """End the actors to which these calls were sent, because the results are not needed."""
+        """End the actors that run the calls with these references; their results are not needed."""
         for slot in {self._slot_of.pop(ref) for ref in refs}:
             if slot in self._slots:
                 self._slots.remove(slot)
@@ -396,7 +397,8 @@ _functions: dict[str, Callable[[Any], Any]] = {}
 def _work(key: str, pickled: bytes, item: object) -> _Outcome:
     """Call a function with an item, and return its result or error.
 
-    A process unpickles a function only at the first call, and keeps the last one that it used.
+    ``pickled`` is the pickled function, and ``key`` identifies it. A process keeps the last
+    function that it used, so it unpickles a function only once unless functions alternate.
     """
     try:
         if key not in _functions:
@@ -421,7 +423,10 @@ class _Worker:
 
 
 def _picklable_error(error: Exception, trace: str) -> Exception:
-    """Return the error itself if it can be pickled, otherwise an ExecutorError with its message."""
+    """Return an error that can be pickled: the error itself or, if that fails, an ExecutorError.
+
+    The ExecutorError has the message of the error and its traceback ``trace``.
+    """
     cloudpickle = package("ray.cloudpickle")
     try:
         cloudpickle.loads(cloudpickle.dumps(error))

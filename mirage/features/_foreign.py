@@ -33,7 +33,7 @@ FEWEST_LETTERS = 6
 """Minimum number of letters in a clause in a foreign script other than Latin."""
 
 SHORTEST_SENTENCE = 3
-"""Minimum length, in words, of a sentence whose language is identified."""
+"""Minimum length, in words, of a sentence that is checked for another language."""
 
 OWN_WORD_SHARE = 0.15
 """Share of the expected language's function words above which a sentence is in that language."""
@@ -48,15 +48,16 @@ FEWEST_FUNCTION_WORDS = 3
 def foreign_stretches(
     text: str, places: Sequence[tuple[int, int]], sources: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each part of a text that is in another script or language.
+    """Yield the start and end of each part of a text that is not in the expected language.
 
-    A part in another script that one of the sources contains is not reported, because it may be a
-    quote.
+    Such a part is in another script or consists of words of another language. Text in another
+    script is not reported if one of the sources contains it, because it may be a quote.
 
     Args:
         text: The text to check.
         places: Start and end of each sentence of the text.
-        sources: The texts from which the text may quote; the first is in the expected language.
+        sources: The question and the passages, from which the text may quote. The first is in the
+            expected language.
         code: ISO 639-1 code of the expected language.
     """
     entry = Language.of(code)
@@ -76,7 +77,10 @@ def _is_latin(char: str) -> bool:
 
 
 def _is_clause(stretch: str) -> bool:
-    """Return whether a part in Latin script is long and mostly in lower case, unlike a name."""
+    """Return whether a text in Latin script is a clause rather than a name.
+
+    A clause has several words, and at least half of them begin with a lower-case letter.
+    """
     words = stretch.split()
     small = [word for word in words if word[:1].islower()]
     return len(words) >= FEWEST_LATIN_WORDS and 2 * len(small) >= len(words)
@@ -97,11 +101,11 @@ def _other_script(entry: Language) -> re.Pattern[str]:
 def _other_language(
     text: str, start: int, end: int, entry: Language, sources: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of ``text[start:end]``, or of a clause in it, if it is foreign.
+    """Yield the start and end of a sentence, or of a clause in it, in another language.
 
-    ``text[start:end]`` is a sentence. It is foreign if it is in another language than ``entry``,
-    according to its function words. Words and names that occur in ``sources`` count as evidence for
-    the expected language, or not at all.
+    The sentence is ``text[start:end]``, and ``entry`` is the expected language. The decision is
+    based on function words. Words that also occur in ``sources`` count as evidence for the expected
+    language, and names copied from ``sources`` are ignored.
     """
     # Capitalised words may belong to a foreign title or name, which is not a fault.
     words = [

@@ -51,7 +51,7 @@ _SOUND_RUN = re.compile(f"[{''.join(sorted(_SOUNDS))}·]{{3,}}")
 
 
 def names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterator[Name]:
-    """Yield the names in an answer: words and phrases that are clearly names by their form.
+    """Yield the names in an answer: words and phrases whose form shows that they are names.
 
     Adjacent names are merged into one if the evidence contains both of them or neither.
 
@@ -102,8 +102,8 @@ def _script_patterns(entry: Language) -> tuple[re.Pattern[str], ...]:
 def _katakana_names(entry: Language) -> re.Pattern[str]:
     """Return a regular expression for names in katakana, the Japanese script for foreign words.
 
-    A name has several parts that are joined by signs, or it is a word before a title such as Mr.
-    Any other single word in katakana is usually a loan word.
+    A name has several parts that are joined by signs such as ``・``, or it is a word before a title
+    such as Mr. Any other single word in katakana is usually a loan word.
     """
     titles = sorted(lexicon(entry.code).titles, key=len, reverse=True)
     title = "|".join(re.escape(title) for title in titles if not _KANA.match(title))
@@ -111,7 +111,10 @@ def _katakana_names(entry: Language) -> re.Pattern[str]:
 
 
 def _capitalised_names(text: str, starts: frozenset[int], index: TextIndex) -> Iterator[Name]:
-    """Yield capitalised words within sentences, in languages that capitalise only names."""
+    """Yield the names in an answer in a language that capitalises only names.
+
+    These are the capitalised words that do not begin a sentence.
+    """
     for match in WORD.finditer(text):
         if (
             _is_capital(match[0])
@@ -156,8 +159,8 @@ def _is_in_evidence(word: str, index: TextIndex) -> bool:
 def _names_among_nouns(text: str, starts: frozenset[int], index: TextIndex) -> Iterator[Name]:
     """Yield the names in an answer in a language that capitalises all nouns.
 
-    A capitalised word is a name if it follows a title, stands beside another capitalised word, or
-    has letters that are unusual in the language.
+    A capitalised word is a name if it follows a title, is next to another capitalised word, or has
+    letters that are unusual in the language.
     """
     entry = index.language
     words = list(WORD.finditer(text))
@@ -220,8 +223,13 @@ def unfamiliar_stretch(
 ) -> tuple[int, int] | None:
     """Return the start and end of the part of a text that is least similar to the evidence.
 
-    It is used for an answer that must contain a wrong name which no rule identifies. The result is
+    If an answer is wrong but no rule found the wrong part, this part is reported. The result is
     ``None`` if every word is familiar from the evidence.
+
+    Args:
+        text: The answer.
+        sentence_starts: Positions at which the sentences of the answer start.
+        index: The index of the evidence: passages, question and right answers.
     """
     entry = index.language
     is_unspaced = entry.tokens == "character"

@@ -42,12 +42,15 @@ def missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
 
 
 def pairs_of(dataset: MirageDataset, run: Run, gaps: Container[str]) -> dict[str, Pair]:
-    """Return the input of the features for each query with a response, by query id.
+    """Return the data that features need, by id, for each query that has a response.
+
+    These data are the query, the response, the reasons why citations cannot be measured, and the
+    sentences that recur in most responses.
 
     Args:
         dataset: The queries.
         run: The responses.
-        gaps: Ids of the queries without a response text.
+        gaps: Ids of the queries without a response text, which are left out.
     """
     cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
     recurring = recurring_sentences(response.text for response in run if response.text)
@@ -66,9 +69,14 @@ def _warn_once(model: str, reason: str) -> None:
 
 
 def log_exclusions(model: str, gaps: CitationGaps, recurring: frozenset[str]) -> None:
-    """Log why a run's citations are not measured, and that recurring sentences are ignored.
+    """Log why a run's citations are not measured, and how many recurring sentences are ignored.
 
     Sentences that recur in most answers, such as headings, count as layout.
+
+    Args:
+        model: Name of the model.
+        gaps: Reasons why the run's citations cannot be measured, if any.
+        recurring: The sentences that recur in most answers.
     """
     if gaps.unread is not None:
         _warn_once(model, gaps.unread.reason)
@@ -91,9 +99,15 @@ def _note_recurring(model: str, number: int, sentence: str) -> None:
 def jobs_of(
     dataset: MirageDataset, models: Sequence[str], pairs: Sequence[Mapping[str, Pair]]
 ) -> list[Job]:
-    """Return one job for each block of :data:`BATCH` queries: the responses of all runs to them.
+    """Return one job for each block of :data:`BATCH` queries.
 
-    The jobs do not depend on the number and kind of workers, so the results do not either.
+    A job has the responses of all runs to the queries of its block. Jobs are the same for any
+    number and kind of workers, so that the results are the same too.
+
+    Args:
+        dataset: The queries.
+        models: Name of the model of each run.
+        pairs: The queries and responses of each run by query id, from :func:`pairs_of`.
     """
     ids = dataset.query_ids
     blocks = [ids[i : i + BATCH] for i in range(0, len(ids), BATCH)]
@@ -109,7 +123,17 @@ def jobs_of(
 def iterate_rows(
     features: Sequence[Feature], jobs: Sequence[Job], n_jobs: int, executor: Executor | None
 ) -> Iterator[Rows]:
-    """Yield the values of the features for one job, or one run in a job, at a time."""
+    """Compute the features of all jobs, and yield the values as soon as they are available.
+
+    Each result has the values of one job. If ``n_jobs`` is 1 and there is no executor, each result
+    has the values of a single run in a job.
+
+    Args:
+        features: The features.
+        jobs: The queries and responses, from :func:`jobs_of`.
+        n_jobs: Number of processes, as in joblib.
+        executor: Executor whose workers compute the features instead of local processes.
+    """
     if executor is not None:
         yield from _iterate_rows_on(executor, features, jobs)
         return
@@ -152,7 +176,7 @@ def in_processes(
 def _iterate_rows_on(
     executor: Executor, features: Sequence[Feature], jobs: Sequence[Job]
 ) -> Iterator[Rows]:
-    """Yield the values of the features for one job at a time, computed by an executor's workers.
+    """Let an executor's workers compute the features, and yield the values of one job at a time.
 
     Features that cache the results of a model are computed in this process.
     """
@@ -226,7 +250,7 @@ def _feature_column(
 def _describe_failing_query(item: Feature, batch: Sequence[Answered]) -> str:
     """Return a text that names the query on which a feature fails.
 
-    To find this query, the feature is computed again for each query of the batch alone.
+    To find this query, the feature is computed again for one query of the batch at a time.
     """
     for answer in batch:
         try:

@@ -38,7 +38,10 @@ SMALLEST_SUM = 100
 """Smallest value that may be the sum, difference, half or double of numbers in the texts."""
 
 LONGEST_SPAN = 150
-"""Limit, in years, of the span between two years of the texts that an answer may state instead."""
+"""Span of years below which an answer may state the difference of two years in the texts.
+
+For example, an answer may state 20 years if the texts state the years 1990 and 2010.
+"""
 
 OLDEST_AGE = 120
 """Greatest age of a person in years."""
@@ -49,7 +52,8 @@ _ERAS = (543, 621, 622)  # offsets of Buddhist and of Persian years from the com
 class TextIndex:
     """An index of some texts, for looking up the facts of an answer.
 
-    Each part is built when it is first used, because most answers need only some parts.
+    Each part of the index is built when it is first used, because most answers need only a few
+    parts.
 
     Args:
         texts: The texts.
@@ -62,7 +66,7 @@ class TextIndex:
 
     @cached_property
     def folded(self) -> str:
-        """The words of all texts in lower case, without numbers and accents."""
+        """The words of all texts, in lower case and without numbers and accents."""
         return "\n".join([_folded_text(text, self.language) for text in self.texts])
 
     @cached_property
@@ -90,7 +94,7 @@ class TextIndex:
 
     @cached_property
     def _short_words(self) -> frozenset[str]:
-        """All words, and in addition the short words without their last letter."""
+        """All words, and also the short words without their last letter, which may be an ending."""
         cut = (w[:-1] for w in self._words if SHORTEST_STEM <= len(w) <= SHORTEST_STEM + 2)
         return self._words.union(cut)
 
@@ -106,10 +110,10 @@ class TextIndex:
         return bool(following) and following[0].startswith(beginning)
 
     def number(self, values: frozenset[float]) -> bool:
-        """Return whether the texts state one of these values, or numbers that imply one.
+        """Return whether the texts state a number, or other numbers from which it can be derived.
 
         Args:
-            values: Possible values of one number in an answer.
+            values: Values that the number may have; "1.234", for example, has two readings.
         """
         # Reading all numbers of all texts is slow, so they are first searched for the digits.
         return (
@@ -119,7 +123,10 @@ class TextIndex:
         )
 
     def day(self, day: int, month: int) -> bool:
-        """Return whether the texts may state a date with this day and month."""
+        """Return whether the texts contain a date with this day and month.
+
+        A date such as 3/4 can be read in two ways; one of them is enough.
+        """
         return any((day, month) in days_in(text, self.language)[0] for text in self.texts)
 
     def month(self, month: int) -> bool:
@@ -129,8 +136,8 @@ class TextIndex:
     def _is_derivable(self, value: float) -> bool:
         """Return whether a value can be derived from the numbers in the texts.
 
-        It may be a rounded number, a conversion to another unit or calendar, a century, a decade, a
-        span of years, an age, or a sum, difference or half of large numbers.
+        The value may be a rounded number, a conversion to another unit or calendar, a century, a
+        decade, a span of years, an age, or a sum, difference or half of large numbers.
         """
         if value >= 10 and value % 10 == 0:
             position = bisect_left(self._ordered_numbers, value * (1 - ROUNDING_TOLERANCE))
@@ -180,11 +187,14 @@ class TextIndex:
         return self._has_longer_word(word[: min(shortest, LONGEST_STEM - 1)])
 
     def initials(self, letters: str) -> bool:
-        """Return whether the initials of consecutive words of the texts are these letters."""
+        """Return whether these letters are the initials of consecutive words of the texts."""
         return letters in _initials(self.folded)
 
     def holds(self, phrase: str) -> bool:
-        """Return whether the texts mention a name; see :func:`mirage.text.mention`."""
+        """Return whether the texts mention a name or phrase; see :func:`mirage.text.mention`.
+
+        The result is ``True`` for a phrase without letters.
+        """
         pattern = folded(phrase, self.language)
         if not pattern.strip() or pattern in self.folded:
             return True
@@ -203,7 +213,8 @@ class TextIndex:
 def _has_digits(text: str, value: float) -> bool:
     """Return whether a text contains a value in digits that are not part of a longer number.
 
-    If so, the result of :func:`mirage.text.quantities.values_in` contains the value too.
+    This is a quick check: if it succeeds, :func:`mirage.text.quantities.values_in`, which takes
+    longer, need not be called.
     """
     if not 0 <= value < 10**15 or value % 1:
         return False
@@ -224,17 +235,17 @@ def _initials(words: str) -> str:
 
 @lru_cache(maxsize=512)
 def _sums(numbers: frozenset[float]) -> frozenset[float]:
-    """Return the sum and the difference of every pair of large numbers, and half of each number.
+    """Return the sum and the difference of every pair of large numbers, and half of each of them.
 
-    Large numbers are at least half of :data:`SMALLEST_SUM`. If there are more than
-    :data:`MOST_SUMMED`, the function uses the smallest of them.
+    Only numbers of at least half of :data:`SMALLEST_SUM` are used, and of these only the smallest
+    :data:`MOST_SUMMED`.
     """
     large = sorted(number for number in numbers if number >= SMALLEST_SUM / 2)[:MOST_SUMMED]
     return frozenset(result for a in large for b in large for result in (a + b, abs(a - b), a / 2))
 
 
 def grams_of(pattern: str, entry: Language) -> frozenset[str]:
-    """Return the character n-grams of a text.
+    """Return the character n-grams of the text ``pattern``.
 
     The language determines the length of the n-grams. A text that is shorter than an n-gram is
     returned as a single n-gram.
@@ -249,7 +260,7 @@ def _grams_of_text(text: str, entry: Language) -> frozenset[str]:
 
 
 def _folded_text(text: str, entry: Language) -> str:
-    """Return the result of :func:`mirage.text.mentions.folded` for a text of several sentences."""
+    """Return a text's stems, without numbers, as :func:`mirage.text.mentions.folded` does."""
     stems = text_form(text, entry).stems
     if entry.tokens == "character":
         return stems.replace(" ", "")
@@ -263,10 +274,10 @@ def index_texts(texts: tuple[str, ...], code: str) -> TextIndex:
 
 
 def index_of_words(query: Query, texts: tuple[str, ...]) -> WordIndex:
-    """Return one index of the words of some texts, of the question and of the reference's answer.
+    """Index the words of some texts, of the question and of the reference's answer together.
 
-    The last two texts of the index are the question and the answer; the answer is empty if there is
-    none. Features share this index, because several small indexes take more time.
+    The last two texts of the index are the question and the reference's answer, which is empty if
+    there is no reference. Features share this index, because several small indexes take more time.
     """
     reference = answer_of_reference(query)
     answer = reference if isinstance(reference, str) else ""
@@ -274,7 +285,7 @@ def index_of_words(query: Query, texts: tuple[str, ...]) -> WordIndex:
 
 
 def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:
-    """Return the texts of the passages in the prompt, or the reason why a text is missing."""
+    """Return the title and text of each passage in the prompt, or the reason why one is missing."""
     return passage_texts(item, item.shown)
 
 

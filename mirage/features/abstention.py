@@ -15,16 +15,16 @@ from mirage.text.content import best_matches, content_words
 from mirage.text.numbers import numbers
 
 RELATED_SHARE = 0.25
-"""Share of content words above which a sentence is related to the question.
+"""Share of a sentence's content words above which the sentence is related to the question.
 
-The share counts the words that occur in the question or in any passage.
+It is the share of words that occur in the question or in any passage.
 """
 
 CLEAR_ABSTENTION = 0.9
-"""Minimum certainty of an abstention if the response also asserts a listed wrong answer."""
+"""Minimum certainty of an abstention in a response that also asserts a known wrong answer."""
 
 _UNKNOWN = NotComputed(
-    "the query's answerable is not set, so it is unknown if a passage answers it"
+    "the query's field 'answerable' is not set, so it is unknown whether a passage answers it"
 )
 _ANSWERABLE = NotComputed("a passage answers the query, so answering it is no invention")
 
@@ -32,7 +32,7 @@ _ANSWERABLE = NotComputed("a passage answers the query, so answering it is no in
 def abstention(item: Answered) -> float | NotComputed:
     """Return 1 if the response abstains when it should and answers when it should, else 0.
 
-    It should abstain if no passage answers the query (:attr:`~mirage.Query.answerable`).
+    A response should abstain if no passage answers the query (:attr:`~mirage.Query.answerable`).
     :func:`mirage.text.abstains` detects abstentions. A response that asserts every right answer of
     the query never counts as an abstention. An empty answer gets 0 for every query, since it does
     not even state that there is no answer. Not computed if ``answerable`` is not set.
@@ -50,8 +50,8 @@ def _abstains(item: Answered) -> bool:
 
     An answer to an answerable query that asserts all right answers does not abstain, although a
     sentence such as "Not the Congo, as one reads, but the Nile" resembles an abstention. If the
-    answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think", it
-    counts as an abstention only if the certainty of an abstention is high.
+    answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think", the
+    certainty that it abstains must be at least :data:`CLEAR_ABSTENTION`.
     """
     query = item.query
     claims = answer_claims(item)
@@ -71,10 +71,10 @@ def _certainty(item: Answered, text: str) -> float:
 def _core(item: Answered) -> str:
     """Return the answer without sentences that are unrelated to the question.
 
-    An abstention is hard to recognise beside an unknown courtesy or disclaimer. A sentence is
-    related if it abstains itself, states a number, or shares more than a quarter of its content
-    words with the question and the passages. Return an empty string if all or none of the sentences
-    are related.
+    An abstention is hard to recognise if the answer also contains an unusual polite phrase or
+    disclaimer. A sentence is related to the question if it abstains itself, states a number, or
+    shares more than a quarter of its content words with the question and the passages. The result
+    is empty if all or none of the sentences are related.
     """
     sentences = [sentence.text for sentence in item.parsed.sentences]
     core = [text for text in sentences if _is_related(item, text)]
@@ -94,8 +94,8 @@ def _is_related(item: Answered, sentence: str) -> bool:
 def invention(item: Answered) -> float | NotComputed:
     """Return 1 if no passage answers the query but the response answers it nevertheless, else 0.
 
-    This is the part of :func:`abstention` that identifies systems that make up answers. Not
-    computed for queries that a passage answers.
+    A high mean identifies a system that makes up answers; :func:`abstention` also counts the
+    queries that should be answered. Not computed for queries that a passage answers.
     """
     if item.query.answerable is not False:
         return _ANSWERABLE if item.query.answerable else _UNKNOWN

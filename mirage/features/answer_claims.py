@@ -12,18 +12,18 @@ from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
 
 CLEARLY_WRONG = 0.75
-"""Minimum probability with which a response asserts a wrong answer, or denies a right one.
+"""Minimum probability at which a wrong answer counts as asserted, or a right answer as denied.
 
 It is high because a false accusation is worse than a missed fault.
 """
 
 OUTWEIGHS_RIGHT = 0.85
-"""Minimum probability of a wrong answer that outweighs a right answer that is not denied."""
+"""Minimum probability at which a wrong answer outweighs a right answer that is not denied."""
 
 MOST_DOUBT = 0.6
-"""Probability of a denial or report below which a right answer counts as asserted.
+"""Probability of a denial, report or list below which a mentioned right answer counts as asserted.
 
-The condition applies if no wrong answer outweighs the right one.
+The threshold applies if no wrong answer outweighs the right one.
 """
 
 MOST_DOUBT_OF_PART = 0.75
@@ -69,11 +69,11 @@ class AnswerClaims(NamedTuple):
 def answer_claims(item: Answered) -> AnswerClaims:
     """Return which of the query's right and wrong answers a response asserts.
 
-    :func:`mirage.text.read_claims` gets no information on which candidate is right. This function
-    decides doubtful cases in favour of a right answer. A right answer counts as asserted in two
-    cases. Either the text commits to it, or the text clearly asserts no wrong answer and does not
-    deny, report or merely list the right one. The reason is that true answers often mention a wrong
-    answer in another role, but false answers rarely mention the right one without denying it.
+    :func:`mirage.text.read_claims` treats right and wrong answers alike. This function decides
+    doubtful cases in favour of a right answer. A right answer counts as asserted in two cases.
+    Either the text commits to it, or the text clearly asserts no wrong answer and does not deny,
+    report or merely list the right one. The reason is that true answers often mention a wrong
+    answer without asserting it, but false answers rarely mention the right one without denying it.
     """
     query = item.query
     return _read_answer_claims(
@@ -120,10 +120,12 @@ def _read_answer_claims(
 def _asserted_candidates(
     claims: Claims, groups: Sequence[int], parts: bool, verdict: bool
 ) -> frozenset[int]:
-    """Return the candidates that a text asserts; doubtful cases favour the right answers.
+    """Return the indices of the candidates (right and wrong answers) that a text asserts.
+
+    Doubtful cases are decided in favour of the right answers.
 
     Args:
-        claims: The claims of the text.
+        claims: The certainty of each candidate, and its mentions in the text.
         groups: The group of each candidate: 0 for the right answers, other numbers for wrong ones.
         parts: Whether the right answer has several parts.
         verdict: Whether the text asserts a yes or a no that is part of the right answer.
@@ -174,7 +176,7 @@ def _doubt(mention: Mention, partly: bool, lists: bool) -> float:
 
 @lru_cache(maxsize=4096)
 def _is_verdict(forms: Forms, language: str) -> bool:
-    """Return whether a short answer is yes or no."""
+    """Return whether a short answer is one of the language's words for yes and no."""
     words = lexicon(language)
     verdicts = {*words.yes, *words.no}
     return any(form.casefold().strip(" ,、.") in verdicts for form in forms)

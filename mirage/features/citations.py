@@ -12,7 +12,10 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 
 
 def citation_recall(item: Answered, k: int) -> float | NotComputed:
-    """Return the share of relevant passages that are among the first ``k`` cited ones (``R@k``)."""
+    """Return the share of relevant passages that are among the first ``k`` cited ones (``R@k``).
+
+    Not computed if it is unknown which passages are relevant.
+    """
     hits = _hits(item, k)
     return hits if isinstance(hits, NotComputed) else sum(hits) / len(set(item.query.relevant))
 
@@ -21,7 +24,8 @@ def citation_map(item: Answered, k: int) -> float | NotComputed:
     """Return the average precision of the first ``k`` cited passages, TREC's ``AP@k``.
 
     It is the sum of the precisions at each relevant cited passage, divided by the number of all
-    relevant passages. Its mean over queries is MAP.
+    relevant passages. Its mean over queries is MAP. Not computed if it is unknown which passages
+    are relevant.
     """
     hits = _hits(item, k)
     if isinstance(hits, NotComputed):

@@ -1,4 +1,4 @@
-"""The quality of the passages that a response was made from, that is, of the retrieval.
+"""The quality of the retrieval, measured on the passages in the prompt of a response.
 
 These are the context precision and recall of RAGAS (Es et al. 2023, arXiv 2309.15217), but with the
 relevance judgments of the dataset instead of an LLM's verdicts. They ignore the order of passages,

@@ -118,10 +118,10 @@ def spans(item: Answered) -> tuple[Span, ...]:
 
 
 def differs_from_source(item: Answered) -> bool:
-    """Return whether a sentence of an answer negates its source, or cites the wrong passage.
+    """Return whether a sentence of an answer negates a shown passage, or has a wrong citation.
 
-    If not, :func:`spans` has no span of the types ``negation`` and ``citation``. This function
-    takes a fraction of the time of :func:`spans`.
+    If the result is false, :func:`spans` returns no span of the types ``negation`` and
+    ``citation``. This check takes only a fraction of the time of :func:`spans`.
     """
     reading = _read_answer(item)
     if isinstance(reading, NotComputed):
@@ -130,7 +130,10 @@ def differs_from_source(item: Answered) -> bool:
 
 
 def _faults_by_sentence(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
-    """Yield the parts of an answer that negate a source, and the wrong citations."""
+    """Yield the start, end and type of each negated statement and of each wrong citation.
+
+    A negated statement is a part of the answer that negates a shown passage.
+    """
     code, stretches = reading.item.query.language, [row[:2] for row in reading.sentences]
     for start, end in negation_faults(reading.plain, stretches, reading.texts, code):
         yield start, end, "negation"
@@ -156,7 +159,8 @@ def _without_overlaps(
 ) -> list[tuple[int, int, SpanType]]:
     """Return faults that do not overlap, in the order of the text.
 
-    If faults overlap, a clause in another language is kept, or else the earliest fault.
+    If faults overlap, the function keeps one: a clause in another language if there is one, and
+    otherwise the fault that begins first.
     """
     rows: list[tuple[int, int, SpanType]] = []
     for start, end, type_ in sorted(faults, key=lambda row: (row[2] != "language", *row[:2])):
@@ -169,7 +173,7 @@ def _without_overlaps(
 
 
 def _read_answer(item: Answered) -> _Reading | NotComputed:
-    """Return an answer with the data for the rules, or the reason why passages are unknown."""
+    """Return an answer with the data that the rules need, or the reason why data are missing."""
     if not item.shown_is_known:
         return NOTHING_SHOWN
     texts = shown_texts(item)
@@ -218,7 +222,7 @@ def _locate_sentences(plain: str, item: Answered) -> Iterator[tuple[int, int, tu
 
 
 def _stretch_of_letters(plain: str, text: str, cursor: int) -> tuple[int, int]:
-    """Return the start and end of a sentence in ``plain`` that does not occur there literally.
+    """Locate a sentence that does not occur literally in ``plain``; return its start and end.
 
     The letters of the sentence are searched one after the other, from ``cursor`` on.
     """
@@ -244,8 +248,8 @@ def _stretch_of_letters(plain: str, text: str, cursor: int) -> tuple[int, int]:
 def _facts(reading: _Reading) -> list[_Fact]:
     """Return the numbers, dates and names of an answer.
 
-    A fact within a wrong answer that the response mentions without asserting it, as in "not 25 but
-    23", counts as in the evidence.
+    If the response mentions a wrong answer without asserting it, as in "not 25 but 23", the facts
+    in this wrong answer are treated as supported by the evidence.
     """
     rejected = _rejected_texts(reading.item)
 
@@ -288,7 +292,10 @@ They occur, for example, in counting, times of day and percentages.
 """
 
 LABEL_WINDOW = 40
-"""Maximum distance, in characters, of a word such as "passage" that makes a number a label."""
+"""Maximum number of characters between a word such as "passage" and a number after it.
+
+Within this distance, the number is a label, as in "passage 3", and states no fact.
+"""
 
 _LIST_NUMBER = re.compile(r"(?:\A|\n)[\s*_#>-]*\Z")
 _YEARS = range(1000, 2200)
@@ -313,7 +320,7 @@ def _number_type(number: Quantity, text: str) -> SpanType:
 
 
 def _is_label(number: Quantity, reading: _Reading) -> bool:
-    """Return whether a number only numbers a list item or a passage, and so states no fact."""
+    """Return whether a number states no fact, because it numbers a list item or a passage."""
     text = reading.plain
     if number.spelled:
         return False
@@ -332,7 +339,7 @@ FRACTION_WINDOW = 16
 
 
 def _has_fraction(number: Quantity, reading: _Reading) -> bool:
-    """Return whether a number in words has a half or a quarter beside it, as in times of day.
+    """Return whether a half or a quarter is next to a number in words, as in "half past two".
 
     The value of such a number is uncertain, so the rules skip it.
     """
@@ -375,11 +382,13 @@ def _is_date_in_evidence(date: Date, index: TextIndex) -> bool:
 
 
 def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[int, int, SpanType]]:
-    """Yield the asserted wrong answers, or else the likely position of an unknown wrong answer.
+    """Yield the start, end and type of each asserted wrong answer.
 
-    The query's list of wrong answers may not contain the one in the response. Then the part least
-    similar to the evidence is yielded, on three conditions: there is no other fault, the response
-    does not abstain, and the missing right answer has no number.
+    The query's list of wrong answers may not contain the one in the response. If no wrong answer is
+    asserted, the part least similar to the evidence is yielded instead, on three conditions: there
+    is no other fault, the response does not abstain, and the missing right answer has no number.
+
+    ``faults`` are the types of the faults that other rules have reported.
     """
     item = reading.item
     query, entry = item.query, reading.text_index.language
@@ -430,8 +439,8 @@ def _answer_type(form: str, entry: Language) -> SpanType:
 def _find_form(form: str, text: str) -> tuple[int, int] | None:
     """Return the start and end of a short answer in a text, or ``None`` if it does not occur.
 
-    If the whole short answer does not occur, its longest beginning that occurs is located. It must
-    be longer than two thirds of the answer.
+    If the text does not contain the whole short answer, the function searches for the longest
+    beginning of it. This beginning must be longer than two thirds of the short answer.
     """
     low = text.casefold()
     # Case folding may change the length ("ß"), but offsets have to stay the same.
@@ -455,15 +464,18 @@ Only n-grams that no other passage contains are counted.
 """
 
 MOST_CITED_SHARE = 0.4
-"""Relative number of shared n-grams below which a cited passage counts as wrong.
+"""Ratio of shared n-grams below which the cited passage counts as wrong.
 
-It is the number of n-grams that the sentence shares with the cited passage, divided by the number
-that it shares with the best passage.
+The number of n-grams that the sentence shares with the cited passage is divided by the number that
+it shares with the best passage.
 """
 
 
 def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
-    """Yield citations of passages that were not shown, and citations of the wrong passage."""
+    """Yield the start, end and type of each citation of a wrong or unknown passage.
+
+    An unknown passage is one that was not shown.
+    """
     yield from ((start, end, "citation") for start, end, ids in reading.brackets if not ids)
     next_starts = [start for start, _, _ in reading.sentences[1:]] + [len(reading.answer)]
     for (start, end, ids), until in zip(reading.sentences, next_starts, strict=False):
@@ -476,8 +488,8 @@ def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
 def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
     """Return whether a sentence is supported by an uncited passage but not by the cited ones.
 
-    Support is measured by shared n-grams. Only n-grams count that occur in a single passage and not
-    in the question.
+    Support is measured by shared n-grams. An n-gram counts only if it occurs in a single passage,
+    and not in the question.
     """
     entry = reading.text_index.language
     sentence_grams = grams_of(folded(reading.plain[start:end], entry), entry)

@@ -49,7 +49,7 @@ QUOTE = 160
 """Maximum length of a quote, in characters."""
 
 READ = 20_000
-"""Number of characters of a response that are analyzed; sensible answers are shorter."""
+"""Maximum number of characters of a response that are analyzed; sensible answers are shorter."""
 
 NAMED = 3
 """Maximum number of queries or languages that the text of a finding lists."""
@@ -64,9 +64,10 @@ class Finding:
         words: Description of the fault, written to follow the model's name in a sentence.
         query_ids: Ids of the affected queries, in the order of the dataset.
         of: Number of queries on which this fault could occur.
-        quotes: Quotes from the responses, by query id; for a failed response, the reason.
-        interval: 95 % confidence interval of the share of such queries that have the fault; NaN for
-            failed responses.
+        quotes: A quote from each faulty response, by query id; for a failed response, the reason
+            why it failed.
+        interval: 95 % confidence interval of the share of queries with the fault, among those on
+            which it could occur; NaN for failed responses.
 
     Example:
         >>> print(Finding("no citation", "cites nothing", ("q1", "q4"), of=30))
@@ -90,7 +91,7 @@ class Finding:
 
     @property
     def counted(self) -> str:
-        """The description with the numbers of affected queries and of all possible queries."""
+        """The fault with its number of queries, such as ``"cites nothing on 2 of 30 queries"``."""
         return f"{self.words} on {self.count} of {self.of} queries"
 
 
@@ -119,7 +120,7 @@ class PooledFinding:
 
     @property
     def unit(self) -> str:
-        """The noun after the count: ``"query"`` or ``"queries"``."""
+        """The noun to write after :attr:`count`: ``"query"`` or ``"queries"``."""
         return "query" if self.count == 1 else "queries"
 
 
@@ -129,7 +130,7 @@ def _join_first(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _ParsedItem:
-    """A parsed response with its query; the checks for faults use it."""
+    """A query with its parsed response: the input of the checks for faults."""
 
     query: Query
     parsed: ParsedResponse
@@ -137,12 +138,12 @@ class _ParsedItem:
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
-        """The unsupported spans."""
+        """The parts of the answer that the evidence does not support."""
         return spans(self.answered)
 
     @cached_property
     def differs(self) -> bool:
-        """Whether a sentence negates its source or cites the wrong passage."""
+        """Whether a sentence negates a shown passage or has a wrong citation."""
         return differs_from_source(self.answered)
 
 
@@ -153,7 +154,8 @@ class _Check(NamedTuple):
         kind: Kind of fault.
         words: Description of the fault.
         feature: Name of the feature.
-        faulty: Function that returns whether a value of the feature is a fault.
+        faulty: Function that takes a value of the feature and the response, and returns whether the
+            response has the fault.
         unless: Kinds of faults that explain this one. If the response has one of them, this fault
             is not reported.
         answerable: Whether the check applies to answerable queries only, or to unanswerable ones
@@ -283,7 +285,7 @@ def findings_of(
             table are computed, without a model or network. By default all are computed.
 
     Returns:
-        The findings; empty if there are none.
+        One finding per kind of fault; empty if there are no faults.
 
     Raises:
         FeatureError: The run is in another language, or answers a query that is not in the
@@ -310,7 +312,7 @@ def findings_of(
 
 
 def _shorten_responses(run: Run) -> Run:
-    """Cut very long responses, which would take a long time to parse."""
+    """Return a run in which very long responses are cut, because parsing them takes too long."""
     if all(len(response.text or "") <= READ for response in run):
         return run
     responses = (
@@ -467,7 +469,7 @@ def _pool_by_kind(findings: Mapping[str, Sequence[Finding]]) -> Iterator[PooledF
 def summary(findings: Iterable[Finding | PooledFinding]) -> str:
     """Return findings as one line of text; empty if there are no findings.
 
-    Missing responses are not mentioned.
+    Findings of the kind ``no response`` are left out.
 
     Args:
         findings: Findings of one model.

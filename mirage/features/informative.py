@@ -47,7 +47,7 @@ from mirage.text.quantities import values_in
 from mirage.text.words import WORD
 
 NUMBER_WEIGHT = 4.0
-"""Weight of a number; for comparison, a word that occurs in one of five passages has 1.9."""
+"""Weight of a number; for comparison, a word in one of five passages has the weight 1.9."""
 
 WORD_MATCH_SHARE = 0.6
 """Minimum share of a word's n-grams in a text that contains the word in some form."""
@@ -56,16 +56,22 @@ LONGEST_NUMBER = 15
 """Maximum number of leading digits of a number that are compared with numbers in words."""
 
 NUMBER_LETTERS = 10.0
-"""Weight of a number if the weight of a word is its number of letters."""
+"""Weight of a number in languages in which the weight of a word is its number of letters."""
 
 NUMBER_CHARACTERS = 5.0
-"""Weight of a number if the weight of a pair of characters is 1."""
+"""Weight of a number in languages in which the weight of a pair of characters is 1."""
 
 REPLACED_SHARE = 0.1
-"""Share of a reference's facts above which their replacement counts; a lower share is a detail."""
+"""Share of the reference's facts above which replacing them makes the agreement 0.
+
+If the answer replaces a lower share, only a detail is wrong.
+"""
 
 LONGEST_NAME = {"word": 3, "character": 8}
-"""Maximum length of a name or number that replaces another, in words or pairs of characters."""
+"""Maximum length of a name or number that replaces another, by the language's kind of tokens.
+
+The unit is words, or pairs of characters in languages written without spaces.
+"""
 
 POLARITY_WEIGHT = 0.1
 """Weight of polarity in the agreement; the rest is the weight of shared facts."""
@@ -84,13 +90,14 @@ _NO_PASSAGES = NotComputed("no passage was shown")
 def fact_recall(item: Answered) -> float | NotComputed:
     """Return the share of the reference's informative content that the answer states, from 0 to 1.
 
-    Numbers and content words are informative if they do not occur in the question. If the texts of
-    relevant passages are available, only words that occur in them count. Each word then has the
-    weight ``log((n + 1) / (d + 0.5)) ** 2``, if it occurs in ``d`` of the query's ``n`` passages.
-    The weight of a number is 4. The answer states a word if one of its words contains 60 % of the
-    word's character n-grams. Without passages, the weights are those of :func:`fact_agreement`. Not
-    computed without a reference, if no passage answers the query, or if the reference only repeats
-    the question.
+    Numbers and content words are informative if they do not occur in the question. The answer
+    states a word if at least 60 % of the word's character n-grams occur in words of the answer.
+
+    If the texts of relevant passages are available, only words that occur in them count. A word
+    that occurs in ``d`` of the query's ``n`` passages then has the weight
+    ``log((n + 1) / (d + 0.5)) ** 2``, and a number has the weight 4. Without passages, the weights
+    are those of :func:`fact_agreement`. Not computed without a reference, if no passage answers the
+    query, or if the reference only repeats the question.
     """
     reference = _reference(item)
     if isinstance(reference, NotComputed):
@@ -180,7 +187,7 @@ def fact_precision(item: Answered) -> float | NotComputed:
 
 
 def passage_coverage(item: Answered) -> float | NotComputed:
-    """Return the share of the shown passages that the answer repeats, from 0 to 1.
+    """Return the share of the shown passages' text that the answer repeats, from 0 to 1.
 
     It is the recall of the passages' character n-grams. They have 5 characters, or 4 in languages
     in which a character is a syllable or a word. The value is low for a short answer, and 1 for an
@@ -206,7 +213,7 @@ def _relevant(query: Query) -> tuple[str, ...]:
 def _reference(item: Answered) -> str | NotComputed:
     """Return the reference's answer, or the reason why it cannot be used.
 
-    For example, the reference states no facts if no passage answers the query.
+    If no passage answers the query, the reference states no facts and cannot be used.
     """
     return UNANSWERABLE if item.query.answerable is False else reference_answer(item)
 
@@ -214,7 +221,8 @@ def _reference(item: Answered) -> str | NotComputed:
 def _reference_weights(item: Answered) -> dict[str, float] | NotComputed:
     """Return the weight of each informative word and number of the reference.
 
-    If there is no reference, or if it has no informative content, return the reason.
+    If the reference is missing or has no informative content, return the reason why there are no
+    weights.
     """
     reference = _reference(item)
     if isinstance(reference, NotComputed):
@@ -268,7 +276,7 @@ def _matched_share(
     Args:
         weights: The weight of each term.
         text: The text.
-        matches: How well the text contains each term that is a word.
+        matches: How well the text contains each term that is a word, from 0 to 1.
         language: ISO 639-1 code of the language.
     """
     total = sum(weights.values())
@@ -298,7 +306,11 @@ def _words_among(terms: Iterable[str]) -> list[str]:
 
 
 def _matches(terms: Iterable[str], query: Query, position: int) -> Mapping[str, float]:
-    """Return how well a text of the query's index of words contains each word among some terms."""
+    """Return how well a text contains each word among ``terms``, from 0 to 1.
+
+    ``position`` is the position of the text in the index of :func:`index_of_words`. Numbers and
+    single Chinese characters among ``terms`` are left out.
+    """
     words_of_text = _words_among(terms)
     rows = index_of_words(query, _passages(query)).text_matches(words_of_text)
     return {word: row[position] for word, row in zip(words_of_text, rows, strict=True)}
@@ -310,7 +322,7 @@ def _match(term: str, text: str, matches: Mapping[str, float], language: str) ->
     Args:
         term: The number, character or word.
         text: The text.
-        matches: How well the text contains each word.
+        matches: How well the text contains each word, from 0 to 1.
         language: ISO 639-1 code of the language.
     """
     if term in matches:
@@ -434,7 +446,7 @@ def _are_same_type(
 
 @lru_cache(maxsize=4096)
 def _capitalised_words(text: str, entry: Language) -> frozenset[str]:
-    """Return the capitalised content words of a text, in lower case for the alignment."""
+    """Return the capitalised content words of a text, in lower case."""
     capitalised = " ".join(match[0] for match in WORD.finditer(text) if match[0][0].isupper())
     return frozenset(words(capitalised, entry.code)) - function_words(entry.code)
 
@@ -455,7 +467,7 @@ def _source_weights(
     Args:
         text: The text.
         query: The query.
-        sources: Texts of passages of the query.
+        sources: Texts of some of the query's passages.
         with_reference: Whether the reference's answer is one more source.
     """
     language, passages = query.language, _passages(query)
@@ -474,7 +486,7 @@ def _source_weights(
 
 
 def _terms_in_answer(answer: str, terms: Collection[str], language: str) -> set[str]:
-    """Return the terms that occur in an answer, as by :func:`_held_terms`."""
+    """Return the terms that occur in an answer, by the same rules as :func:`_held_terms`."""
     plain = [term for term in terms if not term.isdecimal()]
     held = set(compress(plain, held_words(plain, answer, language, WORD_MATCH_SHARE)))
     return held.union(
@@ -485,7 +497,7 @@ def _terms_in_answer(answer: str, terms: Collection[str], language: str) -> set[
 def _held_terms(
     index: WordIndex, terms: Collection[str], language: str, searched: Sequence[int]
 ) -> set[str]:
-    """Return the terms that occur in at least one of the texts of an index.
+    """Return the terms that occur in at least one of the searched texts of an index.
 
     A number may be written in digits or in words, and a word may have another inflected form. A
     word that is not longer than an n-gram may also be a part of a word of the text.
@@ -494,7 +506,7 @@ def _held_terms(
         index: The index.
         terms: Words and numbers.
         language: ISO 639-1 code of the language.
-        searched: The positions of the texts that are searched.
+        searched: The positions of the searched texts in the index.
     """
     plain = [term for term in terms if not term.isdecimal()]
     rows = index.held(plain, WORD_MATCH_SHARE)
@@ -517,10 +529,10 @@ def _index_long_grams(texts: tuple[str, ...], language: str) -> _LongGrams:
 
 
 class _LongGrams:
-    """The distinct character n-grams of some texts, for :func:`passage_coverage`.
+    """The set of the character n-grams that occur in some texts, for :func:`passage_coverage`.
 
     Args:
-        texts: The texts, which have one common set of n-grams.
+        texts: The texts.
         entry: The language of the texts.
     """
 
@@ -546,7 +558,7 @@ class _LongGrams:
         return {joined[start : start + self._length] for start in starts}
 
     def recall(self, text: str) -> float:
-        """Return the share of the n-grams that occur in another text; 0 if there are none."""
+        """Return the share of these n-grams that ``text`` contains; 0 if there are none."""
         joined = text_form(text, self._entry).tokens
         if self._strings is not None:
             return len(self._strings & self._cut(joined)) / max(1, len(self._strings))

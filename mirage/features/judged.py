@@ -3,7 +3,8 @@
 This is BERGEN's LLMeval (Rau et al. 2024, arXiv 2407.01102, section 4.6 and appendix G): an LLM
 sees the question, the reference answers and the response, and outputs yes or no. The wording of the
 prompts is our own. There are two variants. The graded scale has a third label, for answers that are
-right in part. The method by log probabilities gives a number between 0 and 1.
+right in part. The method ``logprobs`` uses the probabilities of the labels, so that the result is a
+number between 0 and 1.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from mirage.llm.templates import template_of
 from mirage.models import Query
 
 Scale = Literal["binary", "graded"]
-"""Labels of the judge: yes and no, or also a label for answers that are right in part."""
+"""The labels of the judge: ``binary`` for yes and no, ``graded`` for yes, partly and no."""
 
 LEAST_MASS = 0.5
-"""Total probability of the labels below which an output by log probabilities is invalid."""
+"""Minimum total probability of the labels in the log probabilities of an output.
+
+Below it, the output counts as invalid.
+"""
 
 
 def llm_eval(
@@ -43,21 +47,22 @@ def llm_eval(
     """Return the feature whose value is 1 if an LLM judges the answer to be right, else 0.
 
     The LLM sees the question, the short answers in all spellings, and the response's answer. If the
-    query has no short answers, it sees the reference's answer instead. Its output ends in a label,
-    which has to match exactly: "not correct" is not a label. An empty answer gets 0. Not computed
-    if no passage answers the query, if a call fails, or if six outputs have no label at the end.
-    Tables print the number of responses without a value beside the mean.
+    query has no short answers, the LLM sees the reference's answer instead. The output of the LLM
+    ends in a label, which has to match exactly: "not correct" is not a label. An empty answer gets
+    0. Not computed if no passage answers the query, if a call fails, or if none of six outputs ends
+    in a label. Tables print the number of responses without a value beside the mean.
 
     Args:
         llm: The judge, with its cache, budget and retries; or its name.
-        scale: ``binary`` by default. ``graded`` gives 0.5 to an answer that is right in part.
-        method: ``label`` by default. ``logprobs`` sums the value of each label times its
-            probability as the first token of the output, which gives a number from 0 to 1. The
-            server has to return log probabilities. If it allows fewer than 20 alternatives, set
-            ``parameters={"top_logprobs": 5}`` of the judge. The feature is then named
-            ``llm_eval_logprobs``.
-        invalid: ``nan`` by default. ``false`` counts an output without a label as 0, as BERGEN
-            does, and logs their number.
+        scale: ``binary`` (the default) has the labels yes and no. ``graded`` adds a label with the
+            value 0.5, for answers that are right in part.
+        method: ``label`` (the default) uses the label in the output. ``logprobs`` uses the
+            probabilities that the first token of the output is one of the labels: the feature is
+            the sum of each label's value times its probability, from 0 to 1, and is named
+            ``llm_eval_logprobs``. The server has to return log probabilities. If it allows fewer
+            than 20 alternatives per token, create the LLM with ``parameters={"top_logprobs": 5}``.
+        invalid: Value for an output without a label. ``nan`` (the default) records a missing value.
+            ``false`` counts it as 0, as BERGEN does, and logs how many there are.
         prompt: Your own prompt, with the fields ``{question}``, ``{reference}`` and ``{answer}``;
             see :func:`~mirage.features.rated.named_by_prompt` for the name of the feature.
 
@@ -99,9 +104,10 @@ def llm_eval(
 def _question(
     scale: Scale, form: Form[float], item: Answered
 ) -> Question[float] | float | NotComputed:
-    """Return the question to the judge, or the value if it is known without the judge.
+    """Return the question to the judge, or the value if no judge is needed.
 
-    If the query has nothing to compare the answer with, return the reason.
+    An empty answer, for example, gets 0. If there is nothing to compare the answer with, return the
+    reason why the feature cannot be computed.
     """
     references = reference_lines(item.query)
     if isinstance(references, NotComputed):
@@ -117,10 +123,10 @@ def _question(
 
 
 def reference_lines(query: Query) -> str | NotComputed:
-    """Return the text with which the judge compares the answer.
+    """Return the text with which the judge compares the answer, or the reason why there is none.
 
-    It has one line per short answer, with all spellings of this answer. If the query has no short
-    answers, it is the reference's answer.
+    The text has one line per short answer, with all spellings of this answer. If the query has no
+    short answers, the text is the reference's answer.
     """
     if query.answerable is False:
         return UNANSWERABLE
@@ -174,7 +180,10 @@ SCALES: Mapping[str, _Scale] = {
 
 
 def _bracketed_label_form(values: Mapping[str, float]) -> Form[float]:
-    """Return the output format that ends in a label in double square brackets."""
+    """Return the output format that ends in a label in double square brackets.
+
+    ``values`` maps each label to its value, which is the result of an output with this label.
+    """
     labels = ", ".join(f"[[{label}]]" for label in values)
     # Labels are matched exactly, but may be in lower case, title case or upper case.
     cased = {
@@ -196,7 +205,11 @@ def _bracketed_label_form(values: Mapping[str, float]) -> Form[float]:
 
 
 def _first_token_form(values: Mapping[str, float]) -> Form[float]:
-    """Return the output format whose first token is a label, read with its probability."""
+    """Return the output format for a judge whose output begins with a label.
+
+    ``values`` maps each label to its value. The score is the expected value, given the
+    probabilities of the labels as first token; see :func:`expected_value`.
+    """
     labels = ", ".join(values)
 
     def weigh(completion: Completion) -> float | None:
@@ -214,7 +227,7 @@ def _first_token_form(values: Mapping[str, float]) -> Form[float]:
 def expected_value(
     logprobs: Sequence[Mapping[str, float]], values: Mapping[str, float]
 ) -> float | None:
-    """Return the mean value of the labels, weighted by their probabilities as the first token.
+    """Return the sum of the labels' values, each times its probability as the first token.
 
     Blank tokens and a ``<think>`` block at the start are skipped. A token counts for a label if the
     label begins with it and no other label does, regardless of case. Return ``None`` if the
@@ -250,7 +263,7 @@ def expected_value(
 
 
 def _likeliest(logprobs: Mapping[str, float]) -> str:
-    """Return the most likely token at a position, without blanks."""
+    """Return the most likely token at a position, without surrounding whitespace."""
     return max(logprobs, key=logprobs.__getitem__).strip() if logprobs else ""
 
 

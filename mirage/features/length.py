@@ -8,7 +8,7 @@ from mirage.features.base import Answered, Definition, Facts
 
 
 def answer_length(item: Answered) -> float:
-    """Return ``log(1 + n)`` of the answer's number of characters ``n``, without citations.
+    """Return ``log(1 + n)`` for an answer of ``n`` characters, not counting citations.
 
     LLM judges mostly prefer longer answers (Dubois et al. 2024, Length-Controlled AlpacaEval, arXiv
     2404.04475). On a logarithmic scale, doubling a short answer counts as much as doubling a long

@@ -1,9 +1,9 @@
 """Support of an answer by the passages it cites, and relevance of these passages to the query.
 
 These features replace the NLI model and the reranker of MIRAGE-Bench (arXiv 2410.13716, section
-4.1) on the CPU. They compare character strings instead of words. Therefore they work in every
-script and with inflected forms. They need no training; the constants below are their only
-parameters.
+4.1). They need neither a GPU nor training; the constants below are their only parameters. They
+compare character strings instead of words. Therefore they work in every script and with inflected
+forms.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ from mirage.text.ngrams import Alphabet, code_points, pack
 from mirage.text.numbers import numbers
 
 HALF_STRENGTH_BITS = 50.0
-"""Bits of a shared sequence of characters that counts as half supported; about two words."""
+"""Information content of a shared sequence of characters that counts as half supported, in bits.
+
+About two words have this information content.
+"""
 
 UNKNOWN_NUMBER_FACTOR = 0.5
 """Factor on the wording score if a sentence states a number that occurs in no passage."""
@@ -107,13 +110,18 @@ def support_lexical(item: Answered) -> float | NotComputed:
 def support_lexical_all(item: Answered) -> float | NotComputed:
     """Return the weighted mean support of the answer's sentences by all shown passages.
 
-    Unlike :func:`support_lexical`, it does not depend on citations.
+    The mean is in [0, 1]. It is weighted as in :func:`support_lexical`, but does not depend on
+    citations.
     """
     return _mean_support(item, cited=False)
 
 
 def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
-    """Return the mean support of the sentences by their cited passages, or by all passages."""
+    """Return the mean support of the answer's sentences by passages.
+
+    Each sentence is compared with the passages that it cites or, if ``cited`` is false, with all
+    shown passages.
+    """
     gap = nothing_to_cite(item)
     if gap is not None:
         return gap
@@ -145,8 +153,8 @@ def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
 def _words_of_answer_and_reference(item: Answered) -> list[str]:
     """Return the words of the answer, of its sentences and of the reference.
 
-    Looking up all words together takes less time. The results are cached in the index, where other
-    features find the words of the whole answer and of the reference.
+    All of them are looked up together in the index of the passages' words, which takes less time
+    than several look-ups. The index caches the results, which other features use too.
     """
     code, reference = item.query.language, answer_of_reference(item.query)
     return [
@@ -161,8 +169,8 @@ def _count_new_words(text: str, index: WordIndex, column: int, question: str, co
 
     Args:
         text: The sentence.
-        index: An index of the question and other texts.
-        column: The index of the question in ``index``.
+        index: An index of the words of the question and of other texts.
+        column: The position of the question among the texts of ``index``.
         question: The question.
         code: ISO 639-1 code of the language.
     """
@@ -245,7 +253,7 @@ def _support(
     code: str,
     question: str,
 ) -> float:
-    """Return the value of :func:`sentence_support`.
+    """Return how well the cited passages support a sentence, as :func:`sentence_support` does.
 
     Args:
         text: The sentence.
@@ -275,7 +283,7 @@ _LIST_NUMBER = re.compile(r"\W*\d{1,2}[.)]\s")
 
 @lru_cache(maxsize=4096)
 def _stated_numbers(text: str) -> frozenset[str]:
-    """Return the numbers that a sentence states, without the number of a list item."""
+    """Return the numbers that a sentence states, except the number of a list item at its start."""
     return numbers(_LIST_NUMBER.sub("", text) if _LIST_NUMBER.match(text) else text)
 
 
@@ -291,6 +299,7 @@ def _content_score(
     """Return the content score of a sentence, as defined in :func:`sentence_support`.
 
     It is the weighted share of the sentence's words and numbers that occur in the cited texts.
+    ``cited`` and ``others`` are positions in ``texts``.
     """
     new_numbers = _stated_numbers(text) - numbers(question)
     matched_numbers = len(new_numbers & frozenset().union(*(numbers(texts[n]) for n in cited)))
@@ -322,7 +331,8 @@ def _passage_matches(
 ) -> list[float]:
     """Return how well the passages match each word: the value ``h`` of :func:`sentence_support`.
 
-    ``letters`` are the weights of the words.
+    ``letters`` are the weights of the words, and ``cited`` are the positions of the passages among
+    the texts of ``index``.
     """
     table, windows = index.sentence_matches(words), []
     for number in cited:
@@ -352,7 +362,10 @@ def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
 def _wording_by_index(
     text: str, texts: tuple[str, ...], cited: tuple[int, ...], code: str
 ) -> float:
-    """Return the wording score of a sentence against the cited texts, from 0 to 1."""
+    """Return the wording score of a sentence, as defined in :func:`sentence_support`.
+
+    ``cited`` are the positions in ``texts`` of the texts with which the sentence is compared.
+    """
     folded, index = _join_tokens(text, code), _index_runs(texts, code)
     ranks = index.ranks(folded)
     bits = _information(ranks, index, cited)
@@ -369,9 +382,9 @@ def _wording_by_index(
 
 @lru_cache(maxsize=4096)
 def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
-    """Return for each character of a text whether it is outside function words.
+    """Return a mask of the characters of a text that are not part of a function word.
 
-    If all characters are within function words, the result is true for all of them.
+    If all characters are part of function words, the mask is true for all of them.
     """
     folded, ordinary = _join_tokens(text, code), function_words(code)
     counts = np.zeros(len(folded), dtype=bool)
@@ -391,10 +404,10 @@ def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
 def _information(
     ranks: NDArray[np.int64], index: _RunIndex, cited: tuple[int, ...]
 ) -> NDArray[np.float64]:
-    """Return the information content of each character of a text in bits.
+    """Return the information content, in bits, of each character of a text.
 
-    It is ``-log2 p``, where ``p`` is the relative frequency of the character in the cited texts,
-    with one added to each count.
+    It is ``-log2 p``. ``p`` is the relative frequency of the character in the cited texts, with one
+    added to each count.
     """
     counts = index.counts[list(cited)].sum(axis=0)
     total = int(counts.sum()) + int(np.count_nonzero(counts)) + 1
@@ -405,7 +418,7 @@ def _information(
 
 
 def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the bits of the best shared run around each character.
+    """Return the highest number of bits of a shared run that contains each character, or 0.
 
     Args:
         end: For each position of the text, the end of the longest shared run that starts there.
@@ -426,13 +439,13 @@ def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.f
 
 @lru_cache(maxsize=1024)
 def _index_runs(texts: tuple[str, ...], code: str) -> _RunIndex:
-    """Fold several texts, and index them to find sequences that they share with another text."""
+    """Build a :class:`_RunIndex` of several texts, folded as by :func:`mirage.text.tokenize`."""
     entry = Language.of(code)
     return _RunIndex([_join(text_form(text, entry).tokens.split(), entry) for text in texts])
 
 
 class _RunIndex:
-    """An index of the n-grams of several texts, which finds the runs that they share with a text.
+    """An index of the n-grams of several texts, for finding the runs that they share with a text.
 
     A shared run is a sequence of adjacent characters of a text that also occurs in an indexed text.
 
@@ -463,7 +476,7 @@ class _RunIndex:
     def _pack(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the n-gram that starts at each position, packed into an integer.
 
-        At the end of the text, n-grams are filled up with zeros.
+        N-grams that extend beyond the end of the text are padded with zeros.
         """
         padded = np.append(ranks, np.zeros(self._length - 1, np.int64))
         return pack(padded, self._length, self._alphabet.bits)
@@ -532,9 +545,16 @@ class _RunIndex:
     def _lengthen(
         self, text: str, source: str, ends: NDArray[np.int64], first: int, last: int
     ) -> None:
-        """Set the ends of the runs that start at the positions from ``first`` to ``last - 1``.
+        """Set ``ends`` for the shared runs that start at positions ``first`` to ``last - 1``.
 
         The n-gram that starts at each of these positions must occur in ``source``.
+
+        Args:
+            text: The text.
+            source: The indexed text with which it is compared.
+            ends: The end of the run that starts at each position of ``text``.
+            first: The first position.
+            last: The position after the last one.
         """
         # All n-grams of a run occur in the source, so the run ends with the last such n-gram.
         limit = last - 1 + self._length
@@ -559,11 +579,13 @@ _GAP = "\0" * max(GRAM_LENGTHS)
 def relevance_lexical(item: Answered) -> float | NotComputed:
     """Return the mean relevance of the cited passages to the query, from 0 to 1.
 
-    The relevance of a passage is the weighted share of the query's n-grams that it contains. It is
-    divided by that of the best shown passage, whose relevance is therefore 1. The n-grams have
-    2 to 5 characters, folded as in :func:`mirage.text.tokenize`. The weight of an n-gram is its
-    inverse document frequency as in BM25 (Robertson and Zaragoza 2009). It is ``log(1 + (n - d +
-    0.5) / (d + 0.5))`` if ``d`` of the ``n`` shown passages contain the n-gram.
+    The relevance of a passage is the weighted share of the query's n-grams that the passage
+    contains, divided by the share of the best shown passage. Therefore the best passage has
+    relevance 1. The n-grams have 2 to 5 characters, folded as in :func:`mirage.text.tokenize`. The
+    weight of an n-gram is its inverse document frequency as in BM25 (Robertson and Zaragoza 2009).
+    It is ``log(1 + (n - d + 0.5) / (d + 0.5))`` if ``d`` of the ``n`` shown passages contain the
+    n-gram.
+
     If no shown passage shares an n-gram with the query, all passages have relevance 0. If nothing
     is cited, the value is 0. Not computed if no passage answers the query.
     """
@@ -582,7 +604,7 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
 
 @lru_cache(maxsize=4096)
 def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tuple[float, ...]:
-    """Return the relevance of each passage to the query, relative to the best passage."""
+    """Return the relevance of each passage to the query, as in :func:`relevance_lexical`."""
     text, index = _join_tokens(query, code), _index_runs(passages, code)
     shared = index.run_ends(text, index.ranks(text), range(len(passages))) - np.arange(len(text))
     # Each distinct n-gram counts once, at the last position where it occurs.
@@ -599,7 +621,7 @@ def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tup
 
 @lru_cache(maxsize=4096)
 def _join_tokens(text: str, code: str) -> str:
-    """Return the tokens of a text as one string, with spaces if the script has them."""
+    """Return the tokens of a text as one string, with spaces if the language separates words."""
     entry = Language.of(code)
     return _join(tokenize(text, entry), entry)
 

@@ -36,10 +36,10 @@ def support_entailment(nli: NLI) -> NeuralFeature:
 
     Its value is the mean probability (softmax) of entailment over all pairs of a sentence and a
     passage that it cites, in [0, 1]. The passage's title and text are the premise and the sentence
-    is the hypothesis. Sentences of both sections, reason and answer, count, because the
-    benchmark asks for citations in the reason. A sentence without citations forms no pair, and a
-    response without any pair gets 0. Not computed if no passage answers the query, because a good
-    response then cites nothing, or if a cited passage has no text.
+    is the hypothesis. Sentences of both sections, reason and answer, count, because MIRAGE-Bench
+    asks for citations in the reason. A sentence without citations forms no pair, and a response
+    without any pair gets 0. Not computed if no passage answers the query, because a good response
+    then cites nothing, or if a cited passage has no text.
 
     Args:
         nli: The NLI model.
@@ -51,10 +51,11 @@ def support_entailment(nli: NLI) -> NeuralFeature:
 
 
 def support_neutral(nli: NLI) -> NeuralFeature:
-    """Return the feature that measures whether cited passages neither entail nor contradict.
+    """Return the feature that measures whether cited passages are neutral towards citing sentences.
 
-    It is computed like :func:`support_entailment`, but from the probability of the label neutral
-    instead of entailment.
+    A neutral passage neither entails nor contradicts the sentence. The value is the mean
+    probability of the label neutral, in [0, 1]; lower is better. Otherwise the feature is computed
+    like :func:`support_entailment`.
 
     Args:
         nli: The NLI model.
@@ -80,9 +81,9 @@ def reranker_score(reranker: Reranker) -> NeuralFeature:
     """Return the feature that measures the relevance of the cited passages to the query.
 
     Its value is the mean of the reranker's logits over the cited passages; passages with the same
-    title and text count once. Logits are unbounded and no sigmoid is applied. It is 0 if nothing is
-    cited, as in the benchmark. Not computed if no passage answers the query, or if a cited passage
-    has no text.
+    title and text count once. Logits are unbounded, because no sigmoid is applied. The value is 0
+    if nothing is cited, as in MIRAGE-Bench. Not computed if no passage answers the query, or if a
+    cited passage has no text.
 
     Args:
         reranker: The reranker.
@@ -92,10 +93,11 @@ def reranker_score(reranker: Reranker) -> NeuralFeature:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NeuralFeature:
-    """A feature whose value is a model's mean score for the pairs of texts of a response.
+    """A feature whose value is the mean score that a model gives to pairs of texts.
 
-    The value is 0 for a response without pairs. :func:`support_entailment`, :func:`support_neutral`
-    and :func:`reranker_score` create such features. They run in one process (``n_jobs=1``), but an
+    Each pair consists of a cited passage and either the query or a sentence of the response. The
+    value is 0 for a response without pairs. :func:`support_entailment`, :func:`support_neutral` and
+    :func:`reranker_score` create such features. They run in one process (``n_jobs=1``), but an
     executor's workers can score the pairs.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Nugget recall: the share of the facts of a good answer that an LLM recognises in an answer.
+"""Nugget recall: the share of the facts of a good answer that a response states, judged by an LLM.
 
 The method is that of TREC's RAG track, AutoNuggetizer (Pradeep et al. 2024, arXiv 2411.09607; 2025,
 arXiv 2504.15068). For each query, an LLM lists the facts of a good answer, called nuggets. For each
@@ -26,7 +26,7 @@ from mirage.llm.questions import Form, Outcome, Question, ask_all
 Importance = Literal["vital", "okay"]
 
 Score = Literal["all", "all_strict", "vital", "vital_strict", "weighted", "weighted_strict"]
-"""The six scores of the track; see :func:`nugget_recall`."""
+"""The six scores of TREC's RAG track; see :func:`nugget_recall`."""
 
 Label = Literal["support", "partial_support", "not_support"]
 Labels = tuple[Label, ...]
@@ -88,7 +88,7 @@ def nugget_recall(
 
     - ``all``, ``all_strict``: the mean of ``c`` over all nuggets.
     - ``vital``, ``vital_strict``: the mean over the vital nuggets. ``vital_strict`` is the default
-      and the track's primary score.
+      and the primary score of TREC's RAG track.
     - ``weighted``, ``weighted_strict``: ``(V + 0.5 O) / (v + 0.5 o)``. ``V`` is the sum of ``c``
       over the ``v`` vital nuggets, and ``O`` is the sum over the ``o`` okay nuggets.
 
@@ -99,7 +99,7 @@ def nugget_recall(
 
     An empty answer gets 0 without a call. Not computed if no passage answers the query, or if it
     has neither a reference nor a relevant passage with text. Also not computed if a call fails, or
-    if six attempts give no output with a readable list.
+    if none of six outputs ends in a readable list.
 
     Args:
         llm: The LLM that lists the nuggets and labels them, or its name.
@@ -195,9 +195,9 @@ class NuggetRecall:
         return nuggets
 
     def _list_new(self, sources: Iterable[Source]) -> dict[Source, NotComputed]:
-        """Ask the LLM for the nuggets of each new question, and store them.
+        """Ask the LLM to list the nuggets that it has not listed yet, and store them.
 
-        Return the reason for each question that failed.
+        Return the reason for each question to which the LLM returned no readable list.
         """
         failed: dict[Source, NotComputed] = {}
         questions = dict.fromkeys(source for source in sources if isinstance(source, Question))
@@ -213,7 +213,7 @@ class NuggetRecall:
         return self.llm.digest(question.messages)  # prompts are too long to keep as keys
 
     def _entry(self, item: Answered, source: Source) -> list[_Part] | float | NotComputed:
-        """Return the nuggets to label in parts of ten, or the value if no labels are needed.
+        """Return the nuggets to label, ten for each call, or 0 for an empty answer.
 
         If the feature cannot be computed, return the reason.
         """
@@ -233,7 +233,7 @@ class NuggetRecall:
     def _recall(
         self, parts: Sequence[_Part], outcomes: Iterator[Outcome[Labels]]
     ) -> float | NotComputed:
-        """Return the recall that follows from the LLM's labels of the nuggets of one answer.
+        """Compute an answer's recall from the labels that the LLM gave to the nuggets.
 
         The labels of each part are taken from the iterator ``outcomes``. If a call failed, return
         the reason.
@@ -250,13 +250,13 @@ class NuggetRecall:
         return missing[0] if missing else credit / total
 
     def _weight(self, nugget: Nugget) -> float:
-        """Return the weight of a nugget in the score."""
+        """Return the weight (1, 0.5 or 0) that the score gives to a nugget of this importance."""
         if nugget.importance == "vital" or self.score.startswith("all"):
             return 1.0
         return 0.5 if self.score.startswith("weighted") else 0.0
 
     def _credit(self, label: Label) -> float:
-        """Return the credit that the score gives for a label."""
+        """Return the credit that the score gives for a label: 1, 0.5 or 0."""
         partial = 0.0 if self.score.endswith("strict") else 0.5
         return {"support": 1.0, "partial_support": partial, "not_support": 0.0}[label]
 
@@ -297,8 +297,8 @@ _NO_SOURCE = NotComputed(
 def _listing_question(item: Answered) -> Question[Nuggets] | NotComputed:
     """Return the question that asks the LLM to list a query's nuggets.
 
-    It does not depend on the response, so that it is the same for all evaluated models. If nuggets
-    cannot be listed for the query, return the reason.
+    The question does not depend on the response, so that all models are rated by the same nuggets.
+    If nuggets cannot be listed for the query, return the reason.
     """
     query = item.query
     if query.answerable is False:
@@ -375,17 +375,17 @@ LISTS = ((_OPENED_LIST, "("), (_OPENED_LINE, r"\1= "))
 
 
 def _without_end(text: str) -> str:
-    """Return a text without characters that may follow a list, such as the end of a code block."""
+    """Return a text without the characters after a final list, such as the end of a code block."""
     return text.rstrip(" \t\r\n`}")
 
 
 def read_nuggets(text: str) -> Nuggets | None:
     """Return the nuggets in the list at the end of a text, vital ones first, or ``None``.
 
-    The list is a JSON list, in a code block or not, or lines such as ``- [vital] a fact`` and
-    ``vital: a fact``. An object of a JSON list has two texts, one of which is ``vital`` or
-    ``okay``. At least one nugget has to be vital. Duplicates and nuggets after the twentieth are
-    dropped.
+    The result is ``None`` if there is no readable list, or no nugget in it is vital. The list is a
+    JSON list, in a code block or not, or lines such as ``- [vital] a fact`` and ``vital: a fact``.
+    An object of a JSON list has two texts, one of which is ``vital`` or ``okay``. Duplicates and
+    nuggets after the twentieth are dropped.
     """
     text = _without_end(text)
     distinct: dict[str, Nugget] = {}
@@ -411,9 +411,9 @@ def _parse_json_nuggets(text: str) -> list[Nugget]:
 
 
 def _last_list(text: str) -> re.Match[str] | None:
-    """Return the match of the list of objects at the end of a text, or ``None``.
+    """Return the match of the list of JSON objects at the end of a text, or ``None``.
 
-    Brackets within the texts of the list may look like the start of another list.
+    Several positions are tried, because a bracket within a fact may look like the start of a list.
     """
     starts = deque((match.start() for match in _LIST_OF_OBJECTS.finditer(text)), _TRIES)
     lists = (_NUGGET_LIST.match(text, start) for start in starts)
@@ -421,7 +421,7 @@ def _last_list(text: str) -> re.Match[str] | None:
 
 
 def _parse_nugget(entry: Mapping[str, Any]) -> Nugget | None:
-    """Return the nugget of a JSON object with one fact and one importance, else ``None``."""
+    """Parse a nugget; return ``None`` if it does not have exactly one fact and one importance."""
     texts = [" ".join(value.split()) for value in entry.values() if isinstance(value, str)]
     facts = [text for text in texts if text.casefold() not in _IMPORTANCES]
     kinds = [_IMPORTANCES[text.casefold()] for text in texts if text not in facts]
@@ -442,9 +442,10 @@ def _parse_nugget_lines(text: str) -> list[Nugget]:
 def read_labels(text: str, count: int) -> Labels | None:
     """Return the ``count`` labels in the list at the end of a text, or ``None``.
 
-    The list is in brackets, with or without quotes, in a code block or not. It may also be lines
-    that are numbered from 1, such as ``1. support``. Variants such as ``supported``, ``Partially
-    supported`` and ``no support`` are accepted.
+    The result is ``None`` if there is no such list. The list is in brackets, with or without
+    quotes, in a code block or not. It may also be lines that are numbered from 1, such as
+    ``1. support``. Variants such as ``supported``, ``Partially supported`` and ``no support`` are
+    accepted.
 
     Args:
         text: The output of the LLM.

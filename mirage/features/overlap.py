@@ -48,9 +48,10 @@ def answer_rouge_l(item: Answered) -> float | NotComputed:
 def answer_char3(item: Answered) -> float | NotComputed:
     """Return the share of the reference's character 3-grams that the answer contains, from 0 to 1.
 
-    It is BERGEN's recall of character 3-grams (arXiv 2407.01102, appendix I), over the whole text
-    and without case, with each 3-gram counted once. It needs no tokenizer, and different word
-    endings or transliterations reduce it only a little. Not computed without a reference.
+    It is BERGEN's recall of character 3-grams (arXiv 2407.01102, appendix I). Case is ignored,
+    3-grams may include spaces, and each distinct 3-gram counts once. It needs no tokenizer, and
+    different word endings or transliterations reduce it only a little. Not computed without a
+    reference.
     """
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
@@ -93,12 +94,15 @@ def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def reference_answer(item: Answered) -> str | NotComputed:
-    """Return the reference's answer without its citations, or the reason why there is none."""
+    """Return the answer of the query's reference; see :func:`answer_of_reference`."""
     return answer_of_reference(item.query)
 
 
 def answer_of_reference(query: Query) -> str | NotComputed:
-    """Return the answer of a query's reference without its citations, or why there is none."""
+    """Return the answer of a query's reference, or the reason why there is none.
+
+    Like a response, a reference may also contain a reason and citations, which are left out.
+    """
     if query.reference is None:
         return _NO_REFERENCE
     answer = _parse_reference(query.reference, query.language, query.passage_ids)

@@ -37,8 +37,8 @@ def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature
     - 5: right and complete.
 
     The rater sees the question and both answers, without reasons and citations. An empty answer is
-    graded 1. Not computed if the query has no reference, if a call fails, or if six attempts give
-    no complete output with a grade at the end.
+    graded 1. Not computed if the query has no reference, if a call fails, or if none of six outputs
+    is complete and ends with a grade.
 
     Args:
         llm: The rater, or its name.
@@ -64,7 +64,7 @@ def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
 
     Whether the response is right does not matter. The rater sees the question, the shown passages
     and the whole response. A response with an empty answer is graded 1. Not computed if a call
-    fails, or if six attempts give no complete output with a grade at the beginning.
+    fails, or if none of six outputs is complete and begins with a grade.
 
     Args:
         llm: The rater, or its name.
@@ -80,17 +80,21 @@ def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
 
 
 def named_by_prompt(name: str, template: Template | None) -> str:
-    """Return the name of a rated feature, such as ``fluency@1a2b3c4d`` for the user's prompt.
+    """Append a digest of the user's prompt to the name of a feature, as in ``fluency@1a2b3c4d``.
 
-    A digest of that prompt is part of the name. Therefore values from two prompts are never
-    confused, and a surrogate that was trained with one prompt refuses a table from another prompt.
+    With such names, values from two prompts are never confused, and a surrogate that was trained
+    with one prompt refuses a table from another prompt.
+
+    Args:
+        name: The name of the feature, such as ``fluency``.
+        template: The user's prompt. If it is ``None``, the name is returned unchanged.
     """
     return f"{name}@{template.digest[:8]}" if template else name
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RatedFeature:
-    """A feature whose value an LLM gives to a response, such as a grade.
+    """A feature whose values are grades or labels that an LLM gives to responses.
 
     The responses of a batch are rated concurrently, in one process (``n_jobs=1``).
 
@@ -155,7 +159,10 @@ class RatedFeature:
 
 
 def missing_value(llm: LLM, outcome: Outcome[Any], prefix: str) -> NotComputed:
-    """Return why a question has no value: the call failed, or its answer could not be parsed."""
+    """Return why a question has no value: the call failed, or its output could not be parsed.
+
+    For a failed call, the reason begins with ``prefix``.
+    """
     failed = f"{prefix}: {outcome.failed}" if outcome.failed else ""
     return NotComputed(failed or f"{llm.model} gave {outcome.invalid}", retry=True)
 
@@ -203,9 +210,9 @@ order or style is no deviation."""
 
 
 def read_overlap(text: str) -> int | None:
-    """Return the grade from 1 to 5 at the end of a rater's output, as ``[[4]]``, or ``None``.
+    """Return the grade from 1 to 5 at the end of a rater's output, such as ``[[4]]``.
 
-    See :func:`mirage.llm.questions.final_verdict`.
+    Return ``None`` if there is none; see :func:`mirage.llm.questions.final_verdict`.
     """
     grade = final_verdict(text, ("1", "2", "3", "4", "5"))
     return None if grade is None else int(grade)
@@ -265,10 +272,11 @@ _RATING = re.compile(
 
 
 def read_fluency(text: str) -> int | None:
-    """Return the grade at the start of a rater's output, as ``##Rating: 4``, or ``None``.
+    """Return the grade at the start of a rater's output, such as ``##Rating: 4``.
 
-    Case, bold type and ``#`` are optional, and ``4/5`` is accepted. The line has to end after the
-    grade, or the heading of the explanation has to follow. So ``4 or 5`` and ``4.5`` do not count.
+    Return ``None`` if there is none. Case does not matter, ``#`` and bold type are optional, and
+    ``4/5`` is accepted. The line has to end after the grade, or the heading of the explanation has
+    to follow. So ``4 or 5`` and ``4.5`` do not count.
     """
     match = _RATING.match(text)
     return None if match is None else int(match["grade"])

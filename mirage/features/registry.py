@@ -91,11 +91,14 @@ OFFLINE = (
 _BOARD_FILES = (abstention, answers, fault_spans, informative, lexical)
 
 FOR_BOARDS = frozenset(definition.name for file in _BOARD_FILES for definition in file.DEFINITIONS)
-"""The features that need word lists, which exist only for languages with a bundled leaderboard."""
+"""Names of the features that need word lists.
+
+Only the languages with a bundled leaderboard have these word lists.
+"""
 
 _NO_BOARD = NotComputed(
-    "this language has no bundled board, and so no word lists for the feature; use the qa_* "
-    "metrics instead"
+    "this language has no bundled board and lacks the word lists that the feature needs; use the "
+    "qa_* metrics instead"
 )
 
 ALIASES: Mapping[str, str] = MappingProxyType(
@@ -127,9 +130,10 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 def canonical_name(name: str) -> str:
-    """Return this library's name of a feature, given a name in :data:`ALIASES`.
+    """Return this library's name of a feature, given an alias in :data:`ALIASES`.
 
-    Other names are returned unchanged.
+    An alias is, for example, the name of a column in the published data of MIRAGE-Bench. Other
+    names are returned unchanged.
 
     Example:
         >>> from mirage.features.registry import canonical_name
@@ -141,7 +145,11 @@ def canonical_name(name: str) -> str:
 
 
 def needs(feature: str | Feature) -> tuple[Need, ...]:
-    """Return the needs of a feature, including a language with a bundled board if it needs one."""
+    """Return the requirements of a feature, such as a reference or an LLM.
+
+    Features in :data:`FOR_BOARDS` also require a language with a bundled leaderboard, because only
+    these languages have word lists.
+    """
     name = feature if isinstance(feature, str) else feature.name
     is_for_boards = not isinstance(feature, FunctionFeature) and name in FOR_BOARDS
     declared = facts(feature).needs
@@ -151,7 +159,7 @@ def needs(feature: str | Feature) -> tuple[Need, ...]:
 def _with_board(
     function: Callable[[Answered], float | NotComputed], item: Answered
 ) -> float | NotComputed:
-    """Return the value of a feature, or a reason if the query's language has no bundled board."""
+    """Return the value of a feature that needs word lists, or a reason if the language has none."""
     return function(item) if Language.of(item.query.language).board else _NO_BOARD
 
 

@@ -24,7 +24,8 @@ class Item(NamedTuple):
 
     Attributes:
         query: The query.
-        responses: For each run, its index and its response; ``None`` if it has no response.
+        responses: For each run, the index of the run and its response to the query; ``None`` if the
+            run has no response.
     """
 
     query: Query
@@ -40,8 +41,9 @@ class ResponseFile:
         path: Path of the file: JSON Lines, gzipped or not, or Parquet.
 
     Attributes:
-        positions: For each repeat, the position of each response in the file, by query id. If the
-            file is compressed or Parquet, positions are those in an uncompressed temporary copy.
+        positions: The position of each response in the file, in bytes, by repeat number and then by
+            query id. If the file is compressed or Parquet, the positions are those in an
+            uncompressed temporary copy.
 
     Raises:
         DatasetError: If the file has no response, or a line is invalid.
@@ -94,20 +96,20 @@ class ResponseFile:
 
 
 def check_regular(path: Path) -> None:
-    """Raise an error if a file cannot be read more than once."""
+    """Raise an error if a file does not exist, or cannot be read twice because it is a pipe."""
     check_input(path)
     if not stat.S_ISREG(path.stat().st_mode):
         raise DatasetError(f"{path}: a pipe cannot be read several times; save it to a file")
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 digest of a file."""
+    """Return the SHA-256 digest of a file's content in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_plain(path: Path) -> bool:
-    """Return whether the lines of a file can be read again at their positions."""
+    """Return whether a file is uncompressed JSON Lines, so that any line can be read directly."""
     check_regular(path)
     if path.name.lower().endswith(".parquet"):
         return False
@@ -129,9 +131,9 @@ def _positioned_rows(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 
 def _copied_rows(path: Path, file: IO[bytes]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Copy the rows of any file into another file, and yield them as :func:`_positioned_rows` does.
+    """Copy the rows of a file to the open ``file``; yield each with its location and position.
 
-    The positions are those in the other file.
+    The row is yielded last, as by :func:`_positioned_rows`. The position is that in the copy.
     """
     for where, row in record_rows(path, whole=False):
         position = file.tell()
@@ -140,20 +142,21 @@ def _copied_rows(path: Path, file: IO[bytes]) -> Iterator[tuple[str, int, dict[s
 
 
 class RunFiles:
-    """The queries of a dataset, and the responses of several runs, which are read from files.
+    """Context manager for reading queries and the responses of several runs from files.
 
     The files stay open until the end of the ``with`` block.
 
     Args:
-        dataset: The queries, or their file: JSON Lines, gzipped or not, or Parquet.
-        runs: Files of responses by model name.
+        dataset: The queries, or the path of their file: JSON Lines, gzipped or not, or Parquet.
+        runs: Paths of the files of responses, by model name.
         language: Language that the queries must be in; by default any.
         cluster: Metadata key under which each query has the name of its cluster; by default
             :attr:`Query.cluster <mirage.Query>`.
 
     Attributes:
-        runs: The model and the repeat number of each run.
-        clusters: The cluster of each query, by query id; complete once all items have been read.
+        runs: The model and the repeat number of each run. Each repeat counts as a run.
+        clusters: The name of each query's cluster, by query id; complete once all items have been
+            read.
 
     Raises:
         DatasetError: If a file is invalid.

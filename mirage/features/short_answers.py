@@ -52,7 +52,10 @@ __all__ = [
 ]
 
 LONGEST_ENDING = 5
-"""Maximum length of the ending that :func:`qa_match` allows in a language with many endings."""
+"""Maximum number of letters in an ending that :func:`qa_match` allows.
+
+Only languages with many word endings, such as Finnish, allow endings.
+"""
 
 _NO_TOKEN = NotComputed("no short answer of the query has a letter or a digit")
 
@@ -80,19 +83,21 @@ def qa_exact(item: Answered) -> float | NotComputed:
     """Return the share of the short answers that the answer equals token by token, from 0 to 1.
 
     Values between 0 and 1 are possible only for queries with several answers. Tokens are those of
-    :func:`mirage.text.tokenize` without English articles. Not computed for queries for which
-    :func:`qa_match` is not computed.
+    :func:`mirage.text.tokenize` without English articles. Not computed if no passage answers the
+    query, or if the query has no short answer with a letter or digit.
     """
     answer = _tokens(item.parsed.answer_text, Language.of(item.query.language))
     return _mean_of_best(item, lambda label: float(label == answer))
 
 
 def qa_f1(item: Answered) -> float | NotComputed:
-    """Return the token F1 of the answer and the best spelling of the short answer, from 0 to 1.
+    """Return the token F1 of the answer and the short answer, from 0 to 1.
 
-    For several short answers it is the mean over them. It follows SQuAD (Rajpurkar et al. 2016,
-    arXiv 1606.05250, section 6.1) with the language's tokens, which are characters if words are not
-    separated by spaces. Not computed for queries for which :func:`qa_match` is not computed.
+    If the short answer has several spellings, the one with the highest F1 counts. If the query has
+    several short answers, the result is the mean over them. F1 is defined as in SQuAD (Rajpurkar et
+    al. 2016, arXiv 1606.05250, section 6.1), but with the language's tokens, which are characters
+    if words are not separated by spaces. Not computed if no passage answers the query, or if the
+    query has no short answer with a letter or digit.
     """
     return _mean_overlap(item).f1
 
@@ -100,7 +105,9 @@ def qa_f1(item: Answered) -> float | NotComputed:
 def qa_precision(item: Answered) -> float | NotComputed:
     """Return the share of the answer's tokens that occur in the short answer, from 0 to 1.
 
-    The spelling with the best F1 is used; see :func:`qa_f1`.
+    The short answer is taken in the spelling with the highest F1. If the query has several short
+    answers, the result is the mean over them. Not computed if no passage answers the query, or if
+    the query has no short answer with a letter or digit.
     """
     return _mean_overlap(item).precision
 
@@ -108,13 +115,15 @@ def qa_precision(item: Answered) -> float | NotComputed:
 def qa_recall(item: Answered) -> float | NotComputed:
     """Return the share of the short answer's tokens that occur in the answer, from 0 to 1.
 
-    The spelling with the best F1 is used; see :func:`qa_f1`.
+    The short answer is taken in the spelling with the highest F1. If the query has several short
+    answers, the result is the mean over them. Not computed if no passage answers the query, or if
+    the query has no short answer with a letter or digit.
     """
     return _mean_overlap(item).recall
 
 
 def qa_char3_recall(item: Answered) -> float | NotComputed:
-    """Return the share of a short answer's character 3-grams that occur in the answer, 0 to 1.
+    """Return the recall of a short answer's character 3-grams in the answer, from 0 to 1.
 
     BERGEN, appendix I, uses this metric because it tolerates transliteration. 3-grams do not cross
     the ends of tokens, and a 3-gram that occurs several times counts each time. A token of fewer
@@ -127,26 +136,33 @@ def qa_char3_recall(item: Answered) -> float | NotComputed:
 
 
 def qa_rouge1(item: Answered) -> float | NotComputed:
-    """Return the ROUGE-1 F-measure (Lin 2004) of the answer and a short answer, from 0 to 1."""
+    """Return the ROUGE-1 F-measure (Lin 2004) of the answer and a short answer, from 0 to 1.
+
+    The best spelling counts. With several short answers, the result is the mean over them.
+    """
     return _rouge_n(item, 1)
 
 
 def qa_rouge2(item: Answered) -> float | NotComputed:
     """Return the ROUGE-2 F-measure (Lin 2004) of the answer and a short answer, from 0 to 1.
 
-    A short answer of one token has no pair of tokens, so its value is 0.
+    The best spelling counts. With several short answers, the result is the mean over them. A short
+    answer of one token has no pair of tokens, so its value is 0.
     """
     return _rouge_n(item, 2)
 
 
 def qa_rougeL(item: Answered) -> float | NotComputed:
-    """Return the ROUGE-L F-measure (Lin 2004) of the answer and a short answer, from 0 to 1."""
+    """Return the ROUGE-L F-measure (Lin 2004) of the answer and a short answer, from 0 to 1.
+
+    The best spelling counts. With several short answers, the result is the mean over them.
+    """
     answer = _tokens(item.parsed.answer_text, Language.of(item.query.language))
     return _mean_of_best(item, lambda label: rouge_l(label, answer))
 
 
 class _Overlap(NamedTuple):
-    """Token F1, precision and recall of an answer, compared with a short answer."""
+    """Token F1, precision and recall of an answer, or the reason why they cannot be computed."""
 
     f1: float | NotComputed
     precision: float | NotComputed
@@ -156,7 +172,7 @@ class _Overlap(NamedTuple):
 def _mean_overlap(item: Answered) -> _Overlap:
     """Return the mean over short answers of token F1, precision and recall.
 
-    Each short answer is compared in the spelling that has the best F1.
+    Each short answer is taken in the spelling with the highest F1.
     """
     labels = _labels(item)
     if isinstance(labels, NotComputed):
@@ -172,7 +188,7 @@ def _rouge_n(item: Answered, n: int) -> float | NotComputed:
 
 
 def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | NotComputed:
-    """Use the best spelling of each short answer, and return the mean over the short answers.
+    """Return the mean over the short answers, each with the highest value of its spellings.
 
     The function ``value`` returns the value of a spelling, given its tokens.
     """
@@ -204,7 +220,7 @@ def _tokens(text: str, entry: Language) -> tuple[str, ...]:
 
 
 def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
-    """Return 1 if the words of a label (a short answer) occur one after another, else 0."""
+    """Return 1 if the words of a label (a short answer) are consecutive in the answer, else 0."""
     ending = LONGEST_ENDING if entry.endings else 0
     starts = range(len(answer) - len(label) + 1)
     return float(
@@ -216,7 +232,7 @@ def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
 
 
 def _is_form(token: str, word: str, ending: int) -> bool:
-    """Return whether a token is a word or, if endings are allowed, the word with an ending.
+    """Return whether a token is a word, or the word with an ending of at most ``ending`` letters.
 
     A longer number is not a form of a number, and a single letter has no endings.
     """
@@ -228,7 +244,7 @@ def _is_form(token: str, word: str, ending: int) -> bool:
 
 
 def _overlap(label: Sequence[object], answer: Sequence[object]) -> tuple[float, float, float]:
-    """Return F1, precision and recall of the tokens that an answer shares with a label."""
+    """Return F1, precision and recall of an answer's tokens or n-grams, given a short answer's."""
     shared = (Counter(label) & Counter(answer)).total()
     if not shared:
         return 0.0, 0.0, 0.0
@@ -241,7 +257,7 @@ def _ngrams(tokens: Tokens, n: int) -> list[tuple[str, ...]]:
 
 
 def _written_tokens(tokens: Tokens, entry: Language) -> tuple[str, ...]:
-    """Return the tokens unchanged, or joined to a single one if a token is a single character."""
+    """Return the tokens, joined into one if the language has a token for each character."""
     return ("".join(tokens),) if entry.tokens == "character" else tuple(tokens)
 
 
@@ -289,34 +305,36 @@ def bergen_exact(item: Answered) -> float | NotComputed:
 
 
 def bergen_f1(item: Answered) -> float | NotComputed:
-    """Return the highest token F1 of the response with any label; BERGEN's ``F1``.
+    """Return the highest token F1 of the response over all short answers; BERGEN's ``F1``.
 
-    Tokens are separated by blanks.
+    Tokens are separated by blanks, after normalization as in :func:`bergen_match`.
     """
     return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[0])
 
 
 def bergen_precision(item: Answered) -> float | NotComputed:
-    """Return the highest token precision of the response with any label; BERGEN's ``Precision``."""
+    """Return the highest token precision over all short answers; BERGEN's ``Precision``."""
     return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[1])
 
 
 def bergen_recall(item: Answered) -> float | NotComputed:
-    """Return the highest token recall of the response with any label; BERGEN's ``Recall``."""
+    """Return the highest token recall over all short answers; BERGEN's ``Recall``."""
     return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[2])
 
 
 def bergen_char3_recall(item: Answered) -> float | NotComputed:
-    """Return the highest recall of the character 3-grams of a label; BERGEN's ``Recall_char3gram``.
+    """Return the best recall of a short answer's 3-grams; BERGEN's ``Recall_char3gram``.
 
-    The recall is the share of the label's 3-grams that occur in the response. A token of fewer than
-    three characters counts as one gram, which matches whole tokens only.
+    It is the share of the short answer's character 3-grams that occur in the response. A token of
+    fewer than three characters counts as one gram, which matches whole tokens only.
     """
     return _best_of_labels(item, _normal_char3_recall)
 
 
 def bergen_rouge1(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-1 F-measure over labels; BERGEN's ``Rouge-1``.
+    """Return the highest ROUGE-1 F-measure over all short answers; BERGEN's ``Rouge-1``.
+
+    It is computed by the package rouge.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.
@@ -325,7 +343,9 @@ def bergen_rouge1(item: Answered) -> float | NotComputed:
 
 
 def bergen_rouge2(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-2 F-measure over labels; BERGEN's ``Rouge-2``.
+    """Return the highest ROUGE-2 F-measure over all short answers; BERGEN's ``Rouge-2``.
+
+    It is computed by the package rouge.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.
@@ -334,7 +354,9 @@ def bergen_rouge2(item: Answered) -> float | NotComputed:
 
 
 def bergen_rougeL(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-L F-measure over labels; BERGEN's ``Rouge-L``.
+    """Return the highest ROUGE-L F-measure over all short answers; BERGEN's ``Rouge-L``.
+
+    It is computed by the package rouge.
 
     Raises:
         MissingPackageError: The extra ``bergen`` is not installed.
@@ -343,7 +365,7 @@ def bergen_rougeL(item: Answered) -> float | NotComputed:
 
 
 def _best_of_labels(item: Answered, value: Callable[[str, str], float]) -> float | NotComputed:
-    """Return the highest value of ``value(response, label)`` over all labels of the query."""
+    """Return the highest ``value(response, label)`` over the labels, the query's short answers."""
     if not item.query.answers:
         return NO_ANSWERS
     response = item.response.text or ""

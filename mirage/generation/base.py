@@ -39,15 +39,15 @@ class Generator(Protocol):
 
         Args:
             dataset: The queries.
-            out: A JSON Lines file (readable with :meth:`mirage.Run.load`) to which each response
-                is appended as it arrives. Queries that have an answer in the file are not asked
-                again; failures are. So a run that was killed resumes. Use a separate file for each
-                model and prompt, because the file names neither. At the end, its lines are in the
-                dataset's order. ``None`` writes no file.
+            out: A JSON Lines file (readable with :meth:`mirage.Run.load`) to which each response is
+                appended as it arrives. Queries that have an answer in the file are not asked again,
+                so a run that was killed resumes. Queries that failed are asked again. Use a
+                separate file for each model and prompt, because the file names neither. At the end,
+                its lines are in the dataset's order. ``None`` writes no file.
             progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
         Raises:
-            GenerationError: If every query failed; the message has the first reason.
+            GenerationError: If every query failed; the message says why the first one failed.
             UnknownNameError: If ``out`` answers a query that the dataset does not have.
             DatasetError: If ``out`` is not a file of responses, or another process is writing it.
         """
@@ -64,8 +64,10 @@ def answered(
     Args:
         query: The query.
         reply: A text, a (text, passages) tuple or a response.
-        shown: Ids of the passages in the order of the prompt, if it differs from the query's.
-        reasoning: What the model wrote before its answer, if it was sent apart from the text.
+        shown: Ids of the passages in the order of the prompt, if this order differs from that of
+            the query's passages.
+        reasoning: The reasoning that the model wrote before its answer, if the system returned it
+            separately from the answer.
     """
     response = response_of(query, reply)
     update: dict[str, object] = {} if shown is None else {"shown": tuple(shown)}
@@ -99,7 +101,14 @@ def check_name(name: object) -> None:
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:
-    """Raise an error if there are answers to queries that the dataset does not have."""
+    """Raise an error if there are answers to queries that the dataset does not have.
+
+    Args:
+        query_ids: Ids of the queries that were answered.
+        dataset: The dataset.
+        source: A phrase for the error message that says where the answers come from, such as
+            ``in answers.jsonl``.
+    """
     ids = set(dataset.query_ids)
     for query_id in query_ids:
         if query_id not in ids:
@@ -107,18 +116,19 @@ def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> 
             raise UnknownNameError(kind, query_id, dataset.query_ids)
 
 
-# Runs that grow -----------------------------------------------------------------------------------
+# Runs in progress ---------------------------------------------------------------------------------
 
 
 class Recording:
-    """A run in progress: each response is written to a file and counted as it arrives.
+    """A run in progress, which writes each response to a file as it arrives.
 
     Use :func:`recording` to create one.
 
     Attributes:
         name: The name of the model.
         dataset: The dataset.
-        pending: The queries that the file does not answer yet, without gold answers and labels.
+        pending: The queries without an answer in the file. Their gold answers and labels are
+            removed.
     """
 
     def __init__(
@@ -164,14 +174,14 @@ class Recording:
             if task is not None and task.cancelling():
                 raise
             # Only the call was cancelled, not our task: some clients do so on a timeout.
-            self.fail(query, GenerationError(f"cancelled {error}".strip()))
+            self.fail(query, GenerationError(f"the call was cancelled {error}".strip()))
         except Exception as error:
             self.fail(query, error)
         else:
             self.add(response)
 
     def finish(self) -> Run:
-        """Sort the lines of the file and return the run. Every query must have a response by then.
+        """Sort the lines of the file, and return the run; every query must have a response.
 
         Raises:
             GenerationError: If all queries failed.
@@ -201,6 +211,12 @@ def recording(
 ) -> Iterator[Recording]:
     """Start a run, or continue the run in the file ``out`` if it already has answers.
 
+    Args:
+        name: The name of the model in the run.
+        dataset: The queries.
+        out: The file to which responses are appended, or ``None`` for no file.
+        progress: Whether to show a progress bar.
+
     Yields:
         The recording, to which responses are added.
     """
@@ -215,7 +231,7 @@ def recording(
 
 
 def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
-    """Open the file of a run as a journal, and remove the lines of queries to ask again.
+    """Remove the lines of queries to ask again from the file of a run, and open it for appending.
 
     The removed lines are failures, and answers based on passages that the query no longer has.
     """
@@ -236,7 +252,7 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
 
 
 def with_passages(response: Response, query: Query) -> Response:
-    """Return a copy of a response that contains the passages which the prompt showed.
+    """Return a copy of a response to which the passages in its prompt have been added.
 
     Failures are returned unchanged.
     """
@@ -248,9 +264,10 @@ def with_passages(response: Response, query: Query) -> Response:
 
 
 def _is_current(response: Response, dataset: MirageDataset) -> bool:
-    """Return whether all passages of a response are still among the query's passages.
+    """Return whether a response is still valid because the query still has all of its passages.
 
-    The result is true for all responses if the system did not retrieve its own passages.
+    The retriever may have changed since the response was made. Only passages that the evaluated
+    system retrieved are checked; for other datasets, the result is always true.
     """
     query = dataset[response.query_id]
     return not dataset.retrieved or set(response.passages) <= set(query.passages)
@@ -266,8 +283,14 @@ def run_concurrently(
 ) -> Run:
     """Make a run by calling an async function on each query concurrently.
 
-    ``connect`` returns a context manager that yields this function. The other arguments are those
-    of :meth:`Generator.run` and :func:`mirage.respond`.
+    Args:
+        name: The name of the model in the run.
+        dataset: The queries.
+        connect: A function that returns a context manager, which yields the async function.
+        concurrency: Maximum number of concurrent calls.
+        out: The file to which responses are appended, or ``None`` for no file; see
+            :meth:`Generator.run`.
+        progress: Whether to show a progress bar.
     """
 
     async def ask_all(record: Recording) -> None:
@@ -290,9 +313,18 @@ def run_in_batches(
 ) -> Run:
     """Make a run by calling a function on batches of queries.
 
-    If a batch fails, for example because memory is short, half of it is tried, and later batches
-    have that size too. If a single query fails, it becomes a failure, and later batches have the
-    full size again.
+    If a batch fails, for example because memory is short, its first half is tried, and later
+    batches have this smaller size too. If a batch of one query fails, the query gets a failed
+    response, and later batches have the full size again.
+
+    Args:
+        name: The name of the model in the run.
+        dataset: The queries.
+        answer: A function that returns the responses to a batch of queries.
+        batch_size: Maximum number of queries in a batch.
+        out: The file to which responses are appended, or ``None`` for no file; see
+            :meth:`Generator.run`.
+        progress: Whether to show a progress bar.
     """
     with recording(name, dataset, out, progress) as record:
         start, size = 0, batch_size

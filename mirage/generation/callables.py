@@ -43,9 +43,9 @@ class CallableGenerator:
     made from, or a :class:`~mirage.Response`; see :data:`Answer`. It receives the query without
     gold answers and labels (:meth:`mirage.Query.without_gold`).
 
-    A sync function is called on one query at a time, in the thread that calls ``run``. A
-    query is a failure if the function raises an exception, returns a value of any other type, or
-    takes longer than ``timeout``.
+    A sync function is called on one query at a time, in the thread that calls ``run`` or, with a
+    ``timeout``, in a separate thread. A query counts as failed if the function raises an exception,
+    returns a value of any other type, or takes longer than ``timeout``.
 
     Example:
         >>> from mirage import MirageDataset
@@ -59,11 +59,11 @@ class CallableGenerator:
     Args:
         function: The function, sync or async.
         name: The name of the model in the run.
-        concurrency: Number of calls of an async function under way at a time.
-        timeout: Seconds that a call may take; ``None`` for no limit. An async function is then
-            cancelled. A sync function is called in a separate thread, which Python cannot stop: it
-            continues, with its costs, although its result is no longer used. An async function
-            that blocks without awaiting cannot be stopped either.
+        concurrency: Maximum number of concurrent calls of an async function.
+        timeout: Seconds that a call may take; ``None`` for no limit. After that time, an async
+            function is cancelled. Python cannot stop the thread of a sync function: the call
+            continues, with its costs, although its result is no longer used. An async function that
+            blocks without awaiting cannot be stopped either.
 
     Raises:
         SettingError: If ``concurrency`` is below 1, or ``timeout`` is not above 0.
@@ -92,7 +92,14 @@ class CallableGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
+        """Return a run with one response to each query of the dataset.
+
+        Args:
+            dataset: The queries.
+            out: The file to which responses are appended, and from which a killed run resumes; see
+                :meth:`mirage.Generator.run`.
+            progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+        """
         with recording(self.name, dataset, out, progress) as record:
             for i, query in enumerate(record.pending):
                 # Only a call shows whether the function is async: a sync
@@ -138,7 +145,10 @@ class CallableGenerator:
     async def _answer_concurrently(
         self, record: Recording, queries: Sequence[Query], first: Awaitable[Reply]
     ) -> None:
-        """Answer the queries concurrently; ``first`` is the awaitable for the first query."""
+        """Record answers to the queries concurrently.
+
+        ``first`` is the awaitable that returns the answer to the first query.
+        """
 
         async def answer(query: Query) -> Response:
             limit = asyncio.timeout(self.timeout)
@@ -157,8 +167,8 @@ class CallableGenerator:
 class ReplayGenerator:
     """A generator that returns responses that were recorded before.
 
-    A query without a response is a failure. The query ids of a mapping may be integers. ``run``
-    raises the same errors as :func:`mirage.respond`.
+    A query without a response counts as failed. If ``source`` is a mapping, its query ids may be
+    integers. ``run`` raises the same errors as :func:`mirage.respond`.
 
     Args:
         source: A :class:`~mirage.Run`, a mapping from query id to text, or the path of a JSON Lines
@@ -183,7 +193,14 @@ class ReplayGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """Return a run of the recorded responses; see :meth:`mirage.Generator.run`."""
+        """Return a run with the recorded responses to the queries of the dataset.
+
+        Args:
+            dataset: The queries.
+            out: The file to which responses are appended, and from which a killed run resumes; see
+                :meth:`mirage.Generator.run`.
+            progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+        """
         responses = recorded(self.recording(dataset), dataset, self.name)
         with recording(self.name, dataset, out, progress) as record:
             pending = {query.id for query in record.pending}
@@ -200,7 +217,7 @@ class ReplayGenerator:
 
         Raises:
             DatasetError: If the file does not exist or is not a file of responses.
-            UnknownNameError: If a query is not in the dataset.
+            UnknownNameError: If a response answers a query that is not in the dataset.
         """
         if isinstance(self.source, Run):
             return self.source
@@ -215,7 +232,10 @@ class ReplayGenerator:
 
 
 def recorded(run: Run, dataset: MirageDataset, name: str) -> tuple[Response, ...]:
-    """Return a run's responses in the dataset's order; queries without one become failures."""
+    """Return a run's responses in the dataset's order; queries without one become failures.
+
+    ``name`` is the name of the model in error messages.
+    """
     if run.language != dataset.language:
         raise DatasetError(
             f"the run of model {name!r} is in {run.language!r}, but {dataset.name} is in "

@@ -20,7 +20,8 @@ _CONTROL = re.compile(r"<\S+>|\[\S+\]")
 def plain_messages(messages: Sequence[Message], tokenizer: Any) -> list[dict[str, str]]:
     """Return the messages with a space inserted in every control token of the tokenizer.
 
-    Otherwise, a passage with ``<|im_end|>`` would end the user's turn and could begin another.
+    Without the space, a passage with ``<|im_end|>`` would end the user's turn and could begin
+    another.
     """
     tokens = filter(_CONTROL.fullmatch, tokenizer.get_added_vocab())
     controls = sorted({*tokenizer.all_special_tokens, *tokens})
@@ -44,7 +45,7 @@ def prompt_ids(messages: Sequence[Message], tokenizer: Any) -> list[int]:
 def completion_ids(
     messages: Sequence[Message], answer: str, tokenizer: Any, ends: Sequence[int]
 ) -> list[int]:
-    """Return the token ids of an answer and its end, as the chat template writes them.
+    """Return the token ids of an answer, including the tokens that end it in the chat template.
 
     The ids of :func:`prompt_ids` followed by these ids are a training example: the model reads the
     prompt exactly as in generation, and learns to end its answer.
@@ -92,7 +93,7 @@ def own_prompt(
 
     Args:
         tokenizer: The model's tokenizer.
-        longest: Most tokens that the model can read; ``None`` if unknown.
+        longest: Maximum number of tokens that the model can read; ``None`` if unknown.
         answer_tokens: Number of tokens that are reserved for the answer; ``None`` uses the default
             of the prompt function.
         short: Whether to ask for a short answer instead of a reason and an answer.

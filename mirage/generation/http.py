@@ -36,8 +36,8 @@ class OpenAIGenerator:
     ``OpenAIGenerator("gpt-4o-mini").run(dataset)`` asks OpenAI, and
     ``OpenAIGenerator("my-model", base_url="http://localhost:8000/v1")`` asks another server.
 
-    A query is a failure if the LLM gives no answer after its retries, or if the LLM's budget does
-    not allow the call. ``run`` raises :class:`~mirage.errors.LLMError` if there is no key.
+    A query counts as failed if the LLM gives no answer after its retries, or if the LLM's budget
+    does not allow the call. ``run`` raises :class:`~mirage.errors.LLMError` if there is no API key.
 
     Args:
         llm: The LLM, or the name of a model.
@@ -64,7 +64,8 @@ class OpenAIGenerator:
     ) -> None:
         if isinstance(llm, LLM) and settings:
             raise SettingError(
-                f"{llm} is configured already; pass {', '.join(settings)} to LLM(...)"
+                f"{llm} is an LLM object, whose settings cannot be changed here; pass "
+                f"{', '.join(settings)} to LLM(...) instead"
             )
         self.llm: LLM = llm if isinstance(llm, LLM) else LLM(llm, **settings)
         self.name: str = name or self.llm.model
@@ -74,7 +75,10 @@ class OpenAIGenerator:
         self._sample = 0
 
     def again(self, number: int) -> OpenAIGenerator:
-        """Return a generator for the ``number``-th repeat, whose answers are cached separately."""
+        """Return a copy that answers the queries once more, as the repeat ``number`` (from 0).
+
+        The answers of each repeat are cached separately.
+        """
         repeat = copy(self)
         repeat._sample = number
         return repeat
@@ -85,7 +89,14 @@ class OpenAIGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
+        """Return a run with one response to each query of the dataset.
+
+        Args:
+            dataset: The queries.
+            out: The file to which responses are appended, and from which a killed run resumes; see
+                :meth:`mirage.Generator.run`.
+            progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+        """
         connect = partial(self._connect, prompt_for(dataset, self.prompt))
         return run_concurrently(self.name, dataset, connect, self.llm.concurrency, out, progress)
 
@@ -117,11 +128,12 @@ def _question(query: Query) -> dict[str, Any]:
 class HTTPGenerator:
     """A generator that asks a JSON service, such as the user's RAG system.
 
-    ``timeout``, ``total_timeout``, ``retries``, ``backoff`` and ``max_bytes`` are as in
-    :class:`mirage.LLM`. If the JSON has no text in the expected place, the request is not retried.
+    Requests are retried after transient faults: timeouts, lost connections, malformed JSON, and
+    HTTP statuses 408, 409, 429 and 5xx. If the JSON has no text in the expected place, the request
+    is not retried.
 
     Args:
-        url: The address of the service, without a password or a query.
+        url: The address of the service, without a password or a query string.
         request: A function that returns the JSON to send for a query. By default ``{"query": ...,
             "language": ..., "passages": [{"id": ..., "text": ..., "title": ...}, ...]}``.
         response: Either a function that returns the text in the received JSON, or the path of this
@@ -131,10 +143,18 @@ class HTTPGenerator:
         method: The HTTP method.
         headers: HTTP headers. Their values never appear in errors or logs.
         name: The name of the model in the run; by default the host.
-        concurrency: Number of requests under way at a time.
+        concurrency: Maximum number of concurrent requests.
+        timeout: Seconds that one request may take.
+        total_timeout: Seconds that a request may take with all of its retries.
+        retries: Maximum number of retries of a request.
+        backoff: Maximum wait before the first retry, in seconds; the limit doubles with each
+            further retry.
+        max_bytes: Maximum size of a response, in bytes after decompression. If a response is
+            longer, the query fails without a retry.
 
     Raises:
-        SettingError: If a setting is not valid, or the address contains a password or a query.
+        SettingError: If a setting is not valid, or the address contains a password or a query
+            string.
 
     Example:
         >>> HTTPGenerator("http://localhost:5000/answer", response="result.text")
@@ -179,7 +199,14 @@ class HTTPGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
+        """Return a run with one response to each query of the dataset.
+
+        Args:
+            dataset: The queries.
+            out: The file to which responses are appended, and from which a killed run resumes; see
+                :meth:`mirage.Generator.run`.
+            progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+        """
         return run_concurrently(self.name, dataset, self._connect, self.concurrency, out, progress)
 
     @asynccontextmanager
@@ -213,7 +240,7 @@ class HTTPGenerator:
                 yield answer
 
     async def _reply(self, client: AsyncClient, body: Any, reach: Reach) -> Reply:
-        """Send a request, retry it if necessary, and extract the reply from the answer."""
+        """Send a request with a JSON body, retry it if necessary, and extract the reply."""
         try:
             content = await self._retries.call(
                 lambda seconds: self._attempt(client, body, seconds), reach
@@ -225,7 +252,7 @@ class HTTPGenerator:
         raise GenerationError(f"{self.url}: {reason}")
 
     async def _attempt(self, client: AsyncClient, body: Any, seconds: float) -> Any:
-        """Send a request once and return the JSON of the answer."""
+        """Send a request once, with a timeout in seconds, and return the JSON of the answer."""
         import httpx
 
         try:

@@ -69,7 +69,10 @@ class _LocalGenerator(ABC):
         return new
 
     def again(self, number: int) -> Self:
-        """Return a generator with another seed, for the ``number``-th answer to each query."""
+        """Return a copy that answers the queries once more, as the repeat ``number`` (from 0).
+
+        Each repeat has another random seed.
+        """
         repeat = copy.copy(self)
         repeat.seed = self.seed + number
         return repeat
@@ -77,7 +80,14 @@ class _LocalGenerator(ABC):
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
+        """Return a run with one response to each query of the dataset.
+
+        Args:
+            dataset: The queries.
+            out: The file to which responses are appended, and from which a killed run resumes; see
+                :meth:`mirage.Generator.run`.
+            progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+        """
         answer = partial(self._answer, prompt_for(dataset, self.prompt))
         return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
@@ -98,7 +108,10 @@ class _LocalGenerator(ABC):
         """Return the response, or a failure if the model was still reasoning at the token limit."""
         if response.text or not response.reasoning:
             return response
-        reason = f"max_new_tokens={self.max_new_tokens} ended before the reasoning did; increase it"
+        reason = (
+            f"the model was still reasoning at the limit max_new_tokens={self.max_new_tokens}; "
+            "increase it"
+        )
         return response.model_copy(update={"text": None, "error": reason})
 
     def _count(self, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]]) -> None:
@@ -113,7 +126,7 @@ class TransformersGenerator(_LocalGenerator):
 
     The tokenizer's chat template is applied to the prompt. If there is none, the bare text is used.
     With or without sampling, an answer does not depend on the other queries of its batch, except
-    for rounding errors. If a batch does not fit into memory, it is split in halves.
+    for rounding errors. If a batch does not fit into memory, it is split into halves.
 
     Args:
         model: A name on the Hugging Face hub, a folder, or a tuple of a model and its tokenizer
@@ -132,8 +145,8 @@ class TransformersGenerator(_LocalGenerator):
             This needs the packages bitsandbytes and accelerate, and a device that bitsandbytes
             supports.
         batch_size: Number of queries in a batch.
-        max_new_tokens: The longest answer, in tokens.
-        temperature: Sampling temperature; 0 always takes the likeliest token.
+        max_new_tokens: Maximum number of tokens of an answer.
+        temperature: Sampling temperature. With 0, the most likely token is always chosen.
         seed: Random seed for sampling.
 
     Raises:
@@ -241,8 +254,7 @@ class TransformersGenerator(_LocalGenerator):
     def _sampling(self, queries: Sequence[Query]) -> list[Any]:
         """Return the logits processors that sample by adding noise, with one seed per query.
 
-        The list is empty if the temperature is 0.
-
+        The list is empty if the temperature is 0. Otherwise, logits are divided by the temperature.
         The token with the largest sum of logit and Gumbel noise is a sample from the softmax
         (Gumbel 1954, section on extreme values; Maddison et al. 2014, A* Sampling, section 2).
         """
@@ -267,14 +279,18 @@ class TransformersGenerator(_LocalGenerator):
 class VLLMGenerator(_LocalGenerator):
     """A generator that runs a model with the offline engine of vLLM.
 
-    ``name``, ``prompt``, ``max_new_tokens``, ``temperature`` and ``seed`` are as in
-    :class:`TransformersGenerator`.
-
     Args:
         model: A name on the Hugging Face hub, a folder, or a ``vllm.LLM``. Its tokenizer needs a
             chat template.
+        name: The name of the model in the run; by default its name on the hub or its folder.
+        prompt: A function that returns the prompt for a query. The default is a :class:`RagPrompt`
+            that counts tokens with the model's tokenizer. Its context has 8,192 tokens, or fewer if
+            the model's context is shorter.
         batch_size: Number of queries to pass to the engine at a time. If a run is killed, the
             answers of the current batch are lost.
+        max_new_tokens: Maximum number of tokens of an answer.
+        temperature: Sampling temperature. With 0, the most likely token is always chosen.
+        seed: Random seed for sampling.
         engine: Further arguments of ``vllm.LLM``, such as ``tensor_parallel_size=2``, if ``model``
             is a name or folder.
 
@@ -309,7 +325,8 @@ class VLLMGenerator(_LocalGenerator):
         }
         if engine and not by_name:
             raise SettingError(
-                f"the engine is configured already; pass {', '.join(engine)} to vllm.LLM(...)"
+                "model is a vllm.LLM object, whose settings cannot be changed here; pass "
+                f"{', '.join(engine)} to vllm.LLM(...) instead"
             )
         self.model: Any = self._vllm.LLM(model=str(model), **engine) if by_name else model
         config = self.model.llm_engine.model_config

@@ -1,9 +1,10 @@
 """Run vLLM in a child process, so that its GPU memory can be freed for another model.
 
-The engine of vLLM keeps most of a GPU's memory until its process ends, and an error in it may end
-the process. Therefore the engine runs in a child process, which this module starts as a script. The
-two processes exchange pickled messages through pipes. The parent sends first the settings, then
-batches of queries, and the child replies to each message. There is one child process at a time.
+The engine of vLLM keeps most of a GPU's memory until its process ends, and an error in the engine
+may end the process. Therefore the engine runs in a child process, which this module starts as a
+script. The two processes exchange pickled messages through pipes. The parent sends first the
+settings, then batches of queries, and the child replies to each message. There is one child process
+at a time.
 """
 
 from __future__ import annotations
@@ -35,13 +36,21 @@ class VLLMProcessGenerator:
     """A generator that runs a model with vLLM in a child process.
 
     The child process starts with the first batch. Later runs with the same settings use it too,
-    even if their prompts differ. It ends when a generator with other settings needs a process, when
-    :func:`close_process` is called, or when the parent process ends. If the child process crashes,
-    for example because memory is short, the run fails. If you then repeat the run with the same
-    file ``out``, the responses in this file are reused.
+    even if their prompts differ. The process ends when a generator with other settings needs a
+    process, when :func:`close_process` is called, or when the parent process ends. If the child
+    process crashes, for example because memory is short, the run fails. If you then repeat the run
+    with the same file ``out``, the responses in this file are reused.
 
-    The arguments are those of :class:`mirage.generation.VLLMGenerator`; ``model`` must be a name or
-    a folder.
+    Args:
+        model: A name on the Hugging Face hub, or a folder. Its tokenizer needs a chat template.
+        name: The name of the model in the run; by default ``model``.
+        prompt: A function that returns the prompt for a query. The default is that of
+            :class:`mirage.generation.VLLMGenerator`.
+        batch_size: Number of queries to pass to the child process at a time.
+        max_new_tokens: Maximum number of tokens of an answer.
+        temperature: Sampling temperature. With 0, the most likely token is always chosen.
+        seed: Random seed for sampling.
+        engine: Further arguments of ``vllm.LLM``, such as ``tensor_parallel_size=2``.
 
     Attributes:
         usage: Number of queries (``calls``) and tokens that this object has processed so far.
@@ -88,7 +97,10 @@ class VLLMProcessGenerator:
         return partial(VLLMProcessGenerator, **settings), ()
 
     def again(self, number: int) -> VLLMProcessGenerator:
-        """Return a generator with another seed, for the ``number``-th answer to each query."""
+        """Return a copy that answers the queries once more, as the repeat ``number`` (from 0).
+
+        Each repeat has another random seed.
+        """
         repeat = object.__new__(VLLMProcessGenerator)
         vars(repeat).update(vars(self))
         repeat.seed = self.seed + number
@@ -97,7 +109,13 @@ class VLLMProcessGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`.
+        """Return a run with one response to each query of the dataset.
+
+        Args:
+            dataset: The queries.
+            out: The file to which responses are appended, and from which a killed run resumes; see
+                :meth:`mirage.Generator.run`.
+            progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
         Raises:
             GenerationError: If every query failed, the model cannot be loaded, or the child process
@@ -113,7 +131,10 @@ class VLLMProcessGenerator:
     def _answer(
         self, record: Recording, queries: Sequence[Query], make_prompt: PromptMaker | None
     ) -> None:
-        """Record the responses to a batch of queries."""
+        """Record the responses to a batch of queries.
+
+        If ``make_prompt`` is ``None``, the child process makes the prompts.
+        """
         prompts: dict[str, Prompt] | None = None
         if make_prompt is not None:
             # A prompt may be any function of the user, which may not be picklable.
@@ -139,6 +160,7 @@ class _Request(NamedTuple):
     """A batch of queries for the child process, with their prompts and the random seed.
 
     If ``prompts`` is ``None``, the child process makes the prompts with the model's tokenizer.
+    ``retrieved`` is whether the passages of the queries were retrieved for this run.
     """
 
     queries: Sequence[Query]
@@ -155,7 +177,7 @@ class _Reply(NamedTuple):
     error: str = ""
 
 
-# This process -------------------------------------------------------------------------------------
+# In the parent process ----------------------------------------------------------------------------
 
 
 class _Process:
@@ -244,7 +266,7 @@ def close_process() -> None:
 atexit.register(close_process)
 
 
-# The other process --------------------------------------------------------------------------------
+# In the child process -----------------------------------------------------------------------------
 
 
 def _serve() -> None:

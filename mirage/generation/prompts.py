@@ -1,7 +1,7 @@
 """The prompt of retrieval-augmented generation, with passages that fit into a token budget.
 
-The instructions ask for the same as the prompt of MIRAGE-Bench (arXiv 2410.13716, section 5.2 and
-Figure 10), but are worded differently.
+The instructions request the same output as MIRAGE-Bench's prompt (arXiv 2410.13716, section 5.2 and
+Figure 10), in different words.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from mirage.llm.questions import fenced, harmless
 from mirage.models import Passage, Query
 
 CONTEXT_TOKENS = 8192
-"""The default context: most tokens of prompt and answer together, as in the paper."""
+"""The default maximum number of tokens of prompt and answer together, as in MIRAGE-Bench."""
 
 ANSWER_TOKENS = 1024
-"""The default limit on the tokens of an answer."""
+"""The default maximum number of tokens of an answer."""
 
 Order = Literal["auto", "rank", "shuffled"]
 """The order of a query's passages in a prompt; see :class:`RagPrompt`."""
@@ -59,7 +59,7 @@ class Prompt(NamedTuple):
 
     Attributes:
         messages: The messages of the chat.
-        shown: Ids of the passages in the prompt, in their order.
+        shown: Ids of the passages in the prompt, in the order of the prompt.
     """
 
     messages: tuple[Message, ...]
@@ -76,24 +76,25 @@ class RagPrompt:
 
     The message names the query's language, shows each passage with its id and title, and asks for
     ``##Reason:`` and ``##Answer:`` with citations of passage ids in brackets. Tags enclose the
-    question and each passage; no text can close its tag, because tags contain an unpredictable
-    word.
+    question and each passage. The tags contain an unpredictable word, so that no text can close the
+    tag around it.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
     context, or none of its passages fits.
 
     Args:
-        seed: Random seed of the shuffle. The order depends on the seed and the query's id, not on
-            other queries. ``None`` never shuffles.
-        passage_tokens: Most tokens of a passage; the rest of the passage is cut off.
-        context_tokens: Most tokens of prompt and answer together. If not all passages fit, the
-            last ones are left out.
-        answer_tokens: Number of these tokens that are reserved for the answer.
-        count: A function that returns the number of tokens of a text.
-        order: Order of the passages. ``"rank"`` keeps the order of the query, ``"shuffled"``
-            shuffles by ``seed``, as MIRAGE-Bench does. The default, ``"auto"``, shuffles the
-            passages of a dataset, but keeps the order of passages that a retriever ranked, as in a
-            :class:`~mirage.Pipeline`.
+        seed: Random seed for shuffling the passages; see ``order``. The order of a query's passages
+            depends on the seed and the query's id, not on other queries. With ``None``, passages
+            are never shuffled.
+        passage_tokens: Maximum number of tokens per passage; the rest of a passage is cut off.
+        context_tokens: Maximum number of tokens of prompt and answer together. If not all passages
+            fit, the last ones are left out.
+        answer_tokens: Number of tokens of the context that are reserved for the answer.
+        count: A function that returns the number of tokens of a text; by default an estimate.
+        order: Order of the passages. ``"rank"`` keeps the order of the query. ``"shuffled"``
+            shuffles the passages with ``seed``, as MIRAGE-Bench does. The default, ``"auto"``,
+            shuffles the passages of a dataset, but keeps the order of passages that a retriever
+            ranked, as in a :class:`~mirage.Pipeline`.
 
     Raises:
         SettingError: If the context has no room for a prompt, or ``order`` is ``"shuffled"`` and
@@ -140,10 +141,11 @@ class DatasetPrompt:
     """A function that returns the prompt that the dataset contains for a query.
 
     :meth:`mirage.MirageDataset.from_hub` keeps the prompt of MIRAGE-Bench in
-    ``query.metadata["prompt"]``. It is sent as one user message, and its passages are in the order
-    of the query. Unlike :class:`RagPrompt`, it has no tags around the question and the passages.
-    Control tokens of chat templates are made harmless. To use it, pass it to a generator as
-    ``prompt``: ``OpenAIGenerator("gpt-4o-mini", prompt=DatasetPrompt())``.
+    ``query.metadata["prompt"]``. This text is sent as one user message; its passages are in the
+    order of the query. Unlike the prompt of :class:`RagPrompt`, it has no tags around the question
+    and the passages. Control tokens of chat templates are altered, so that they have no effect. To
+    use the function in a generator, pass it as ``prompt``:
+    ``OpenAIGenerator("gpt-4o-mini", prompt=DatasetPrompt())``.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query has no prompt.
 
@@ -173,8 +175,8 @@ class DatasetPrompt:
 def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
     """Return the prompt function to use for a dataset.
 
-    If a retriever ranked the passages, a :class:`RagPrompt` of order ``"auto"`` keeps their order.
-    A :class:`DatasetPrompt` gets the prompts of the dataset. Any other prompt is returned
+    If a retriever ranked the passages, a :class:`RagPrompt` with ``order="auto"`` keeps their
+    order. A :class:`DatasetPrompt` gets the prompts of the dataset. Any other prompt is returned
     unchanged.
     """
     if isinstance(prompt, DatasetPrompt):
@@ -186,9 +188,11 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
 
 
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
-    """Return how many tokens of a context are left after the answer and the chat template.
+    """Return the number of tokens in a context that are left for the prompt.
 
-    They are for the prompt. ``passage_tokens``, the maximum length of a passage, is only checked.
+    ``context_tokens`` is the length of the context. ``answer_tokens`` and a constant number of
+    tokens for the chat template are subtracted from it. ``passage_tokens``, the maximum length of a
+    passage, does not affect the result; it must be at least 1.
 
     Raises:
         SettingError: If no tokens remain, or ``passage_tokens`` or ``answer_tokens`` is below 1.
@@ -216,9 +220,9 @@ def fitted(
     Args:
         query: The query.
         passages: The passages; the last ones are left out if not all fit.
-        messages: Function that returns the messages of a prompt with these passages.
-        passage_tokens: Most tokens of a passage.
-        space: Most tokens of the prompt.
+        messages: Function that takes some passages and returns the messages of a prompt with them.
+        passage_tokens: Maximum number of tokens per passage.
+        space: Maximum number of tokens of the prompt.
         count: Function that returns the number of tokens of a text.
 
     Raises:
@@ -233,8 +237,8 @@ def fitted(
         if len(remaining) <= 1:
             raise GenerationError(
                 f"query {query.id!r}: the prompt has {tokens} tokens even with {len(remaining)} "
-                f"of {len(passages)} passages, but the context leaves only {space} tokens for it, "
-                "besides the answer; pass prompt= with a larger context_tokens"
+                f"of {len(passages)} passages, but only {space} tokens of the context remain for "
+                "it after reserving the answer; pass prompt= with a larger context_tokens"
             )
         remaining.pop()
     return Prompt(messages(remaining), tuple(passage.id for passage in remaining))
@@ -269,7 +273,7 @@ def _text(query: Query, passages: Sequence[Passage]) -> str:
 def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
     """Return the longest prefix of a text with at most ``tokens`` tokens.
 
-    It does not end inside a visible character, such as between a letter and its accent.
+    The prefix does not end inside a visible character, such as between a letter and its accent.
     """
     if count(text) <= tokens:
         return text
@@ -280,7 +284,7 @@ def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
 
 
 def _is_within_character(text: str, at: int) -> bool:
-    """Return whether a position is inside a visible character: a letter and its marks, an emoji."""
+    """Return whether a position is inside a visible character, such as a letter with an accent."""
     before, after = text[at - 1], text[at]
     return (
         unicodedata.category(after).startswith("M")

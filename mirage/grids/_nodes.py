@@ -1,5 +1,6 @@
 """The steps that the cells of a grid need, and how they depend on each other.
 
+A cell is one RAG pipeline on one dataset, given by a setting on each axis, such as ``retriever``.
 Nothing is executed in this module.
 """
 
@@ -27,9 +28,12 @@ Settings = Mapping[str, str]
 
 
 class Nodes:
-    """Creates the nodes of a grid; a node describes one step of some cells, and its inputs.
+    """The nodes of a grid; each node describes a step and the steps whose results it uses.
 
-    Cells that need the same step get equal nodes, so that the step is executed only once.
+    If several cells need the same step, they get equal nodes, so the step is executed only once.
+
+    Args:
+        config: The content of the grid file.
     """
 
     def __init__(self, config: GridConfig) -> None:
@@ -72,7 +76,7 @@ class Nodes:
         If the retriever fuses others (``kind: rrf``), their retrieval nodes are the inputs.
 
         Args:
-            cell: The cell.
+            cell: The settings of the cell, by axis.
             retriever: The name of a retriever; by default the retriever of the cell.
             depth: The number of passages per query; by default the largest ``retrieve_k`` of the
                 grid. Cells with a smaller ``retrieve_k`` then share the step, and use only the
@@ -177,9 +181,9 @@ class Nodes:
         return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
 
     def order_notes(self, cells: Iterable[Settings]) -> list[str]:
-        """Return notes for users about the order of passages in the prompts of some cells.
+        """Return messages that state the order in which the prompts of some cells show passages.
 
-        If all prompts use the same order, there is one note, otherwise one note per prompt.
+        There is one message if all prompts use the same order, and otherwise one per prompt.
         """
         orders = {cell["prompt"]: order for cell in cells if (order := self.passage_order(cell))}
         if len(set(orders.values())) == 1:
@@ -190,7 +194,7 @@ class Nodes:
         """Return the node that computes features of a cell's responses.
 
         Args:
-            cell: The cell.
+            cell: The settings of the cell, by axis.
             metrics: The names of the features; all of them must need the same models.
             responses: The SHA-256 of the responses. It is part of the key, so that changed
                 responses are scored again.
@@ -222,7 +226,7 @@ class Nodes:
         return Node("measure", name, settings, (processed,), None, cell["dataset"])
 
     def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
-        """Return, for each metric that cannot be computed on a dataset, the reason.
+        """Return the metrics that cannot be computed on a dataset, each with the reason.
 
         For example, ``R@5`` needs queries with relevant passages. A metric is included only if no
         query of the dataset has the data that it needs.
@@ -256,7 +260,7 @@ class Nodes:
         return list(groups.values())
 
     def _models_of(self, metric: str) -> tuple[Any, dict[str, Any]]:
-        """Return the entry of the LLM that a feature calls, and the settings of its models.
+        """Return the LLM entry that a feature uses, and the settings of all models of the feature.
 
         The entry is ``None`` if the feature calls no LLM. The settings become part of the key of
         the result; they are empty if the feature needs no model.
@@ -311,9 +315,9 @@ def _needed_models(metric: str) -> tuple[str, ...]:
 
 
 def _shown_depth(cell: Settings) -> dict[str, int]:
-    """Return the number of passages that a cell shows, as the setting ``{"k": number}``.
+    """Return a mapping whose only item ``k`` is the number of passages that a cell shows.
 
-    This is ``show_k``, or ``retrieve_k`` if that is smaller.
+    The number is ``show_k``, or ``retrieve_k`` if that is smaller.
     """
     return {"k": min(int(cell["show_k"]), int(cell["retrieve_k"]))}
 

@@ -1,4 +1,7 @@
-"""Output formats of a table of cells: text, Markdown, LaTeX, CSV, HTML and JSON."""
+"""Output formats of a result table: text, Markdown, LaTeX, CSV, HTML and JSON.
+
+The table has one row per cell, that is, per RAG pipeline and dataset.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from mirage.statistics.bootstrap import NO_INTERVAL
 COUNTS = ("n", "failed", "unmeasured")
 Style = Literal["interval", "side", "mean"]
 STYLES: tuple[Style, ...] = ("interval", "side", "mean")
-"""What a table shows next to a mean.
+"""The things that a table can show next to a mean.
 
 ``"interval"`` shows the confidence interval, ``"side"`` the longer side of the interval (±), and
 ``"mean"`` nothing.
@@ -42,17 +45,18 @@ def readable_table(
 ) -> Table:
     """Return the table to print, with one row per cell and one column per metric.
 
-    Notes below the table list the settings that all cells share and the most frequent number of
-    queries. Footnotes mark cells that failed or that have another number of queries.
+    Notes below the table list the settings that all cells share, and the number of queries that
+    most cells have. Footnotes mark cells that failed or that have another number of queries.
 
     Args:
         name: The title of the table.
         cells: The cells, one per row.
-        axes: The axes of the cells.
+        axes: The axes whose settings are shown, such as ``retriever``.
         metrics: The metrics, one per column.
         notes: Further lines to print below the table.
         best: The positions of the best cells by metric; their means get a star.
-        style: What to show next to a mean; see :data:`STYLES`.
+        style: What to show next to a mean: ``"interval"`` for the confidence interval, ``"side"``
+            for its longer side (±), or ``"mean"`` for nothing.
     """
     differing = differing_axes(cells, axes) or ("cell",)
     usual = {metric: _usual_counts(cells, metric) for metric in metrics}
@@ -93,7 +97,7 @@ def _reference(remark: str, footnotes: dict[str, str]) -> str:
     """Return the mark that refers to a footnote, such as " (a)"; add the footnote if it is new.
 
     Args:
-        remark: The text of the footnote; if it is empty, so is the mark.
+        remark: The text of the footnote. If it is empty, the result is an empty string.
         footnotes: The letter of each footnote by its text.
     """
     if not remark:
@@ -121,7 +125,8 @@ def format_score(score: Score | None, style: Style = "interval", mark: str = "")
 
     Args:
         score: The score of a cell, or ``None`` if it has none.
-        style: What to show next to the mean; see :data:`STYLES`.
+        style: What to show next to the mean: ``"interval"`` for the confidence interval, ``"side"``
+            for its longer side (±), or ``"mean"`` for nothing.
         mark: A character to write directly after the mean.
     """
     if score is None or math.isnan(score.mean):
@@ -139,7 +144,7 @@ def format_score(score: Score | None, style: Style = "interval", mark: str = "")
 
 
 def _usual_counts(cells: Sequence[Cell], metric: str) -> str:
-    """Return the most frequent counts of queries among the scores of a metric.
+    """Return the most common text that describes the numbers of queries behind a metric's scores.
 
     The text has the form of :attr:`mirage.grids.cells.Score.counts`, such as ``9 (1 failed)``. It
     is empty if no cell has the metric.
@@ -175,8 +180,8 @@ def _notes(
         yield _STYLE_NOTES[style]
     if has_best:
         yield (
-            "*: the best cell of its dataset, and those that are not significantly different "
-            "(paired test, Holm, 0.05; without the oracle)"
+            "*: the best cell of its dataset, and cells that are not significantly different from "
+            "it (paired test, Holm, 0.05; without the oracle)"
         )
     if explained := {name: EXPLANATIONS[name] for name in usual if name in EXPLANATIONS}:
         yield ", ".join(f"{metric}: {text}" for metric, text in explained.items())
@@ -205,9 +210,10 @@ def html_page(table: Table) -> str:
 def columns(
     cells: Sequence[Cell], axes: Sequence[str], metrics: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """Return the columns, by name, of a table that has one row per cell and metric.
+    """Return a table with one row per cell and metric, as a mapping from column name to values.
 
-    The columns are the axes, then metric, mean, lower, upper, n, failed, unmeasured and failure.
+    The columns are the axes, then metric, mean, lower and upper (the ends of the interval), n,
+    failed and unmeasured (numbers of queries), and failure (why the cell failed).
     """
     rows = []
     for cell in cells:
@@ -224,7 +230,7 @@ def columns(
 
 
 def to_csv(by_name: Mapping[str, Sequence[Any]]) -> str:
-    """Return a CSV file with a header line; NaN becomes an empty field.
+    """Return the text of a CSV file with a header line; NaN becomes an empty field.
 
     Args:
         by_name: The columns by name.
@@ -265,7 +271,16 @@ class _Table(Record):
 def to_json(
     name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Sequence[str], order: str
 ) -> str:
-    """Return the whole table as one JSON object; NaN becomes ``null``."""
+    """Return the whole table as one JSON object; NaN becomes ``null``.
+
+    Args:
+        name: The name of the table.
+        cells: The cells, one per row.
+        metrics: The names of the metrics.
+        notes: Lines that are printed below the table.
+        order: The metric by which the printed rows are sorted. If it is empty, they keep the order
+            of ``cells``.
+    """
     whole = {
         "name": name,
         "metrics": list(metrics),

@@ -77,7 +77,10 @@ class RankingRow(BaseModel):
 
 
 class PassagesRow(BaseModel):
-    """One row of a passages file: the passages of a query after the context processor."""
+    """One row of a passages file: a query's passages as the context processor returned them.
+
+    The next run processes the query again if ``error`` is not empty.
+    """
 
     query_id: str
     passages: tuple[Passage, ...] = ()
@@ -87,8 +90,8 @@ class PassagesRow(BaseModel):
 class ScoreRow(BaseModel):
     """One row of a scores file: the values of one query by metric.
 
-    ``reasons`` has, by metric, the reason why a value is missing. If the next run should score the
-    query again, ``error`` is not empty.
+    ``reasons`` maps each metric without a value to the reason. The next run scores the query again
+    if ``error`` is not empty.
     """
 
     query_id: str
@@ -108,7 +111,18 @@ its lowest and highest possible value. The third has the ids of the queries with
 
 
 class Runner:
-    """Executes the steps of cells, or reads their results from the store."""
+    """A runner, which executes the steps of cells or reads their results from the store.
+
+    Args:
+        config: The content of the grid file.
+        store: The store of results.
+        nodes: The steps of the cells.
+        limit: The number of queries to use from the start of each dataset; all by default.
+        budget: The budget of all LLM calls together; unlimited by default.
+        executor: The executor whose workers do the work; by default the calling process does it.
+        progress: Whether to show progress bars.
+        stored_only: Whether a step whose result is not in the store fails instead of running.
+    """
 
     def __init__(
         self,
@@ -142,7 +156,7 @@ class Runner:
             close_process()
 
     def dataset(self, name: str) -> MirageDataset:
-        """Return the queries of a dataset, or only the first ones if there is a limit."""
+        """Return the queries of a dataset, or only the first ``limit`` queries if this is set."""
         whole = self.nodes.dataset(name)
         return whole if self.limit is None else whole[: self.limit]
 
@@ -218,7 +232,7 @@ class Runner:
         )
 
     def _unprocessed(self, cell: Settings) -> MirageDataset:
-        """Return the queries of a cell with the top passages before the context processor."""
+        """Return a cell's queries with the passages that the context processor gets."""
         show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
         retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
         pipeline = Pipeline(retriever, retrieve_k=show_k, show_k=show_k)
@@ -321,8 +335,9 @@ class Runner:
     def _resources(self, cell: Settings) -> dict[str, Score]:
         """Return the resource use of a cell: time, tokens, cost and truncated prompts.
 
-        Time, tokens and cost are means per query. ``truncated`` is the share of prompts that
-        lack a passage because the context is full. Values that were not recorded are missing.
+        Time, tokens and cost are means per query. ``truncated`` is the share of prompts that lack a
+        passage because the context is full. Values that were not recorded are left out of the
+        result.
         """
         if cell["generator"] == NONE or not RESOURCES.keys() & set(self.config.metrics):
             return {}
@@ -348,7 +363,7 @@ class Runner:
         return scores
 
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
-        """Yield one function for each group of metrics of a cell that are computed together.
+        """Yield functions that compute the metrics of a cell, one per group of related metrics.
 
         If the dataset lacks the data for a metric, the metric has a separate function, which only
         raises an error. No LLM is called for such a metric.
@@ -546,9 +561,12 @@ class Runner:
             )
 
     def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-        """Return, by feature, the values of all queries on a cell's responses.
+        """Compute the named features of a cell's responses.
 
-        All these features must need the same models.
+        All of these features must need the same models.
+
+        Returns:
+            For each feature, an array with the value of each query.
         """
         _, manifest = self._generate(cell)
         node = self.nodes.score(cell, names, manifest["files"][RESPONSES]["sha256"])
@@ -595,7 +613,7 @@ class Runner:
         """Return the model that a feature needs.
 
         Args:
-            need: The kind of model.
+            need: The kind of model: ``"LLM"``, ``"NLI model"``, ``"reranker"`` or ``"embedder"``.
             name: The name of the feature, for error messages.
         """
         from mirage import neural
@@ -644,7 +662,7 @@ class Runner:
         *,
         batch: int = BATCH,
     ) -> dict[str, Any]:
-        """Return, by query id, the rows that a step computes for the queries of a dataset.
+        """Return the row that a step computes for each query of a dataset, by query id.
 
         Rows that are in the store and have no error are reused.
 
@@ -694,7 +712,7 @@ class Runner:
             node: The step.
             name: The name of the file or folder.
             fill: A function that writes the file or folder; see :meth:`ResultStore.make`.
-            size: The number of items that are needed.
+            size: The minimum number of items, such as queries, in a complete result.
         """
         if node in self._failures:
             raise MirageError(self._failures[node])

@@ -1,4 +1,4 @@
-"""Adapters of components that users write for a grid, as objects, functions or classes.
+"""Adapters for components that users write for a grid, as objects, functions or classes.
 
 In a grid file such a component has ``kind: own``; here it is called a part.
 """

@@ -1,9 +1,9 @@
-"""Conversion of a configuration of BERGEN to a grid file.
+"""Conversion of BERGEN configuration files to a grid file.
 
 BERGEN (Rau et al. 2024, arXiv 2407.01102) is a library for benchmarking RAG. It is configured by a
 folder of Hydra files: one YAML file per retriever, reranker, context processor, query generator,
 generator, prompt and dataset. Most files name a Python class (``_target_``) and its arguments. The
-files are only read; no code in them or named by them is imported or run.
+files are only parsed; Python code that they contain or name is never imported or run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Entry = dict[str, Any]
 
 
 class NotConvertedError(DatasetError):
-    """The error that a file cannot be converted to a grid entry; the message is the reason."""
+    """An error for a file that cannot be converted to a grid entry; its message is the reason."""
 
 
 class FileResult(NamedTuple):
@@ -79,8 +79,8 @@ class Conversion(Printed):
     Attributes:
         grid: The content of the grid file.
         files: The result of each configuration file, sorted by folder and then by path.
-        corpora: The name of the corpus that BERGEN uses for each dataset, by the name of the
-            dataset.
+        corpora: A mapping from the name of each dataset to the name of the corpus that BERGEN uses
+            for it.
     """
 
     grid: Mapping[str, Any]
@@ -130,11 +130,12 @@ class Conversion(Printed):
 
 
 def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
-    """Yield one line for each distinct text; the line lists the names that have this text.
+    """Yield one line for each distinct text, which starts with the names that belong to the text.
 
     Args:
         label: A label for the start of each line; may be empty.
-        pairs: Pairs of text and name.
+        pairs: Pairs of a text, such as a reason, and the name of the file or entry that it is
+            about.
     """
     by_text: dict[str, list[str]] = {}
     for text, name in pairs:
@@ -176,7 +177,7 @@ def convert(folder: str | Path, name: str = "bergen") -> Conversion:
 
 
 class _Converter:
-    """Converts configuration files one by one, and collects the entries of the grid."""
+    """A converter of configuration files, which collects the entries of the grid."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -214,7 +215,7 @@ class _Converter:
             self.files.append(FileResult(relative, kind, name, changes=changes))
 
     def _name(self, path: Path) -> str:
-        """Return the name of a file's entry: the file name after its folders, joined by ``-``.
+        """Return the name of a file's entry: its folders and its file name, joined by ``-``.
 
         A folder is left out if the file name begins with the name of the folder.
         """
@@ -250,7 +251,11 @@ class _Converter:
         return tuple(changes)
 
     def _dataset(self, name: str, document: Mapping[str, Any], changes: list[str]) -> Entry:
-        """Return the entry of a dataset's queries, and add its corpus to the grid."""
+        """Return the entry of a dataset's queries, and add its corpus to the grid.
+
+        Notes for the user are appended to ``changes``. The functions that convert other kinds of
+        files do the same.
+        """
         wanted = str(self.settings.get("eval_split", "dev"))
         for split in dict.fromkeys((wanted, "dev", "test", "train")):
             part = document.get(split) or {}
@@ -259,7 +264,9 @@ class _Converter:
             if part.get("query"):
                 break
         else:
-            raise NotConvertedError("none of the splits has queries")
+            raise NotConvertedError(
+                "none of the splits has queries; add 'query' to dev, test or train"
+            )
         if split != wanted:
             changes.append(f"the split {wanted!r} has no queries, so {split!r} is used")
         target, arguments = _target(part["query"])
@@ -277,7 +284,11 @@ class _Converter:
         return entry
 
     def _corpus(self, target: str, arguments: Entry, changes: list[str]) -> str:
-        """Add the corpus that a class of BERGEN describes to the grid, and return its name."""
+        """Add a corpus to the grid, and return its name.
+
+        ``target`` is the class of BERGEN that reads the corpus, and ``arguments`` are the arguments
+        of this class.
+        """
         if target == "MergedDocDataset":
             parts = [str(each) for each in arguments.get("in_dataset_names", ())]
             names = [self._corpus(*_merged_part(part), changes) for part in parts]
@@ -300,8 +311,8 @@ class _Converter:
     def conversion(self, name: str) -> Conversion:
         """Return the converted grid, which uses one entry on each axis.
 
-        This is the entry that ``rag.yaml`` names as the default. If that was not converted, it is
-        the first entry of the section.
+        The entry is the default that ``rag.yaml`` names or, if that was not converted, the first
+        entry of the section. A context processor is used only if ``rag.yaml`` names it.
         """
         defaults: dict[str, str] = {}
         for each in self.settings.get("defaults") or ():
@@ -361,10 +372,10 @@ def _load(path: Path) -> Any:
 
 
 def _resolve(value: Any, *documents: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return a document with values in place of Hydra's interpolations, such as ``${a.b}``.
+    """Return a document in which Hydra's interpolations, such as ``${a.b}``, have been replaced.
 
-    Values are looked up in the document itself, then in the other documents (BERGEN's main
-    settings).
+    Values are looked up first in the document itself, then in ``documents``, such as BERGEN's main
+    settings.
     """
     documents = (value, *documents) if depth == 0 and isinstance(value, Mapping) else documents
     if depth > 20:
@@ -406,7 +417,7 @@ def _target(document: Any) -> tuple[str, Entry]:
     """
     arguments = document.get("init_args", document) if isinstance(document, Mapping) else {}
     if not isinstance(arguments, Mapping) or not isinstance(arguments.get("_target_"), str):
-        raise NotConvertedError("the file does not set _target_, the name of a class")
+        raise NotConvertedError("the key _target_ must be set to the name of a class of BERGEN")
     path = str(arguments["_target_"])
     parts = path.split(".")
     is_model = parts[0] == "models" and len(parts) > 1
@@ -415,7 +426,7 @@ def _target(document: Any) -> tuple[str, Entry]:
 
 
 def _check(entry_type: Any, entry: Entry) -> None:
-    """Raise an error if an entry is not valid in a grid file, for example due to its language."""
+    """Raise an error if an entry is not valid, for example because its language is unknown."""
     try:
         TypeAdapter(entry_type).validate_python(entry)
     except ValidationError as error:
@@ -443,7 +454,8 @@ SPEED = frozenset({"batch_size", "batch_size_sim", "name"})
 def _note_unused(arguments: Entry, used: set[str], changes: list[str]) -> None:
     """Add a note to ``changes`` for each argument of BERGEN that the entry does not use.
 
-    Arguments that affect only speed get no note.
+    ``used`` contains the names of the arguments that the entry uses. Arguments that affect only
+    speed get no note.
     """
     for key, value in arguments.items():
         if key not in used | SPEED and value is not None:
@@ -466,7 +478,7 @@ def _prompt(document: Mapping[str, Any], changes: list[str]) -> Entry:
     for key, ours in keys.items():
         text = document.get(key)
         if text is not None and not isinstance(text, str):
-            raise NotConvertedError(f"{key} must be a text")
+            raise NotConvertedError(f"{key} must be a string, got {type(text).__name__}")
         if text:
             entry[ours] = template(text)
     if "user" not in entry:
@@ -590,9 +602,10 @@ ENCODER_ARGUMENTS = {"model_name", "query_encoder_name", "max_len"}
 
 
 def _encoders(arguments: Entry) -> Entry:
-    """Return the settings of an encoder: the models for passages and questions, and the length.
+    """Return the settings of an encoder: its models, and the maximum number of tokens.
 
-    The length is the number of tokens to which longer texts are truncated.
+    The model for questions is included only if it differs from the model for passages. Texts above
+    the maximum number of tokens are truncated.
     """
     entry: Entry = {"model": _model(arguments)}
     if arguments.get("query_encoder_name") not in (None, entry["model"]):
@@ -635,7 +648,9 @@ def _cross_encoder(arguments: Entry, changes: list[str]) -> Entry:
 def _dslr(arguments: Entry, changes: list[str]) -> Entry:
     threshold = arguments.get("threshold")
     if not isinstance(threshold, int | float) or not 0 < threshold < 1:
-        raise NotConvertedError("threshold must be a probability between 0 and 1")
+        raise NotConvertedError(
+            f"threshold must be a probability between 0 and 1, got {threshold!r}"
+        )
     # BERGEN's threshold is a probability, but the pruner's threshold is a logit.
     logit = round(math.log(threshold / (1 - threshold)), 6)
     _note_unused(arguments, {"model_name", "threshold", "always_select_title"}, changes)
@@ -645,7 +660,9 @@ def _dslr(arguments: Entry, changes: list[str]) -> Entry:
 def _provence(arguments: Entry, changes: list[str]) -> Entry:
     threshold = arguments.get("threshold", 0.1)
     if not isinstance(threshold, int | float) or not 0 < threshold < 1:
-        raise NotConvertedError("threshold must be a probability between 0 and 1")
+        raise NotConvertedError(
+            f"threshold must be a probability between 0 and 1, got {threshold!r}"
+        )
     changes.append("titles are always kept, and passages are not reordered: use a reranker")
     used = {"model_name", "threshold", "always_select_title", "reorder", "top_k"}
     _note_unused(arguments, used, changes)
@@ -889,7 +906,8 @@ def _beir(arguments: Entry, changes: list[str]) -> Entry:
     parts = str(arguments.get("irds_name")).split("/")
     if parts[0] != "beir" or len(parts) < 2:
         raise NotConvertedError(
-            f"ir_datasets {'/'.join(parts)!r}: only datasets of BEIR are converted"
+            f"the ir_datasets dataset {'/'.join(parts)!r} is not a dataset of BEIR; write its "
+            "queries to a JSON Lines file yourself"
         )
     changes.append(f"put BEIR's folder {parts[1]} into data/")
     return {"form": "beir", "path": f"data/{parts[1]}", "language": "en"}
@@ -1001,7 +1019,7 @@ def _wikipedia(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:
     if code in ALL_LANGUAGES:
         entry["language"] = code
     else:
-        changes.append(f"{code} is not a language of the library; its text is split at spaces")
+        changes.append(f"{code} is not a supported language; its text is split at spaces")
     return f"wiki-100w-{code}", entry
 
 
@@ -1034,7 +1052,10 @@ def _ms_marco(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noq
 
 
 def _merged_part(name: str) -> tuple[str, Entry]:
-    """Return the class and arguments of one part of a merged corpus, from the part's name."""
+    """Return the class and arguments of a corpus of BERGEN, given its name.
+
+    A merged corpus of BERGEN lists the corpora that it consists of by such names.
+    """
     if name == "kilt-100w":
         return "KILT100w", {}
     if name.startswith("wiki-100w-"):

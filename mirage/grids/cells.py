@@ -161,7 +161,7 @@ class Cell:
 
 
 def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Return the axes on which cells have settings, in the order of :data:`AXES`, others last."""
+    """Return the axes on which cells have settings: first those in :data:`AXES`, in its order."""
     axes = dict.fromkeys(axis for cell in cells for axis in cell.settings)
     return tuple(sorted(axes, key=lambda axis: AXES.index(axis) if axis in AXES else len(AXES)))
 

@@ -1,4 +1,7 @@
-"""Comparisons of cells on the same queries, with confidence intervals and p-values."""
+"""Comparisons of cells on the same queries, with confidence intervals and p-values.
+
+A cell holds the results of one RAG pipeline on one dataset.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +71,14 @@ class CellDifference(CorrectedDifference):
     """The difference between the means of two cells on one metric, ``cell`` minus ``baseline``.
 
     Both means are over the same ``n`` queries, on which both cells have a value. The interval
-    contains 0 if and only if ``p`` is above 1 minus the confidence level. It is NaN if there are
-    fewer than ten clusters of queries, or if the cells have equal values on every query.
+    contains 0 if and only if ``p`` is above 1 minus the confidence level. The interval is NaN if
+    there are fewer than ten clusters of queries, or if the cells have equal values on every query.
+
+    Attributes:
+        metric: The name of the metric.
+        cell: The cell that is compared.
+        baseline: The cell with which it is compared.
+        n: The number of queries on which both cells have a value.
     """
 
     metric: str
@@ -89,7 +98,8 @@ class CellComparisons(Printed, Rows[CellDifference]):
         level: The confidence level of the intervals.
         baseline: The settings of the baseline; empty if all pairs were compared.
         notes: Lines below the table about cells and pairs that were not compared.
-        correction: The correction of the p-values for the number of rows.
+        correction: The method that corrects the p-values for the number of rows: ``"holm"`` or
+            ``"bh"`` (Benjamini and Hochberg).
     """
 
     name: str
@@ -177,7 +187,22 @@ def compare_cells(
     permutations: int | None = None,
     seed: int = 0,
 ) -> CellComparisons:
-    """Compare cells with a baseline or with each other; see :meth:`ResultTable.compare`."""
+    """Return the differences between cells on each metric; see :meth:`ResultTable.compare`.
+
+    Args:
+        name: The name of the experiment.
+        cells: The cells. Cells that failed are not compared.
+        metrics: The names of the metrics.
+        baseline: Settings of the baseline by axis; ``None`` compares all pairs of cells on the same
+            dataset.
+        level: Confidence level of the intervals.
+        correction: How p-values are corrected for the number of rows: ``"holm"`` or ``"bh"``.
+        permutations: Number of random permutations; by default 10,000, or more for long tables.
+        seed: Random seed of the permutations.
+
+    Raises:
+        SettingError: If no two cells can be compared, or the correction is unknown.
+    """
     if correction not in get_args(Correction):
         raise SettingError(f"correction must be 'holm' or 'bh', got {correction!r}")
     if not any(cell.values for cell in cells):

@@ -99,8 +99,8 @@ class AxesEntry(BaseModel):
     def combinations(self) -> Iterator[dict[str, str]]:
         """Yield the settings of each cell, as a mapping from axis to setting.
 
-        Excluded combinations are left out. If combinations differ only in settings that they do not
-        use, they are the same cell.
+        Excluded combinations are left out. Combinations that differ only in settings that they do
+        not use are yielded once, as one cell.
         """
         names = [name for name in type(self).model_fields if name != "exclude"]
         identities = set()
@@ -149,10 +149,10 @@ class JudgeEntry(BaseModel):
 
 
 class ModelsEntry(Entry):
-    """The models for metrics that need a model.
+    """The section ``models`` of the file: the models that metrics use.
 
-    ``llm`` is the name of an entry of ``generators`` of kind ``openai``. The other fields are names
-    of models on the hub, or model folders.
+    ``llm`` is the name of an entry of ``generators`` of kind ``openai``. ``nli``, ``reranker`` and
+    ``embedder`` are names of models on the hub of Hugging Face, or model folders.
     """
 
     llm: str | None = None
@@ -164,8 +164,9 @@ class ModelsEntry(Entry):
 class GridConfig(BaseModel):
     """The validated content of a grid file: sections of entries, axes, and metrics.
 
-    ``level`` selects whether retrieval metrics rank passages or documents. ``order`` is the metric
-    by which the rows of the printed table are sorted.
+    ``level`` selects whether retrieval metrics measure rankings of passages or of documents.
+    ``order`` is the metric by which the rows of the printed table are sorted. ``seed`` is the
+    random seed of prompts and generators.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -316,8 +317,8 @@ def read_config(
         path: The path of the file.
         parts: The user's objects for the entries of ``kind: own``, by the name of the entry.
         trust: Whether every API key that the file names may be sent to the addresses in the file.
-            By default a key is sent only to an address that it belongs to; see
-            :func:`mirage.llm.keys.key_uses`.
+            By default only ``OPENAI_API_KEY`` is sent, and only to OpenAI and to the host of
+            ``OPENAI_BASE_URL``; see :func:`mirage.llm.keys.key_uses`.
 
     Raises:
         DatasetError: If the file cannot be read or is invalid; the message names the file, the line
@@ -413,7 +414,9 @@ def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if key.value in earlier_keys:
-                raise DatasetError(f"{path}, line {line}: key {key.value!r} occurs twice")
+                raise DatasetError(
+                    f"{path}, line {line}: key {key.value!r} occurs twice; remove one"
+                )
             earlier_keys.add(key.value)
             yield (*prefix, key.value), line
             yield from _lines(path, value, (*prefix, key.value))
@@ -426,7 +429,14 @@ def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
 def _format_error(
     path: Path, error: ValidationError, lines: Mapping[_Path, int], plain: Any
 ) -> str:
-    """Return a message about the first validation error and the number of other errors."""
+    """Return a message about the first validation error and the number of other errors.
+
+    Args:
+        path: The path of the file.
+        error: The validation errors.
+        lines: The line of each key and list item, by its path in the document.
+        plain: The parsed document.
+    """
     # A misspelt key is reported first, because it explains why another key is missing.
     details = sorted(
         error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden"
@@ -448,7 +458,7 @@ def _format_error(
 
 
 def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
-    """Return the path of an error in the document, from its location in pydantic's error.
+    """Return the path of an error in the parsed document, from its location in pydantic's error.
 
     Pydantic's location also contains the kind of the entry, which is not a key of the document.
     """
@@ -464,7 +474,7 @@ def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
 
 
 def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
-    """Return the keys that are valid at a location of the file: the fields of its model."""
+    """Return the keys that are valid at a location of the file, such as ``("grid",)``."""
     model: Any = GridConfig
     for part in loc:
         model = _type_at(model, part)
@@ -472,7 +482,7 @@ def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
 
 
 def _type_at(annotation: Any, part: str | int) -> Any:
-    """Return the type of a value inside a value of the given type.
+    """Return the type of an inner value, such as a field, from the type of the outer value.
 
     Args:
         annotation: The type of the outer value.

@@ -35,10 +35,11 @@ class AxisEffect(NamedTuple):
     """The share of the variance of a metric that one axis, such as the retriever, explains.
 
     Attributes:
-        axis: The name of the axis, or ``interactions``.
-        share: The share of the variance between the means of cells that the axis explains, from 0
-            to 1. NaN if the means differ so little that the sampling of queries may be the only
-            reason.
+        axis: The name of the axis, or ``interactions`` for the share that the axes explain only in
+            combination.
+        share: The share, from 0 to 1, of the variance between the cell means that the axis
+            explains. NaN if the means differ so little that sampling error alone may explain the
+            differences.
         interval: The lower and upper end of the confidence interval of the share. NaN if there are
             fewer than ten clusters of queries, or if cells have no values per query.
     """
@@ -73,7 +74,8 @@ class SettingMean(NamedTuple):
 class ComponentEffects(Printed, Rows[AxisEffect]):
     """The share of the variance of one metric that each axis explains.
 
-    Iterating yields one :class:`AxisEffect` per axis; the row of the interactions comes last.
+    Iterating yields one :class:`AxisEffect` per axis. The last one is named ``interactions``: the
+    share that the axes explain only in combination.
 
     Attributes:
         metric: The name of the metric.
@@ -149,16 +151,16 @@ def component_effects(
 ) -> ComponentEffects:
     """Return the contribution of each axis, such as retriever, generator or prompt, to a metric.
 
-    The variance between the means of the cells is divided among the axes. The part of an axis is
-    the sum of squares that it adds to a linear model of the axes, averaged over all orders in which
-    the axes can be added
-    (Lindeman, Merenda & Gold 1980, Introduction to Bivariate and Multivariate Analysis; Groemping
-    2007, Estimators of Relative Importance in Linear Regression Based on Variance Decomposition,
-    American Statistician 61, 139-147). In a full grid this equals the main effect of the analysis
-    of variance and of functional ANOVA (Hutter, Hoos & Leyton-Brown 2014, An Efficient Approach for
-    Assessing Hyperparameter Importance, ICML). The variance that this model does not explain is
-    reported as interactions. From each sum of squares, the part that is due to the sampling of
-    queries is subtracted, as in Hays' omega squared.
+    The variance between the means of the cells is divided among the axes. The sum of squares of an
+    axis is the amount that the axis adds to the sum of squares explained by a linear model,
+    averaged over all orders in which the axes can be added (Lindeman, Merenda & Gold 1980,
+    Introduction to Bivariate and Multivariate Analysis; Groemping 2007, Estimators of Relative
+    Importance in Linear Regression Based on Variance Decomposition, American Statistician 61,
+    139-147). In a grid with all combinations, this equals the main effect in the analysis of
+    variance and in functional ANOVA (Hutter, Hoos & Leyton-Brown 2014, An Efficient Approach for
+    Assessing Hyperparameter Importance, ICML). The variance that the linear model does not explain
+    is reported as interactions. The amount that the sampling of queries is expected to add to each
+    sum of squares is subtracted, as in Hays' omega squared.
 
     The intervals of the shares come from a bootstrap that draws clusters of queries with
     replacement, the same clusters for all cells. An interval contains a share if the bootstrap does
@@ -169,8 +171,8 @@ def component_effects(
     by query cluster. ``validation/coverage/grids.py`` measures the coverage of both intervals.
 
     Args:
-        table: The cells. Select one dataset with ``where`` to exclude differences between datasets.
-            Cells that failed are ignored.
+        table: The table with the cells. Select one dataset with ``where`` to exclude differences
+            between datasets. Cells that failed are ignored.
         metric: The name of the metric.
         axes: The axes to report; by default all axes in which cells differ. Variance that other
             axes explain counts as interactions. If a cell has no setting on an axis, such as a
@@ -277,10 +279,10 @@ class _Design:
         return np.hstack([np.ones((self.size, 1)), *(self.columns[axis] for axis in axes)])
 
     def quadratic_forms(self) -> list[Floats]:
-        """Return one matrix ``Q`` per axis, and one for the interactions as the last.
+        """Return one matrix ``Q`` per axis, followed by one for the interactions.
 
-        For the vector ``y`` of the means of the cells, ``y'Qy`` is the sum of squares that the axis
-        or the interactions explain.
+        If ``y`` is the vector of the cell means, ``y'Qy`` is the sum of squares that the axis or
+        the interactions explain.
         """
         count = len(self.axes)
         quadratic_forms = {axis: np.zeros((self.size, self.size)) for axis in self.axes}
@@ -304,7 +306,9 @@ class _Design:
     ) -> tuple[SettingMean, ...]:
         """Return the least-squares mean of each setting of each axis, with its interval.
 
-        A mean is NaN if the grid has too few combinations to estimate it.
+        ``means`` are the means of the cells, and ``noise`` is their sampling error. A least-squares
+        mean is NaN if the grid has too few combinations to estimate it. All intervals are NaN if
+        ``noise`` is ``None``, because the cells have no values per query.
         """
         X = self.matrix(self.axes)
         inverse = np.linalg.pinv(X)
@@ -349,7 +353,7 @@ def _projection(X: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _SamplingError:
-    """The sampling error of the means of cells, which is due to the choice of queries.
+    """The sampling error of the cell means, which comes from the choice of queries.
 
     Attributes:
         sums: The sum of the metric over the queries of each cluster, of shape ``(clusters,
@@ -365,7 +369,7 @@ class _SamplingError:
 
     @classmethod
     def of(cls, cells: Sequence[Cell], metric: str) -> _SamplingError | None:
-        """Return the sampling error of the means of cells on one metric.
+        """Return the sampling error of the cell means on one metric.
 
         It is ``None`` if a cell has no values per query, for example because its scores were copied
         from a publication. Queries of different datasets share a cluster only if their clusters
@@ -415,12 +419,12 @@ class _SamplingError:
 
     @property
     def covariance(self) -> Floats:
-        """The covariance matrix of the means of the cells, of shape ``(cells, cells)``."""
+        """The covariance matrix of the cell means, of shape ``(cells, cells)``."""
         residuals = self.residuals
         return np.asarray(residuals.T @ (self.correction.factors[:, None] * residuals))
 
     def interval(self, mean: float, weights: Floats, level: float) -> Interval:
-        """Return Student's t interval of a weighted sum of the means of cells.
+        """Return Student's t interval of a weighted sum of the cell means.
 
         Args:
             mean: The weighted sum.
@@ -434,7 +438,7 @@ class _SamplingError:
         return (mean - reach, mean + reach) if reach > 0 else NO_INTERVAL
 
     def draw_means(self, draws: int, level: float, seed: int) -> Floats:
-        """Return the bootstrap means of the cells minus their average over all draws.
+        """Return the bootstrap means of the cells, centred on their average over all draws.
 
         The result has the shape ``(draws, cells)``. It is scaled so that percentiles at this
         confidence level match Student's t intervals.
@@ -470,7 +474,15 @@ def _shares(
     """Return the share of the variance between cells that each axis explains, with its interval.
 
     The last item is the share of the interactions of axes. A share is NaN if the cells differ so
-    little that the sampling of queries may be the only reason.
+    little that sampling error alone may explain the differences.
+
+    Args:
+        design: The settings of the cells.
+        means: The mean of the metric in each cell.
+        noise: The sampling error of the means; ``None`` if cells have no values per query.
+        draws: Number of bootstrap draws.
+        level: Confidence level.
+        seed: Random seed of the bootstrap.
     """
     quadratic_forms = design.quadratic_forms()
     centre = means - means.mean()
@@ -508,7 +520,7 @@ def _interval(
     spread: float,
     level: float,
 ) -> Interval:
-    """Return the interval of the shares of one axis that the bootstrap does not reject.
+    """Return the range of values for the share of one axis that the bootstrap does not reject.
 
     The bootstrap sums of squares are biased upwards, because the means already contain sampling
     error and drawing clusters adds more. Each end of the interval is computed with and without
@@ -517,8 +529,9 @@ def _interval(
     Args:
         drawn_squares: The sum of squares of the axis in each bootstrap draw, of shape ``(draws,)``.
         total: The total sum of squares in each draw, of shape ``(draws,)``.
-        bias: The part of the axis's sum of squares that is due to the sampling of queries.
-        total_bias: The part of the total sum of squares that is due to the sampling of queries.
+        bias: The amount that the sampling of queries is expected to add to the axis's sum of
+            squares.
+        total_bias: The amount that this sampling is expected to add to the total sum of squares.
         spread: The variance of the bootstrap means divided by the sampling variance of the means.
         level: Confidence level.
     """

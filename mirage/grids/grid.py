@@ -43,9 +43,9 @@ class Grid:
 
     A *cell* is one combination of a dataset and the settings of each component; it becomes one row
     of the result table. Running a cell takes several *steps*: build the corpus, build the index,
-    rank passages, generate responses, and compute metrics. No step runs twice: its result is stored
-    in a :class:`ResultStore` under a digest of its inputs, and all cells that need the same step
-    share the result. If a run was interrupted, the same call resumes it.
+    rank passages, generate responses, and compute metrics. The result of a step is stored in a
+    :class:`ResultStore` under a digest of the step's inputs. All cells that need the same step
+    share its result, so no step runs twice. If a run was interrupted, the same call resumes it.
 
     Use :meth:`read` to create a grid from a file. Methods that use results have two arguments in
     common. ``store`` is a result store or its folder; by default it is the store that :meth:`store`
@@ -110,7 +110,7 @@ class Grid:
 
     @cached_property
     def cells(self) -> tuple[Settings, ...]:
-        """The settings of each cell as a mapping from axis to setting, in the order of the table.
+        """The settings of each cell as a mapping from axis to setting, one per row of the results.
 
         An axis is something in which cells can differ, such as ``retriever`` or ``show_k``.
         """
@@ -133,7 +133,7 @@ class Grid:
             folder: The folder of the store; by default ``NAME.store`` beside the file.
 
         Raises:
-            DatasetError: If the grid's name is not a valid name of a folder.
+            DatasetError: If the grid's name is not a valid folder name.
         """
         if folder is None:
             check_name(self.name, "the grid's name")
@@ -165,8 +165,8 @@ class Grid:
             progress: Whether to show progress bars for cells and steps.
 
         Raises:
-            SettingError: If ``limit`` is below 1, or an API key would be sent to an address in the
-                file that it does not belong to.
+            SettingError: If ``limit`` is below 1, or if the file would send an API key to an
+                address that must not receive it; see ``trust`` of :meth:`read`.
             DatasetError: If a dataset cannot be read.
         """
         runner = self._runner(store, limit, budget=budget, executor=executor, progress=progress)
@@ -192,7 +192,7 @@ class Grid:
     def runs(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> list[Run | None]:
-        """Return the stored responses of each cell, in the order of the table.
+        """Return the stored responses of each cell, in the order of :attr:`cells`.
 
         An item is ``None`` if the cell has no generator, or if its responses are not in the store.
         Each response contains the passages that its generator was given.
@@ -248,7 +248,7 @@ class Grid:
     def _select_cells(self, settings: Mapping[str, str | int]) -> list[Settings]:
         for axis in settings:
             if axis not in self.cells[0]:
-                raise UnknownNameError(f"axis of {self.name}", axis, self.cells[0])
+                raise UnknownNameError(f"axis in the grid {self.name!r}:", axis, self.cells[0])
         cells = [
             cell
             for cell in self.cells
@@ -274,7 +274,7 @@ class Grid:
         return None if run is None else run.model_copy(update={"model": self._system_name(cell)})
 
     def _system_name(self, cell: Settings) -> str:
-        """Return a name for the pipeline of a cell that is unique among those on its dataset.
+        """Return a name for a cell's pipeline, unique among the pipelines on the same dataset.
 
         The name lists the retriever, reranker and generator, and every other setting in which the
         pipelines on this dataset differ.
@@ -381,7 +381,7 @@ class Grid:
         return ResultTable(self.name, table_cells, self.config.metrics, notes, self.config.order)
 
     def _process_order(self, position: int) -> int:
-        """Return the sort key that determines the order in which cells run.
+        """Return the sort key of a cell, given its position; cells with lower keys run first.
 
         Cells with the same vLLM generator run one after the other, so that the process of each vLLM
         model starts only once.

@@ -104,7 +104,19 @@ def pivot_cells(
     metrics: Sequence[str],
     notes: Sequence[str],
 ) -> Pivot:
-    """Arrange the scores of cells in rows and columns; see :meth:`ResultTable.pivot`."""
+    """Arrange the scores of cells in rows and columns; see :meth:`ResultTable.pivot`.
+
+    Args:
+        title: The title of the table.
+        cells: The cells.
+        rows: The axes whose settings become rows.
+        columns: The axes whose settings become columns.
+        metrics: The names of the metrics; each metric gets separate columns.
+        notes: Lines to print below the table.
+
+    Raises:
+        SettingError: If two cells would have the same row and column.
+    """
     scores: dict[tuple[Key, Key], Score | None] = {}
     cell_at: dict[tuple[Key, Key], Cell] = {}
     row_keys: dict[Key, None] = {}

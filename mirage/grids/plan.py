@@ -40,9 +40,9 @@ class PlanRow:
     """The estimated cost of all steps of one kind, such as all steps that generate responses.
 
     A value is ``None`` if it is unknown. The number of passages is unknown if the corpus is not in
-    the store yet. Tokens and cost are unknown if the entry sets no token limit, and the cost is
-    unknown if it sets no price. Time and disk space are unknown if the store has no similar step
-    from which to estimate them.
+    the store yet. Tokens and cost are unknown if the entry in the grid file sets no token limit.
+    The cost is also unknown if the entry sets no price. Time and disk space are unknown if the
+    store has no similar step from which to estimate them.
 
     Attributes:
         step: The kind of step; see :data:`mirage.grids.store.STEPS`.
@@ -80,7 +80,8 @@ class Plan(Printed):
         rows: One row per kind of step, in the order of execution.
         stored: The present size of the store in bytes.
         notes: Warnings and explanations that are printed below the table.
-        keys: The API keys that :meth:`mirage.grids.Grid.run` would send, and to which hosts.
+        keys: The API keys that :meth:`mirage.grids.Grid.run` would send, each with the host that
+            would receive it.
     """
 
     name: str
@@ -98,7 +99,7 @@ class Plan(Printed):
 
     @property
     def total(self) -> PlanRow:
-        """A row with the sum of each column over all kinds of steps; ``None`` if one is unknown."""
+        """A row with the sums over all kinds of steps; ``None`` if one of the values is unknown."""
         return PlanRow(
             "all",
             sum(row.nodes for row in self),
@@ -165,7 +166,7 @@ def make_plan(
 
 
 class _Planner:
-    """Counts the steps of cells and adds up their cost; a step that cells share counts once."""
+    """The steps of cells and their estimated cost; a step that cells share counts once."""
 
     def __init__(
         self, config: GridConfig, store: ResultStore, nodes: Nodes, limit: int | None
@@ -214,7 +215,7 @@ class _Planner:
                 self._count(self.nodes.score(cell, group, responses), cell)
 
     def _unmeasurable_of(self, name: str) -> Mapping[str, str]:
-        """Return, for each metric that cannot be computed on a dataset, the reason.
+        """Return the metrics that cannot be computed on a dataset, each with the reason.
 
         Only the queries up to the limit are examined.
         """
@@ -235,7 +236,10 @@ class _Planner:
                 yield f"will fail: oracle of {corpus} for {name}: {reason}"
 
     def _oracle_problem(self, dataset: MirageDataset, name: str) -> str:
-        """Return the reason why the retriever ``oracle`` will fail, or an empty string."""
+        """Return why the retriever ``oracle`` will fail on a dataset, or "" if it will not fail.
+
+        ``name`` is the name of the corpus.
+        """
         if not any(query.relevant for query in dataset):
             return f"no query of {dataset.name} has qrels"
         node = self.nodes.corpus(name)
@@ -368,7 +372,10 @@ class _Planner:
 
 
 class _Rate(NamedTuple):
-    """The number of items of a step in the store, and the time and disk space that they took."""
+    """The number of items (queries or passages) of a stored step, and the resources that they took.
+
+    ``seconds`` is the time, and ``bytes`` the disk space, of all items together.
+    """
 
     items: int
     seconds: float

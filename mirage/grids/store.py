@@ -110,8 +110,8 @@ class ResultStore:
     def manifest(self, node: Node) -> dict[str, Any] | None:
         """Return the manifest of a step's result, or ``None`` if the result is not in the store.
 
-        If an earlier version wrote the result without digests of its files, it counts as missing;
-        :meth:`make` then reuses its files.
+        A result that an earlier version wrote without digests of its files counts as missing;
+        :meth:`make` then reuses these files.
 
         Args:
             node: The step.
@@ -135,7 +135,7 @@ class ResultStore:
         Args:
             node: The step.
             name: The name of the file or folder.
-            size: The number of items that are needed. A result with fewer items is incomplete.
+            size: The minimum number of items, such as queries, in a complete result.
             final: Whether to accept a result in which some items failed. If false, such a result
                 counts as incomplete, so that the failed items are tried again.
 
@@ -161,20 +161,22 @@ class ResultStore:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """Return the result file or folder of a step; if it is missing, ``fill`` writes it first.
+        """Return the result file or folder of a step; ``fill`` writes it first if necessary.
 
-        If another process is writing the result, this process waits until that one is done.
+        ``fill`` is called if the result is missing or has fewer than ``size`` items. If the result
+        has exactly ``size`` items and some of them failed, ``fill`` is called to try them again. If
+        another process is writing the result, this process waits until it is complete.
 
         Args:
             node: The step.
             name: The name of the file, or of a folder such as a corpus or an index. The store does
                 not verify the files in a folder; the corpus or index does when it is opened.
-            fill: A function that takes a path and writes the file or folder there, or completes it
-                if it exists. It returns fields for the manifest. ``items`` is the number of items
-                that this call processed; plans use it to estimate time and disk space. ``total``
-                is the number of items in the result. ``again`` is the number of items that failed
-                and should be tried again.
-            size: The number of items that are needed.
+            fill: A function that takes a path and writes the file or folder there, or adds what is
+                missing if it exists. It returns a mapping with keys for the manifest. The key
+                ``items`` is the number of items that this call processed; plans use it to estimate
+                time and disk space. The key ``total`` is the number of items in the result. The key
+                ``again`` is the number of items that failed and should be tried again.
+            size: The minimum number of items, such as queries, in a complete result.
         """
         path = self.place(node) / name
 
@@ -223,7 +225,7 @@ class ResultStore:
 
 
 def _with_delete_hint(error: DatasetError, folder: Path, node: Node) -> DatasetError:
-    """Return an error that adds the advice to delete the damaged folder and run the step again."""
+    """Return the error with the advice to delete the damaged folder and run the step again."""
     reason = str(error).partition(";")[0]
     return DatasetError(f"{reason}; delete {folder} to run {node} again")
 

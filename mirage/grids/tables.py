@@ -68,7 +68,7 @@ class ResultTable(Printed, Sequence[Cell]):
     def axes(self) -> tuple[str, ...]:
         """The axes on which cells have a setting, such as ``retriever``.
 
-        They are in the order of :data:`AXES`; other axes come last.
+        The axes of :data:`AXES` come first, in the order of that list.
         """
         return axes_of(self)
 
@@ -84,7 +84,7 @@ class ResultTable(Printed, Sequence[Cell]):
     def values_of(self, axis: str) -> tuple[str, ...]:
         """Return the distinct settings on one axis, in the order of the cells.
 
-        They include an empty string if a cell has no setting on this axis.
+        The result includes an empty string if a cell has no setting on this axis.
 
         Raises:
             UnknownNameError: If the table has no such axis.
@@ -243,8 +243,8 @@ class ResultTable(Printed, Sequence[Cell]):
     def to_text(self, width: int = WIDTH) -> str:
         """Return the table as plain text with one row per cell.
 
-        If the table is too wide, it shows only the longer side of each interval, or no intervals.
-        If it is still too wide, its columns are split into several tables.
+        If the table is too wide, each interval is shortened to ± and the length of its longer side,
+        or left out. If it is still too wide, its columns are split into several tables.
 
         Args:
             width: Maximum number of characters per line.
@@ -258,10 +258,10 @@ class ResultTable(Printed, Sequence[Cell]):
 
     @cached_property
     def _rows(self) -> tuple[list[int], dict[str, set[int]]]:
-        """The order of the printed rows, and the best cells of each metric.
+        """The positions of the cells in printed order, and of the best cells by metric.
 
-        The order is a list of positions in ``cells``. The best cells are a set of positions for
-        each metric whose direction (higher or lower is better) is known.
+        All positions are indices in ``cells``. Best cells are known only for metrics whose
+        direction (higher or lower is better) is known.
         """
         best = {}
         for metric in self.metrics:

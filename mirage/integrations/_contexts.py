@@ -19,7 +19,10 @@ from mirage.sources.contexts import Asked, response_to
 
 
 def dataset_of(dataset: MirageDataset | str | None) -> MirageDataset | None:
-    """Return the dataset that an object, a name (``bundled-sw``) or a file path specifies."""
+    """Return the dataset that an object, a name (``bundled-sw``) or a file path specifies.
+
+    If ``dataset`` is ``None``, the result is ``None``.
+    """
     if dataset is None or isinstance(dataset, MirageDataset):
         return dataset
     # Language codes alone are accepted too, so the prefix is optional.
@@ -39,13 +42,13 @@ def suite_of(
     dataset: MirageDataset | None,
     language: str,
 ) -> FeatureSuite:
-    """Return the feature suite that an object or names of features specify.
+    """Return the suite of the features that a user passed, as a suite or by name.
 
     Args:
         features: A suite, a list of feature names, or names separated by commas. ``None`` means
             the offline features that can be computed on ``dataset``.
         dataset: The dataset, or ``None``.
-        language: ISO 639-1 code.
+        language: ISO 639-1 code of the language that a new suite is for.
     """
     if isinstance(features, FeatureSuite):
         return features
@@ -119,7 +122,11 @@ def _response(sample: Asked, text: str | None, dataset: MirageDataset, error: st
 
 
 def _match_query(sample: Asked, dataset: MirageDataset, where: str) -> Asked:
-    """Return a sample with the ids that the dataset uses for its query and passages."""
+    """Return a sample in which the query and its passages have their ids in the dataset.
+
+    The ids of passages that the query does not have in the dataset get the prefix ``retrieved-``.
+    ``where`` names the sample in the error message.
+    """
     same = [query for query in dataset if plain_text(query.text) == plain_text(sample.query.text)]
     if len(same) != 1:
         raise DatasetError(
@@ -155,7 +162,7 @@ class Scores(NamedTuple):
 
 
 def score(suite: FeatureSuite, query: Query, response: Response) -> Scores:
-    """Return the scores of one response, computed as :meth:`mirage.FeatureSuite.score` does."""
+    """Return the features of one response, computed as :meth:`mirage.FeatureSuite.score` does."""
     run = Run(model="model", language=query.language, responses=(response,))
     dataset = MirageDataset([query], name=f"query {query.id!r}")
     # A dataset of one query reuses all checks and reasons of the suite.

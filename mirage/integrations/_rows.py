@@ -76,8 +76,8 @@ def dataset_from(data: Any, *, name: str = "", language: str | None = None) -> M
         language: ISO 639-1 code for rows without a language.
 
     Raises:
-        DatasetError: If a value is not valid (the message names row, counted from 0, and field), or
-            a column is misspelt.
+        DatasetError: If a column is misspelt, or a value is not valid. The message names the row,
+            counted from 0, and the field.
     """
     name = name or ("dataset" if hasattr(data, "column_names") else "frame")
     queries = []
@@ -101,8 +101,8 @@ def run_from(data: Any, *, model: str | None = None, language: str | None = None
         language: ISO 639-1 code for rows without a language.
 
     Raises:
-        DatasetError: If there are two models, a value is not valid (the message names row, counted
-            from 0, and field), or a column is misspelt.
+        DatasetError: If there are two models, a column is misspelt, or a value is not valid. The
+            message names the row, counted from 0, and the field.
     """
     rows = _locate_rows(rows_in(data), "run", model=model, language=language)
     fields = {name: _common_value(rows, name) for name in ("model", "language")}
@@ -127,8 +127,8 @@ def table_from(data: Any, *, model: str | None = None, language: str | None = No
         language: ISO 639-1 code for rows without a language.
 
     Raises:
-        DatasetError: If there are two models, or a value is not valid (the message names row,
-            counted from 0, and field).
+        DatasetError: If there are two models, or a value is not valid. The message names the row,
+            counted from 0, and the field.
         FeatureError: If a query occurs twice.
     """
     # FeatureTable.to_pandas() has the queries as its index and model and language as attributes.
@@ -163,10 +163,8 @@ def _drop_columns(
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the rows without columns that are not fields of the record.
 
-    A warning lists the dropped columns.
-
-    A column whose name is similar to a field is kept, because validation then reports it as
-    misspelt.
+    A warning lists the dropped columns. A column whose name is similar to a field is kept, because
+    validation then reports it as misspelt.
     """
     fields = list(record.model_fields)
     names = dict.fromkeys(name for _, row in rows for name in row if name not in fields)

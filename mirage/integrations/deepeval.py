@@ -1,4 +1,4 @@
-"""DeepEval: conversion of test cases, and features as metrics without a key or a model.
+"""DeepEval: conversion of test cases, and features as metrics that need no API key or model.
 
     from deepeval import evaluate
     from deepeval.evaluate import ErrorConfig
@@ -68,8 +68,8 @@ def read(
 ) -> tuple[MirageDataset, Run]:
     """Return a dataset with the queries of test cases, and a run with their responses.
 
-    Query ids are numbers from 1; cases of :func:`to_cases` keep their ids. A case without an
-    ``actual_output`` is a failure in the run.
+    Query ids are numbers from 1; cases from :func:`to_cases` keep their ids. A case without an
+    ``actual_output`` becomes a failed response of the run.
 
     Args:
         cases: The test cases.
@@ -100,7 +100,7 @@ def to_cases(dataset: MirageDataset, run: Run) -> list[LLMTestCase]:
 
     Args:
         dataset: The dataset.
-        run: A run on it.
+        run: Responses to queries of the dataset.
 
     Raises:
         UnknownNameError: If the run answers a query that the dataset does not have.
@@ -127,13 +127,15 @@ def _case(query: Query, response: Response) -> LLMTestCase:
 
 
 class FeatureMetric(BaseMetric):
-    """A feature as a metric of DeepEval; a test case passes if its score reaches the threshold.
+    """A DeepEval metric that computes a feature.
+
+    A test case passes if its score reaches the threshold.
 
     Higher scores are better, except for features that declare that lower is better
     (:class:`mirage.features.Facts`).
 
     If a feature cannot be computed, ``measure`` raises DeepEval's ``MissingTestCaseParamsError``
-    with the reason, like DeepEval's metrics if a test case lacks a value.
+    with the reason. DeepEval's own metrics raise the same error if a test case lacks a value.
     ``ErrorConfig(skip_on_missing_params=True)`` skips such a metric, and
     ``ErrorConfig(ignore_errors=True)`` records an error without a score.
 
@@ -168,7 +170,8 @@ class FeatureMetric(BaseMetric):
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
         """Return the score of a test case.
 
-        Also set the attributes :attr:`score`, :attr:`success` and :attr:`reason`.
+        Also set the attributes :attr:`score`, :attr:`success` (whether the score reaches the
+        threshold; ``None`` without a threshold) and :attr:`reason` (an explanation as text).
         """
         query, shown_ids = _query(test_case, self.language, "1", "the test case")
         text = test_case.actual_output
@@ -184,7 +187,10 @@ class FeatureMetric(BaseMetric):
         return values[self.__name__]
 
     def is_successful(self) -> bool | None:
-        """Return whether the score reaches the threshold; also set :attr:`success`."""
+        """Return whether the score reaches the threshold, and store the result in :attr:`success`.
+
+        The result is ``None`` if there is no threshold.
+        """
         if self.threshold is None or self.score is None:
             self.success = None if self.threshold is None else False
         elif self._lower_is_better():

@@ -50,7 +50,7 @@ def to_polars(records: MirageDataset | Run | FeatureTable) -> pl.DataFrame:
 
 
 def _types(polars: Any, records: MirageDataset | Run | FeatureTable) -> dict[str, Any]:
-    """Return the types of columns that may be empty, which polars cannot infer."""
+    """Return the types of the columns that may have no value, because polars cannot infer them."""
     text = polars.String
     passages = polars.List(polars.Struct(dict.fromkeys(Passage.model_fields, text)))
     if isinstance(records, MirageDataset):

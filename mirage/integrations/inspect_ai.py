@@ -14,9 +14,10 @@
         print(score.name, score.metrics["mean"].value, score.unscored_samples)
     print(Leaderboard.bundled("sw").rank(read_run(log)))
 
-Each feature is a separate score, with ``mean`` and ``stderr`` over the samples that have it. If a
-feature cannot be computed, its score is NaN, which inspect_ai counts as unscored, and the sample's
-explanation has the reason. To use the bundled data from the command line, or to score a log again::
+Each feature is a separate score, with ``mean`` and ``stderr`` over the samples for which it can be
+computed. If a feature cannot be computed, its score is NaN, which inspect_ai counts as unscored,
+and the sample's explanation has the reason. To use the bundled data from the command line, or to
+score a log again::
 
     inspect eval mirage/bundled -T language=sw --model openai/gpt-4o
     inspect score LOG --scorer mirage/feature_scorer -S dataset=bundled-sw \\
@@ -212,7 +213,7 @@ def _response(query_id: str, output: ModelOutput, metadata: dict[str, Any] | Non
 
 
 def _query_of_sample(state: TaskState, target: Target, language: str) -> Query:
-    """Return a query made from a sample that does not come from a dataset."""
+    """Return a query made from a sample that does not come from :func:`samples`."""
     where, metadata = f"sample {state.sample_id!r}", state.metadata
     query = metadata.get("query", state.input_text)
     row = dict(query) if isinstance(query, dict) else {"text": query, "language": language}
@@ -235,10 +236,11 @@ def read_run(
     language: str | None = None,
     model: str | None = None,
 ) -> Run:
-    """Return the run in a log of :func:`mirage_task` or of your own samples.
+    """Return the responses in an evaluation log as a run.
 
-    Only the first epoch is read. A sample that ended in an error or has no output is a failure with
-    the reason.
+    The log may come from :func:`mirage_task` or contain your own samples. Only the first epoch is
+    read. A sample that ended in an error or has no output becomes a failed response with the
+    reason.
 
     Args:
         log: An evaluation log with its samples, or the path of one.

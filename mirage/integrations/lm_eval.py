@@ -13,9 +13,10 @@
     print(Leaderboard.bundled("sw").rank(run))
 
 Each feature is a metric. The results contain its mean and standard error over the queries for which
-it can be computed. A feature that cannot be computed never counts as 0: the query's metrics lack
-it, and the results lack it if this is so for all queries. The harness passes a document to the
-model with each request, so documents contain a prompt and no ground truth.
+it can be computed. If a feature cannot be computed for a query, the query's metrics do not contain
+it, so it never counts as 0. A feature without a value for any query is missing from the results.
+The harness passes a document to the model with each request, so documents contain a prompt and no
+ground truth.
 
 On the command line, ``mirage_ar`` to ``mirage_zh`` are the bundled datasets, and ``mirage`` is all
 of them::
@@ -167,7 +168,7 @@ def _doc(query: Query, prompt: PromptMaker) -> Doc:
 
 
 def read_run(samples: str | Path | Iterable[Mapping[str, Any]], *, model: str | None = None) -> Run:
-    """Return the run in the logged samples of a task of this module.
+    """Return the run whose samples were logged by a task of this module.
 
     Args:
         samples: A file ``samples_TASK_DATE.jsonl`` that ``--log_samples`` wrote, or a task's entry
@@ -190,7 +191,8 @@ def read_run(samples: str | Path | Iterable[Mapping[str, Any]], *, model: str | 
     languages = {language for language, _ in answers}
     if len(languages) > 1:
         raise DatasetError(
-            f"samples are in {', '.join(sorted(languages))}; pass the samples of one task"
+            f"the samples are in several languages ({', '.join(sorted(languages))}); pass the "
+            "samples of a single task, which has one language"
         )
     return Run(
         model=model or "model",

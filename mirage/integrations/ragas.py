@@ -1,4 +1,4 @@
-"""ragas: conversion of ragas datasets, and features as metrics without a key or a model.
+"""ragas: conversion of ragas datasets, and features as metrics that need no API key or model.
 
     from ragas import EvaluationDataset, SingleTurnSample
     from mirage import FeatureSuite
@@ -60,7 +60,8 @@ def read(
 ) -> tuple[MirageDataset, Run]:
     """Return a dataset with the queries of single-turn samples, and a run with their responses.
 
-    Query ids are numbers from 1. A sample without a response is a failure in the run.
+    Query ids are numbers from 1. A sample without a response becomes a failed response of
+    the run.
 
     Args:
         data: The samples.
@@ -90,7 +91,7 @@ def to_samples(dataset: MirageDataset, run: Run) -> EvaluationDataset:
 
     Args:
         dataset: The dataset.
-        run: A run on it.
+        run: Responses to queries of the dataset.
 
     Raises:
         UnknownNameError: If the run answers a query that the dataset does not have.
@@ -113,10 +114,12 @@ def _sample(query: Query, response: Response) -> SingleTurnSample:
 
 
 class FeatureMetric(SingleTurnMetric):
-    """A feature as a metric of ragas, for ``evaluate``, ``single_turn_score`` and ``ascore``.
+    """A ragas metric that computes a feature.
+
+    It works with ``evaluate``, ``single_turn_score`` and ``ascore``.
 
     If a feature cannot be computed, its value is NaN, which ragas leaves out of its means. The
-    reason is logged as a warning. The result of ``ascore`` contains it as ``reason``.
+    reason is logged as a warning; ``ascore`` returns it in the result's ``reason`` instead.
 
     Args:
         feature: The name of a feature, a feature, or a function ``(query, response) -> float``.
@@ -134,7 +137,10 @@ class FeatureMetric(SingleTurnMetric):
         """Do nothing: the metric needs no preparation."""
 
     async def ascore(self, **fields: Any) -> MetricResult:
-        """Return the score of a sample with these fields, and the reason if it is NaN."""
+        """Return the score of a sample; if it is NaN, the result's ``reason`` explains why.
+
+        ``fields`` are the arguments of ``SingleTurnSample``, such as ``response``.
+        """
         return await asyncio.to_thread(self._result, SingleTurnSample(**fields))
 
     async def _single_turn_ascore(

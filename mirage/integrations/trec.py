@@ -63,7 +63,7 @@ def citations(dataset: MirageDataset, run: Run) -> Scores:
 
     Args:
         dataset: The dataset.
-        run: A run on it.
+        run: Responses to queries of the dataset.
 
     Raises:
         UnknownNameError: If the run answers a query that the dataset does not have.
@@ -93,7 +93,7 @@ def qrels(dataset: MirageDataset, run: Run | None = None) -> dict[str, dict[str,
 
     Args:
         dataset: The dataset.
-        run: A run on it, or ``None`` to include all queries.
+        run: A run on the dataset, or ``None`` to include all queries.
 
     Example:
         >>> from mirage import MirageDataset
@@ -160,7 +160,7 @@ def write_qrels(grades: Mapping[str, Mapping[str, int]], path: str | Path) -> No
 def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
     """Write ``topics.tsv``, ``qrels.txt`` and ``passages.jsonl`` into a folder.
 
-    ``MirageDataset.from_trec`` can read them. The files contain neither references nor the order in
+    ``MirageDataset.from_trec`` can read the files. They contain neither references nor the order in
     which a query lists its passages.
 
     Args:

@@ -39,12 +39,12 @@ PAIR_LABELS = {"a": "A is better", "b": "B is better", "tie": "Equally good"}
 
 @dataclass(frozen=True)
 class AnswerItem:
-    """One answer to label.
+    """An answer for raters to label.
 
     Attributes:
-        sentence: The answer in the form that judges of sentences read, without formatting and
-            citations.
-        text: The answer as the page shows it.
+        sentence: The answer without formatting and citations, in the form that judges of sentences
+            take.
+        text: The answer as the labelling page shows it.
         model: The system that wrote the answer; raters do not see it.
     """
 
@@ -54,7 +54,7 @@ class AnswerItem:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The content that identifies the item."""
+        """The values that identify the answer, regardless of the rater; see :func:`label_key`."""
         return label_key(self.record("-", "-"))
 
     @property
@@ -64,7 +64,7 @@ class AnswerItem:
 
     @property
     def texts(self) -> tuple[str]:
-        """The text to show, as a tuple of one item."""
+        """The text to show, as a tuple with one element."""
         return (self.text,)
 
     def record(self, label: str, rater: str) -> Label:
@@ -86,14 +86,14 @@ class AnswerItem:
 
 @dataclass(frozen=True)
 class PairItem:
-    """Two responses to one query to compare.
+    """A pair of responses to one query, for raters to compare.
 
     Attributes:
         query: The query with the passages that at least one of the two systems got.
         pair: The query id and the two models; raters do not see the models.
         texts: The two responses, in the order of the pair.
-        digests: The digests of the pair and of the swapped pair, see
-            :meth:`mirage.arena.pairs.Contest.digest`.
+        digests: Two digests (hashes) of the texts that raters see: for the pair in this order, and
+            for the swapped pair. They change if a text changes.
     """
 
     query: Query
@@ -103,13 +103,16 @@ class PairItem:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The content that identifies the item."""
+        """The values that identify the pair, regardless of its order; see :func:`vote_key`."""
         return vote_key(self.record("tie", "-"))
 
     def record(self, label: str, rater: str, swapped: bool = False) -> Vote:
         """Return a row for the file of votes, with the verdict that a rater gave.
 
-        ``swapped`` is true if the page shows the second response as A.
+        Args:
+            label: The verdict: ``a``, ``b`` or ``tie``.
+            rater: The name of the rater.
+            swapped: Whether the page shows the second response as A.
         """
         pair = self.pair.swapped if swapped else self.pair
         return Vote.model_validate(
@@ -126,17 +129,17 @@ Item = AnswerItem | PairItem
 
 
 def label_key(row: Label) -> tuple[str, ...]:
-    """Return a key that identifies the answer in a row, whatever its label and rater."""
+    """Return a key that identifies the answer in a row, regardless of the label and the rater."""
     return (row.language, row.query_id, row.query, row.model, row.sentence, row.passages_digest)
 
 
 def vote_key(vote: Vote) -> tuple[str, ...]:
-    """Return a key that identifies the two responses in a vote, whatever their order."""
+    """Return a key that identifies the two responses in a vote, regardless of their order."""
     return (vote.query_id, *sorted((vote.model_a, vote.model_b)))
 
 
 def item_id(item: Item) -> str:
-    """Return the id of an item on the page, which does not reveal the models."""
+    """Return an id for an item on the labelling page; it does not reveal the models."""
     digests = item.digests if isinstance(item, PairItem) else ()
     text = json.dumps([item.key, digests], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -175,19 +178,21 @@ def answer_items(dataset: MirageDataset, runs: Iterable[Run]) -> tuple[list[Answ
             sentence = AnswerSentence(visible, parsed.answer_text, cited)
             items.append(AnswerItem(sentence, parsed.answer, run.model))
     if not items:
-        raise DatasetError(f"none of the {empty} responses has an answer to label")
+        raise DatasetError(
+            f"none of the {empty} responses has an answer to label; pass runs with answers"
+        )
     return items, empty
 
 
 def sentence_items(sentences: Iterable[AnswerSentence]) -> list[AnswerItem]:
-    """Return sentences as items, such as those that `mirage decide --rest` writes."""
+    """Convert sentences to items, for example the sentences in a file of `mirage decide --rest`."""
     return [AnswerItem(sentence, sentence.text) for sentence in sentences]
 
 
 def pair_items(
     dataset: MirageDataset, runs: Iterable[Run], pairs: Iterable[Pair] | None = None
 ) -> tuple[list[PairItem], int]:
-    """Return one item per pair of responses, and the number of pairs that cannot be compared.
+    """Return one item per pair of responses, and the number of pairs that lack a response.
 
     Args:
         dataset: The queries.
@@ -229,7 +234,7 @@ def scores_of(items: Sequence[Item], judge: JudgeLike) -> Floats:
     identifies the two models, so that the same share is drawn for each pair of models.
 
     Args:
-        items: The items, all of one kind.
+        items: The items; either all are answers, or all are pairs.
         judge: Feature, judge or name of a feature that scores the answers. It is not used for
             pairs.
     """
@@ -246,12 +251,13 @@ def draw(scores: Floats, size: int, *, seed: int = 0) -> Ints:
 
     Each item has the same probability of being drawn.
 
-    The items are sorted by their score, the sorted list is rotated by a random number of positions,
-    and the same share is drawn from each of :data:`STRATA` parts (proportional allocation; Cochran
-    1977, Sampling Techniques, section 5.5). By the symmetry of the rotation, the inclusion
-    probability of each item is exactly ``size`` divided by the number of items. So means of labels
-    stay unbiased without weights, and their variance is at most about that of simple random
-    sampling. A larger size extends the sample of a smaller one.
+    The items are sorted by their score, and the sorted list is rotated by a random number of
+    positions. The list is then split into :data:`STRATA` parts, and the same share is drawn from
+    each part (proportional allocation; Cochran 1977, Sampling Techniques, section 5.5). By the
+    symmetry of the rotation, the inclusion probability of each item is exactly ``size`` divided by
+    the number of items. Means of labels therefore stay unbiased without weights, and their variance
+    is at most about that of simple random sampling. A larger size extends the sample of a smaller
+    one.
 
     Args:
         scores: One number per item; NaN if there is none.

@@ -48,7 +48,7 @@ class Label(Record):
 
 
 class PageLabel(Record):
-    """A label in a file that was saved by a page without a server.
+    """A label in a file that a rater downloaded from a labelling page without a server.
 
     Attributes:
         item: The id of the item on the page.

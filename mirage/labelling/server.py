@@ -1,8 +1,11 @@
-"""A server on the loopback interface for one labelling page. It stores each label at once.
+"""A server on the loopback interface for one labelling page.
 
-The page has an address with a random token. A request is refused unless it names this token, this
-server as ``Host`` and, to store a label, this server as ``Origin``. So no other page, and no other
-user of the machine, can read the answers or store a label. Files are never served.
+Each label is stored as soon as a rater gives it.
+
+The page has an address with a random token. A request is refused unless it contains this token and
+names this server in the header ``Host``. To store a label, it must also name this server in the
+header ``Origin``. Therefore no other page, and no other user of the machine, can read the answers
+or store a label. Files are never served.
 """
 
 from __future__ import annotations
@@ -42,12 +45,12 @@ class LabelServer(ThreadingHTTPServer):
     """An HTTP server for the page of one labelling session.
 
     Args:
-        session: The session.
+        session: The labelling session whose page is served.
         port: The port. By default 0, which selects a free one.
 
     Attributes:
-        session: The session.
-        token: The random part of the address.
+        session: The labelling session whose page is served.
+        token: The random part of the page's address.
 
     Raises:
         SettingError: The port cannot be used.

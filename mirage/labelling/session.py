@@ -35,16 +35,18 @@ Row = Label | Vote
 
 @dataclass
 class Session:
-    """The items in the order for one rater, and the labels that the rater has given so far.
+    """The items to label, ordered for one rater, and the labels that the rater has given so far.
 
     Attributes:
         items: The items by their id, in the order of the page.
-        swapped: The ids of the pairs that are shown in the reverse order.
+        swapped: The ids of the pairs whose two responses are shown in reverse order.
         labels: Text of each button, by label.
-        rater: The name of the rater; :data:`SETTLED` in the second pass over conflicts.
-        journal: The file of labels, to which each label is appended at once.
-        rows: All rows of the file.
-        earlier: For each item of a second pass, the labels of the first pass.
+        rater: The name of the rater; :data:`SETTLED` if the session settles conflicts between
+            raters.
+        journal: The file of labels, to which each label is appended as soon as it is given.
+        rows: All rows of the file, including those of other raters.
+        earlier: The conflicting labels of each item, by item id; empty unless the session settles
+            conflicts.
     """
 
     items: Mapping[str, Item]
@@ -57,7 +59,11 @@ class Session:
 
     @property
     def given(self) -> dict[str, str]:
-        """The labels that this rater has given so far, by item id, as the page shows them."""
+        """The labels that this rater has given so far, by item id.
+
+        If the page shows the two responses of a pair in reverse order, ``a`` and ``b`` are
+        exchanged.
+        """
         rows_by_key = {_row_key(row): row for row in self.rows if rater_of(row) == self.rater}
         labels = {}
         for id_, item in self.items.items():
@@ -71,7 +77,7 @@ class Session:
 
         Args:
             id_: The id of the item on the page.
-            label: The label as the page shows it.
+            label: The label. For a pair, ``a`` means the response that the page shows first.
 
         Raises:
             UnknownNameError: There is no such item or label.
@@ -131,17 +137,19 @@ def open_session(
 ) -> Iterator[Session]:
     """Open the file of labels, and arrange the items for one rater.
 
-    The items of each block of :data:`BLOCK` are shuffled, and so are the two sides of each pair.
-    The random seed and the name of the rater determine the order. Raters who stop early have
-    therefore labelled the same blocks, in different orders.
+    The items within each block of :data:`BLOCK` items are shuffled, and so are the two responses of
+    each pair. The random seed and the name of the rater determine the order. Raters who stop early
+    have therefore labelled the same blocks, in different orders.
 
     Args:
         items: The items, in the order of the draw.
-        path: The file; it is created if it does not exist. ``None`` writes nothing.
+        path: The file of labels; it is created if it does not exist. If it is ``None``, labels are
+            not stored.
         rater: The name of the rater.
         scale: The labels of answers. Pairs always have the labels ``a``, ``b`` and ``tie``.
         seed: Random seed of the order.
-        settle: Only present items on which raters disagree, and store the labels as final.
+        settle: Whether to present only items on which raters disagree, and store the new labels as
+            final.
 
     Yields:
         The session.
@@ -156,8 +164,8 @@ def open_session(
         rater = SETTLED
     elif rater == SETTLED or not rater.strip():
         raise SettingError(
-            f"the name {rater!r} cannot be used for a rater, because it is empty or reserved; "
-            "choose another name"
+            f"the rater cannot have the name {rater!r}; the name must not be empty, and "
+            f"{SETTLED!r} is reserved for settled conflicts"
         )
     journal: Journal[Any] = Journal(path, Vote if pairs else Label)
     session = Session({}, frozenset(), labels, rater, journal, list(journal.earlier))
@@ -184,7 +192,10 @@ def open_session(
 
 
 def conflicts(rows: Sequence[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:
-    """Return the rows of each item with an unsettled disagreement, by the key of the item."""
+    """Return the rows of each item on which raters disagree, unless the conflict was settled.
+
+    The result maps the key of each such item (:func:`label_key` or :func:`vote_key`) to its rows.
+    """
     by_key: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         by_key.setdefault(_row_key(row), {})[rater_of(row)] = row
@@ -206,7 +217,7 @@ def _checked_scale(scale: Sequence[str]) -> dict[str, str]:
 
 
 def _check_labels(session: Session, path: Path | None) -> None:
-    """Raise an error if the file has labels that the scale does not have."""
+    """Raise a DatasetError if the file has a label that is not in the session's scale."""
     for row in session.rows:
         if isinstance(row, Label) and row.label not in session.labels:
             raise DatasetError(
@@ -226,7 +237,7 @@ def _number(rater: str) -> int:
 
 
 def _conflicting_rows(items: Sequence[Item], rows: Sequence[Row]) -> dict[int, tuple[Row, ...]]:
-    """Return the rows of each item to settle, by the position of the item.
+    """Return the rows of each item on which raters disagree, by the position of the item.
 
     Items that were settled before are included, so that a settled label can be changed.
     """
@@ -253,7 +264,7 @@ def rater_of(row: Row) -> str:
 
 
 def _is_current(row: Row, item: Item) -> bool:
-    """Return whether a row labels the current responses of an item, and not earlier ones."""
+    """Return whether a row refers to the item's current responses, and not to earlier versions."""
     return not isinstance(item, PairItem) or (
         isinstance(row, Vote) and row.prompt_digest in item.digests
     )
@@ -263,7 +274,7 @@ _OTHER_SIDE = {"a": "b", "b": "a"}
 
 
 def _shown_label(row: Row, item: Item, swapped: bool) -> str:
-    """Return the label of a row, adapted to the order in which the page shows a pair."""
+    """Return the label of a row; ``a`` and ``b`` are exchanged if the page shows them reversed."""
     if isinstance(row, Label) or not isinstance(item, PairItem):
         return row.label if isinstance(row, Label) else row.verdict
     shown_first = item.pair.model_b if swapped else item.pair.model_a
@@ -271,7 +282,7 @@ def _shown_label(row: Row, item: Item, swapped: bool) -> str:
 
 
 def _side_free(row: Row) -> str:
-    """Return the label of a row; for a vote the name of the better model, or "tie"."""
+    """Return the label of a row or, if the row is a vote, the better model's name or "tie"."""
     if isinstance(row, Label):
         return row.label
     return {"a": row.model_a, "b": row.model_b}.get(row.verdict, row.verdict)

@@ -91,7 +91,7 @@ def summarise_labels(path: Path) -> LabelSummary:
 
 
 def _agreement(path: Path, rows: Sequence[Row]) -> Any:
-    """Return the agreement in the first pass; ``None`` if no item was labelled by two raters."""
+    """Return the agreement of the raters; ``None`` if no two raters labelled the same item."""
     votes = [row for row in rows if isinstance(row, Vote) and row.judge != SETTLED]
     try:
         if votes:

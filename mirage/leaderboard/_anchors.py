@@ -80,7 +80,7 @@ class TrainedAnchors:
 
     @property
     def shown_names(self) -> tuple[str, ...]:
-        """The names of the models as a ranking shows them, with the prefix."""
+        """Names of the models as spelled in rankings: :attr:`prefix`, followed by the name."""
         return tuple(self.prefix + model for model in self.models)
 
     @cached_property
@@ -120,9 +120,10 @@ class TrainedAnchors:
 
     @property
     def unbound(self) -> set[str]:
-        """The names of models whose logits the judgments leave unbounded.
+        """The names of models whose logits have no finite estimate.
 
-        They won or lost every judgment in most tournaments.
+        These models won or lost every judgment in most tournaments (bootstrap samples of the
+        queries).
         """
         unbound = self.data.unbound
         return {self.prefix + model for model in self.models if model in unbound}
@@ -141,7 +142,7 @@ class TrainedAnchors:
         )
 
     def scored(self) -> list[ScoredModel]:
-        """Return the models with their logits, and intervals and random draws of the logits."""
+        """Return each model with its logit, the logit's interval, and random draws of the logit."""
         data, unbound = self.data, self.unbound
         models, logits, draws = self._draws()
         scored = []
@@ -198,12 +199,15 @@ class TrainedAnchors:
         return self.data.judgments
 
     def surrogate_notes(self) -> tuple[str, ...]:
-        """Return notes on the training of the surrogate: none, because it is already trained."""
+        """Return notes on the training of the surrogate; always empty for this class.
+
+        The leaderboard did not train the surrogate, so there is nothing to note.
+        """
         return ()
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """The surrogate that a ranking stores if a judge places other models in it."""
+        """The surrogate to store in a ranking that uses a judge; ``None`` to store none."""
         return self.ranker
 
     def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:
@@ -235,7 +239,7 @@ class JudgedAnchors(TrainedAnchors):
     Args:
         dataset: Queries that models answer.
         suite: Features of the responses.
-        surrogate: The surrogate to fit.
+        surrogate: An untrained surrogate, which is fitted when it is first needed.
         judgments: Result of :meth:`mirage.PairwiseJudge.judge`, or judgments from another source.
         runs: Responses of the judged models, by model name.
         agreement: Agreement of the judge with people.
@@ -293,12 +297,12 @@ class JudgedAnchors(TrainedAnchors):
         )
 
     def tables(self) -> list[FeatureTable]:
-        """Return the features of the models, which are computed in the first call."""
+        """Return the features of the models; the first call computes them."""
         return self._tables
 
     @cached_property
     def _without_value(self) -> dict[str, str]:
-        """For each feature that a model lacks on all queries, the name of such a model."""
+        """Features without any value for some model, each with the name of such a model."""
         return {
             feature: table.model for table in reversed(self._tables) for feature in table.unmeasured
         }
@@ -321,9 +325,9 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def unbound(self) -> set[str]:
-        """The names of models whose logits are unbounded; always empty for this class.
+        """The names of models whose logits have no finite estimate; always empty for this class.
 
-        The intervals of the fitted logits already allow for unbounded logits.
+        The intervals of the judged ranking already account for such models.
         """
         return set()
 
@@ -339,7 +343,7 @@ class JudgedAnchors(TrainedAnchors):
         )
 
     def scored(self) -> list[ScoredModel]:
-        """Return the models with their logits, draws, and the intervals of the judged ranking."""
+        """Return each model with its logit, the interval of the judged ranking, and logit draws."""
         return [
             replace(anchor, interval=self._ranking[anchor.model].interval)
             for anchor in super().scored()
@@ -377,12 +381,12 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """``None``: a judged ranking needs no surrogate, and may have too few models for one."""
+        """``None``, because a judged ranking needs no surrogate and may have too few models."""
         return None
 
 
 def check_suite(dataset: MirageDataset, suite: FeatureSuite) -> None:
-    """Raise a FeatureError if the suite is for another language than the dataset."""
+    """Raise a FeatureError if suite and dataset differ in language."""
     code = dataset.language
     if suite.language not in (None, code):
         raise FeatureError(

@@ -26,7 +26,7 @@ FEATURES = ("answer_match", "wrong_answer", "abstention", "answer_length")
 def closed_book_accuracies(
     dataset: MirageDataset, models: Mapping[str, ModelLike], settings: RankSettings
 ) -> dict[str, Accuracy]:
-    """Ask systems the queries without passages, and return their accuracy by system name.
+    """Ask systems all queries without passages, and return the accuracy of each system by name.
 
     Queries that no passage answers are asked too, but do not count, because they may have an answer
     that is not in the passages.

@@ -34,12 +34,12 @@ EQUAL = 10.0**-DECIMALS
 class ScoredModel:
     """A model with its logit, before its rank is known.
 
-    Attributes that are not listed here are those of :class:`mirage.ranking.Entry`.
+    The attributes that are not listed here mean the same as in :class:`mirage.ranking.Entry`.
 
     Attributes:
-        draws: Random draws of the logit. The i-th draws of all models are joint draws.
-        assumed: Names of features without a value on any query. The mean over the training models
-            is used instead.
+        draws: Random draws of the logit. The i-th draws of all models form one joint draw.
+        assumed: Names of features that have no value on any query. The surrogate uses the mean over
+            its training models instead.
         unbound: Whether the logit is unbounded, because the model won or lost every judgment.
     """
 
@@ -158,8 +158,8 @@ def undecided_notes(
         yield (
             f"with {systems} training systems, this board detects a difference between a system "
             "that was not judged and another system only if their logits differ by about "
-            f"{least:.1f} or more, which is the case for {np.count_nonzero(gaps > least)} of the "
-            f"{len(gaps)} pairs of its systems"
+            f"{least:.1f} or more; {np.count_nonzero(gaps > least)} of the {len(gaps)} pairs of "
+            "its systems differ by as much"
         )
     for system in scored:
         low, high = system.interval
@@ -186,8 +186,8 @@ def _notes(scored: ScoredModel) -> Iterator[str]:
     """Yield notes with the reasons why the rank of a model is less reliable than it seems."""
     if scored.failures:
         yield (
-            f"each query that {scored.model} failed on counts as the worst result that a system of "
-            "this board had on it, so that a failure never improves the logit"
+            f"on each query that {scored.model} failed on, it gets the worst result that a system "
+            "of this board had on the query, so that a failure never improves the logit"
         )
     if scored.unfamiliar:
         yield (

@@ -144,9 +144,9 @@ def _cluster_codes(
 def pairs_for(
     dataset: MirageDataset, run: Run, runs: Mapping[str, Run], judgments: int | None, seed: int
 ) -> tuple[list[Pair], Sample, tuple[Skipped, ...]]:
-    """Return the pairs to judge in their order, their sample, and the pairs that are skipped.
+    """Draw the pairs of responses that a judge compares.
 
-    The sample contains the probability with which each pair is drawn.
+    Each pair consists of a response of the model, and a response of an anchor to the same query.
 
     Args:
         dataset: Queries of the leaderboard.
@@ -154,6 +154,10 @@ def pairs_for(
         runs: Responses of the anchors by name.
         judgments: Number of pairs; ``None`` for all.
         seed: Random seed of the choice of pairs.
+
+    Returns:
+        The pairs in the order of judging, the sample with the probability that each pair is drawn,
+        and the pairs that cannot be judged.
     """
     contest = Contest(dataset, [run, *runs.values()])
     all_pairs = [Pair(id_, run.model, name) for id_ in dataset.query_ids for name in runs]
@@ -190,6 +194,9 @@ def place_by_judge(
         anchor_set: The anchors.
         predicted: Predicted scores of the model against the anchors, of shape ``(queries,
             anchors)``.
+
+    Returns:
+        The logit of the model on the anchors' scale, with the votes of the judge.
     """
     pairs, _, skipped = pairs_for(dataset, run, anchor_set.runs, settings.judgments, settings.seed)
     rows, columns = _positions(anchor_set.query_ids), _positions(anchor_set.runs)
@@ -305,10 +312,22 @@ def _answers(run: Run, query_id: str) -> bool:
 def _notes(
     model: str, placement: Placement, judgment_counts: tuple[int, int], looks: int, failed: int
 ) -> Iterator[str]:
-    """Yield notes on the placement of a model."""
+    """Yield notes on the placement of a model.
+
+    Args:
+        model: Name of the model.
+        placement: The placement.
+        judgment_counts: Numbers of judgments that were received and requested.
+        looks: Largest number of times that the stopping rule is checked.
+        failed: Number of queries on which the model failed.
+    """
     received, requested = judgment_counts
     more = f" (of {requested} requested)" if received < requested else ""
-    worth = f"; with predictions worth {placement.worth:.0f}" if placement.tuning > 0 else ""
+    worth = (
+        f"; with the surrogate's predictions, they are as precise as {placement.worth:.0f}"
+        if placement.tuning > 0
+        else ""
+    )
     yield (
         f"{model} is placed by {received} judgments{more} on {placement.queries - failed} "
         f"queries{worth}"

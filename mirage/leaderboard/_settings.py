@@ -38,7 +38,8 @@ class RankSettings:
     """Validated values of :class:`RankOptions`.
 
     Raises:
-        SettingError: If settings contradict each other, or ``judge`` is not a judge.
+        SettingError: If settings contradict each other, a value is out of range, or ``judge`` is
+            neither an LLM nor an object with a method ``judge``.
     """
 
     judge: JudgeLike | None = None
@@ -64,8 +65,8 @@ class RankSettings:
             raise SettingError(f"judgments must be at least 0, got {self.judgments}")
         if not self.asks_judge and (self.stops or self.out is not None):
             raise SettingError(
-                "until_width=, until_against= and out= need judge=, with judgments= None or at "
-                f"least 1; got judgments={self.judgments}"
+                "until_width=, until_against= and out= need a judge: pass judge=, with judgments "
+                f"None or at least 1, got judgments={self.judgments}"
             )
         if not isinstance(self.closed_book, bool | Mapping):
             raise SettingError(
@@ -92,9 +93,11 @@ class RankSettings:
 
 
 def with_named_closed_book(options: RankOptions, model: str) -> RankOptions:
-    """Return options with a single closed-book system replaced with ``{model: system}``.
+    """Return options in which ``closed_book`` is a mapping from model name to system.
 
-    The values ``True`` and ``False`` are not changed.
+    Methods that rank a single system accept the system itself as ``closed_book``. The mapping then
+    contains this system under the name ``model``. If ``closed_book`` is ``True`` or ``False``, the
+    options are returned unchanged.
     """
     closed_book = options.get("closed_book", False)
     return (
@@ -105,7 +108,7 @@ def with_named_closed_book(options: RankOptions, model: str) -> RankOptions:
 
 
 def systems_by_name(models: Mapping[str, T]) -> Mapping[str, T]:
-    """Return the systems unchanged.
+    """Check that ``models`` is a mapping, and return it.
 
     Raises:
         SettingError: If ``models`` is not a mapping.

@@ -1,4 +1,4 @@
-"""Default features of leaderboards of real systems."""
+"""Default features for leaderboards whose anchors are real systems."""
 
 from __future__ import annotations
 

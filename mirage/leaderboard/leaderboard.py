@@ -58,28 +58,28 @@ if TYPE_CHECKING:
     from mirage.surrogate.ranker import SurrogateRanker
 
 SIMULATED = (
-    "anchor/... are simulated systems: texts made from the bundled corpus, most of them with a "
-    "known fault. A rank shows how well a system answers these general-knowledge questions from "
-    "given passages, not how good it is on your documents."
+    "anchor/... are simulated systems, whose answers are made from the bundled corpus, most of "
+    "them with a known fault. A rank shows how well a system answers the bundled "
+    "general-knowledge questions from given passages, not how good it is on your documents."
 )
 """Explanation of a bundled leaderboard of the quick level."""
 
 SIMULATED_HARD = (
-    "anchor/... are simulated systems: texts made from the bundled corpus, most of them with a "
-    "known fault. A rank shows how well a system combines passages on made-up matters, which it "
-    "cannot know, not how good it is on your documents."
+    "anchor/... are simulated systems, whose answers are made from the bundled corpus, most of "
+    "them with a known fault. A rank shows how well a system combines passages on invented facts, "
+    "which it cannot know, not how good it is on your documents."
 )
 """Explanation of a bundled leaderboard of the hard level."""
 
 OFFICIAL = (
     "The other models are the LLMs of MIRAGE-Bench, as an LLM judged them. A rank predicts from "
-    "features how their judge would rank a system on questions about Wikipedia."
+    "features how this judge would rank a system on questions about Wikipedia."
 )
 """Explanation of the leaderboard of MIRAGE-Bench."""
 
 
 class Leaderboard(NearNames):
-    """A leaderboard that ranks a model among reference models, with no or few judgments.
+    """A leaderboard that ranks a model among reference models, with few judgments or none.
 
     The reference models, called anchors, are training models of a surrogate. The surrogate predicts
     logits from features of responses. :attr:`ranking` is the ranking of the anchors, and
@@ -91,8 +91,8 @@ class Leaderboard(NearNames):
         ranker: The surrogate that predicts logits from features.
         anchors: Names of the ranker's training models that serve as anchors. By default all.
         prefix: Text to put before the names of the anchors, such as ``anchor/``.
-        agreement: Agreement with people of the judge whose judgments the ranker was trained on,
-            such as :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
+        agreement: Measured agreement with people of the judge on whose judgments the ranker was
+            trained, such as :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
         runs: Responses of the anchors, which :meth:`rank` with a judge needs, or a function that
             returns them when they are first needed.
         about: One line that explains the anchors and the meaning of a rank to readers of a ranking.
@@ -207,7 +207,7 @@ class Leaderboard(NearNames):
         queries, and its logits are fitted to the judgments on these queries. The surrogate is
         stored in the folder ``hub`` of the library's cache, and trained again only if its inputs
         change. :attr:`provenance` records these inputs, and the accuracy of the surrogate on
-        held-out models. The dataset contains only the queries that the judge judged.
+        held-out models. The dataset contains only queries with judgments.
 
         Args:
             language: ISO 639-1 code of one of the 18 languages.
@@ -324,7 +324,7 @@ class Leaderboard(NearNames):
         surrogate = SurrogateRanker(estimator, seed=seed)
         queries = as_dataset(dataset)
         queries = queries if cluster is None else queries.clustered(cluster)
-        # An iterator is read several times.
+        # The judgments are read several times, which an iterator does not allow.
         judgments = judgments if isinstance(judgments, Judged) else as_judgments(judgments)
         answers = {run.model: run for run in runs}
         require_models(as_judgments(judgments).models, tuple(answers), "run")
@@ -365,7 +365,7 @@ class Leaderboard(NearNames):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of the anchors as a ranking shows them, best first."""
+        """Names of the anchors (reference models), best first, spelled as in rankings."""
         return self.ranking.models
 
     @staticmethod
@@ -415,11 +415,12 @@ class Leaderboard(NearNames):
         added later.
 
         Args:
-            system: System to rank. It is a function of a query, sync or async, that returns a text,
-                a tuple of the text and its passages, or a :class:`~mirage.Response`; a
-                :class:`~mirage.Generator`; a :class:`~mirage.Run`; a mapping from query id to text;
-                or the path of a JSON Lines file of responses. To store the responses of a function
-                or generator, create a run first with :func:`~mirage.respond` and ``out=``.
+            system: System to rank: a function, a :class:`~mirage.Generator`, a
+                :class:`~mirage.Run`, a mapping from query id to text, or the path of a JSON Lines
+                file of responses. A function, sync or async, takes a query. It returns a text, a
+                tuple of the text and its passages, or a :class:`~mirage.Response`. To store the
+                responses of a function or generator, create a run first with
+                :func:`~mirage.respond` and ``out=``.
             model: Name in the ranking. By default that of the generator or run, or ``"my-model"``.
             **options: The keyword arguments below.
 
@@ -470,11 +471,11 @@ class Leaderboard(NearNames):
 
     @with_rank_options
     def rank_many(self, models: Mapping[str, ModelLike], **options: Unpack[RankOptions]) -> Ranking:
-        """Rank several models, by name, among the anchors and each other.
+        """Rank several models together among the anchors, in one ranking.
 
         ``judgments``, ``until_width`` and ``until_against`` apply to each model separately.
         :meth:`Ranking.compare <mirage.Ranking.compare>` compares two of these models query by
-        query. Errors are those of :meth:`rank`.
+        query. The method raises the same errors as :meth:`rank`.
 
         Args:
             models: Systems by name, each as for :meth:`rank`.
@@ -482,6 +483,9 @@ class Leaderboard(NearNames):
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
                 ``concurrency``, ``timeout`` and ``closed_book``, which is ``True`` or a mapping
                 from model names to systems without passages.
+
+        Returns:
+            The ranking of the anchors and all of these models.
         """
         return self._rank(systems_by_name(models), RankSettings(**options))
 
@@ -522,7 +526,7 @@ class Leaderboard(NearNames):
     def estimate(
         self, system: ModelLike, model: str | None = None, **options: Unpack[RankOptions]
     ) -> Estimate:
-        """Estimate the largest number of calls of the judge in :meth:`rank`, and their cost.
+        """Estimate the largest number of judge calls that :meth:`rank` makes, and their cost.
 
         The judge is not called, but the system is. To avoid the cost of the system's answers, pass
         its run or the file of its responses.
@@ -533,6 +537,9 @@ class Leaderboard(NearNames):
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
                 ``concurrency``, ``timeout`` and ``closed_book``.
+
+        Returns:
+            The estimated calls and cost.
 
         Raises:
             JudgmentError: If the responses of the anchors are not available, or if the judge cannot

@@ -1,12 +1,12 @@
-"""Audit of a leaderboard: how high can a system rank that only optimises the features?
+"""Audit of a leaderboard by systems that inflate their features without answering the question.
 
 Systems that were built for the metrics of shared tasks reached near-perfect scores (Dietz et al.
 2026, arXiv 2601.13227), and a model with constant answers won most comparisons on a leaderboard
 (Zheng et al. 2024, arXiv 2410.07137). The optimisers in this module get the same input as other
-systems, a question and passages. They write texts that raise features: they cite everything, repeat
-the question, copy passages, or list every name and number. None of them interprets the question. An
-optimiser is a leak if it ranks above half of the leaderboard's systems, and the leaderboard does
-not warn that it is unlike the training models.
+systems, a question and passages. They write texts with high feature values: they cite everything,
+repeat the question, copy passages, or list every name and number. None of them interprets the
+question. An optimiser is a leak if it ranks above half of the leaderboard's systems without a
+warning that the optimiser is unlike the training models.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ MOST = 25
 
 
 class Leak(NamedTuple):
-    """The rank of one optimiser: a system that raises the features without answering.
+    """The rank of one optimiser on a leaderboard.
+
+    An optimiser is a system that inflates its feature values without answering the questions. It is
+    called a leak if it ranks above half of the systems without a warning (:attr:`leaks`).
 
     Attributes:
         optimiser: Name of the optimiser. The function with this name in :data:`OPTIMISERS` has a
@@ -43,7 +46,7 @@ class Leak(NamedTuple):
         interval: Lower and upper end of the logit's interval.
         above: Share of the leaderboard's systems that have a lower logit.
         unfamiliar: Text that names the features in which the optimiser is unlike the leaderboard's
-            training models; empty if the leaderboard does not flag it.
+            training models, as a warning; empty if the leaderboard does not warn.
     """
 
     optimiser: str
@@ -55,7 +58,7 @@ class Leak(NamedTuple):
 
     @property
     def leaks(self) -> bool:
-        """Whether the optimiser ranks above half of the systems and is not flagged."""
+        """Whether the optimiser ranks above half of the systems without a warning."""
         return self.above > 0.5 and not self.unfamiliar
 
 
@@ -74,7 +77,7 @@ class LeakAudit(Printed, Rows[Leak]):
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        """The optimisers that rank above half of the systems and are not flagged."""
+        """The optimisers that rank above half of the systems without a warning."""
         return tuple(row for row in self if row.leaks)
 
     def _tables(self) -> tuple[Table]:
@@ -103,7 +106,7 @@ def leak_audit(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LeakAudit:
-    """Rank optimisers, which raise the features without answering, on a leaderboard.
+    """Rank systems that inflate their features without answering, called optimisers.
 
     Args:
         board: Leaderboard to audit.
@@ -163,9 +166,9 @@ def _sentences(query: Query) -> Iterator[tuple[str, str]]:
 
 
 def _sentences_by_overlap(query: Query) -> list[tuple[str, str]]:
-    """Return the sentences of the passages with the ids of their passages, best first.
+    """Return each sentence of the passages with the id of its passage, sorted.
 
-    A sentence is better if it shares more words with the question.
+    Sentences that share the most words with the question come first.
     """
     words = set(tokenize(query.text, query.language))
     return sorted(
@@ -208,17 +211,17 @@ def splice(query: Query) -> str:
 
 
 def nearest_sentence(query: Query) -> str:
-    """Return a response that copies the sentence with the most words of the question."""
+    """Return a response that copies the sentence that shares the most words with the question."""
     return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:1]))
 
 
 def nearest_sentences(query: Query) -> str:
-    """Return a response that copies the three sentences with the most words of the question."""
+    """Return a response with the three sentences that share the most words with the question."""
     return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:3]))
 
 
 def keywords(query: Query) -> str:
-    """Return a response that lists the words that occur in most passages."""
+    """Return a response that lists the words that occur in the largest number of passages."""
     words = Counter(w for p in query.passages for w in set(tokenize(p.text, query.language)))
     return _response_citing_all(query, " ".join(sorted(words, key=lambda w: (-words[w], w))[:MOST]))
 
@@ -241,7 +244,11 @@ def sentences_with_numbers(query: Query) -> str:
 
 
 def hedge(query: Query) -> str:
-    """Return a response with the nearest sentence, every number, every title and the question."""
+    """Return a response with one sentence, all numbers and all titles of the passages.
+
+    The sentence is the one that shares the most words with the question. The response ends with the
+    question.
+    """
     text = " ".join(sentence for sentence, _ in _sentences_by_overlap(query)[:1])
     names = ", ".join(p.title for p in query.passages if p.title)
     return _response_citing_all(query, f"{text} {', '.join(_numbers(query))} {names} {query.text}")

@@ -39,7 +39,7 @@ to system."""
 
 
 class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
-    """A mapping from language code to leaderboard; :meth:`rank` averages ranks over languages.
+    """A mapping from language code to leaderboard; :meth:`rank` ranks a system in all languages.
 
     Args:
         leaderboards: Leaderboard of each language, by language code.
@@ -83,7 +83,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         """Return :meth:`Leaderboard.bundled <mirage.Leaderboard.bundled>` for all 18 languages.
 
         Args:
-            level: ``"quick"`` or ``"hard"``.
+            level: ``"quick"`` for queries that distinguish good systems from careless ones;
+                ``"hard"`` for queries that distinguish good systems from each other.
         """
         return cls({code: Leaderboard.bundled(code, level=level) for code in LANGUAGES})
 
@@ -96,8 +97,9 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
     ) -> MultilingualRanking:
         """Rank one system in every language.
 
-        A language is left out if the system fails on all of its queries, if a feature fails, or if
-        no judgment is obtained. :attr:`~mirage.MultilingualRanking.left_out` lists these languages.
+        A language is left out if the system fails on all queries in this language, if a feature
+        fails, or if no judgment is obtained. :attr:`~mirage.MultilingualRanking.left_out` lists
+        these languages.
 
         Args:
             system: A function or generator that answers the queries of all languages
@@ -113,7 +115,7 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
                 as ``system``.
 
         Returns:
-            The rankings by language, and the mean ranks.
+            The rankings by language, with the mean logits and mean ranks.
 
         Raises:
             DatasetError: If the mapping lacks a language, or if ``system`` is a run or file with
@@ -130,16 +132,19 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
     def rank_many(
         self, models: Mapping[str, MultilingualModelLike], **options: Unpack[RankOptions]
     ) -> MultilingualRanking:
-        """Rank several models, by name, in every language.
+        """Rank several models together in every language.
 
-        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately. Errors
-        are those of :meth:`rank`.
+        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately. The
+        method raises the same errors as :meth:`rank`.
 
         Args:
             models: Systems by name, each as for :meth:`rank`.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
                 ``concurrency``, ``timeout`` and ``closed_book``.
+
+        Returns:
+            The rankings by language, with the mean logits and mean ranks.
         """
         settings = self._settings_by_language(RankSettings(**options))
         by_language = {
@@ -166,10 +171,10 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         model: str | None = None,
         **options: Unpack[RankOptions],
     ) -> Estimate:
-        """Estimate the largest number of calls of the judge in :meth:`rank`, and their cost.
+        """Estimate the largest number of judge calls that :meth:`rank` makes, and their cost.
 
         The result is the sum of :meth:`Leaderboard.estimate <mirage.Leaderboard.estimate>` over the
-        languages. Errors are those of the same method.
+        languages. Both methods raise the same errors.
 
         Args:
             system: System to rank, as for :meth:`rank`.
@@ -177,6 +182,9 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
                 ``concurrency``, ``timeout`` and ``closed_book``.
+
+        Returns:
+            The estimated calls and cost, summed over the languages.
         """
         model = own_name(system) if model is None else model
         systems = self._systems_by_language(system, model)

@@ -117,7 +117,7 @@ def load(
 def published_tables(
     outputs: hub.Outputs, language: str, *, absent_is_0: bool = False
 ) -> dict[str, FeatureTable]:
-    """Return the published feature values by model.
+    """Return the feature values that the benchmark published, one table per model, by model name.
 
     Columns that are not features of this library are left out, such as the probability that a
     passage contradicts the answer.
@@ -125,8 +125,8 @@ def published_tables(
     Args:
         outputs: Outputs read from the hub.
         language: ISO 639-1 code.
-        absent_is_0: Whether the missing value of a response is 0 instead of NaN, as in the code of
-            the benchmark. A value may be missing because a model cited nothing, for example.
+        absent_is_0: Whether missing values are replaced with 0, as in the code of the benchmark,
+            instead of NaN. For example, a value is missing if a model cited nothing.
 
     Raises:
         FeatureError: If two columns have the same feature.
@@ -163,11 +163,11 @@ def surrogate(
 
     The surrogate is stored in the folder ``hub`` of the library's cache, with a
     ``provenance.json``. Later calls read it if the inputs are the same: revisions, judge, features,
-    estimator, seed and version of this library. A suite may also contain features that this library
-    does not define by name (a function, or a feature with a model). The values of all features are
-    then computed in every call, to check that they are unchanged. The paper's random forest is
-    trained on the same inputs and stored too, and the provenance contains the accuracy of both on
-    held-out models.
+    estimator, seed and version of this library. If the suite contains a function or a feature with
+    its own model, the names of the features do not show whether their values have changed. In this
+    case, every call computes all feature values, and their digest is one of the inputs. The
+    random forest of MIRAGE-Bench is trained on the same inputs and stored too. The provenance
+    contains the accuracy of both surrogates on held-out models.
 
     Args:
         suite: Features of the responses. By default those of
@@ -178,14 +178,15 @@ def surrogate(
             commits that this machine downloaded first.
         judge: Name of the judge whose judgments are used. By default the only one or, if there are
             several, GPT-4o.
-        published: Names of features whose values are read from the published data.
-        estimator: Estimator of :class:`~mirage.SurrogateRanker`.
+        published: Names of features whose values for the 19 LLMs are read from the published data
+            instead of being computed.
+        estimator: Estimator of the surrogate, as for :class:`~mirage.SurrogateRanker`.
         seed: Random seed of tournaments and surrogate.
         n_jobs: Number of processes, as in joblib.
         progress: Whether to show progress bars on stderr, if stderr is a terminal.
 
     Raises:
-        MirageError: As for :meth:`mirage.Leaderboard.from_hub`.
+        MirageError: In the same cases as :meth:`mirage.Leaderboard.from_hub`.
     """
     code = Language.of(language).code
     published = tuple(map(canonical_name, published))
@@ -237,7 +238,7 @@ def surrogate(
 
 
 def _is_library_name(name: str) -> bool:
-    """Return whether the name of a published column is that of a feature of this library."""
+    """Return whether this library has a feature with the name of a published column."""
     return canonical_name(name).partition("@")[0] in DEFINITIONS
 
 
@@ -266,7 +267,10 @@ def _read(
 def _dataset(
     splits: Mapping[str, hub.Split], code: str, runs: Mapping[str, Run] | None = None
 ) -> MirageDataset:
-    """Read the queries of the benchmark; ``runs`` are its outputs if they are already in memory."""
+    """Read the queries of the benchmark.
+
+    ``runs`` are the benchmark's recorded outputs, by model. By default they are read too.
+    """
     runs = runs or hub.read_outputs(splits[hub.OUTPUTS], code).runs
     queries = hub.read_queries(splits[hub.QUERIES], code, runs)
     return MirageDataset(queries, name=f"mirage-bench-{code}")
@@ -345,7 +349,7 @@ def _digest(tables: Sequence[FeatureTable]) -> str:
 
 
 def _folder(code: str, inputs: Mapping[str, Any]) -> Path:
-    """Return the cache folder of the surrogate that is trained from some inputs."""
+    """Return the cache folder of the surrogate that is trained on these inputs."""
     key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
     return default_cache_path().parent / "hub" / f"{code}-{key[:16]}"
 
@@ -419,7 +423,7 @@ def _fit_and_store(
 
 
 def _store(folder: Path, ranker: SurrogateRanker, provenance: Mapping[str, Any]) -> None:
-    """Write the surrogate and its provenance to ``folder``; an unreadable folder is replaced."""
+    """Write the surrogate and its provenance to ``folder``, and replace the folder if it exists."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".new-", dir=folder.parent) as temporary:
         new_folder = Path(temporary) / folder.name

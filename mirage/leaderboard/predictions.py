@@ -1,6 +1,6 @@
-"""Predictions, from features, of a judge's verdicts on a model against anchors.
+"""Predict, from features, a judge's verdicts on a model that is compared with anchors.
 
-The predictions affect only the number of judgments that are needed: see
+With better predictions, fewer judgments are needed. Intervals are valid in any case; see
 :mod:`mirage.arena.placement`. Results contain the expected score of the model, from 0 (it loses) to
 1 (it wins), in arrays of shape ``(queries, anchors)``.
 """
@@ -24,15 +24,19 @@ _PENALTY = 1e-3
 def from_logits(
     ranker: SurrogateRanker, own: FeatureTable, anchors: Sequence[FeatureTable]
 ) -> Floats:
-    """Predict a model's score against each anchor on each query, from the scores of a surrogate.
+    """Predict a model's score against each anchor on each query, from a surrogate.
 
-    The difference of two responses' scores (:meth:`mirage.SurrogateRanker.scores`) is the log-odds
-    that the first response wins.
+    The surrogate gives each response a value (:meth:`mirage.SurrogateRanker.scores`). The
+    difference between the values of two responses is the log-odds that the first response wins.
 
     Args:
         ranker: The surrogate.
-        own: Features of the model.
-        anchors: Features of the anchors.
+        own: Features of the model whose scores are predicted.
+        anchors: Features of the anchors, one table each.
+
+    Returns:
+        The expected scores, from 0 (the model loses) to 1 (it wins), of shape ``(queries,
+        anchors)``.
     """
     score = ranker.scores(own)
     anchor_scores = np.stack([ranker.scores(table) for table in anchors], axis=1)
@@ -51,14 +55,19 @@ def from_verdicts(
     A logistic regression is fitted to the verdicts on pairs of anchors. Each anchor in turn takes
     the role of the model, and its scores against the other anchors are predicted from two kinds of
     inputs. The first is the difference of the two responses' features. The second, called form,
-    tells how well the other anchor did on this query: its score there against the remaining
-    anchors, minus its mean score over all queries. No verdict on the model itself is used.
+    measures how well the other anchor did on this query: its score on this query against the
+    remaining anchors, minus its mean score over all queries. No verdict on the model itself is
+    used.
 
     Args:
-        own: Features of the model.
-        anchors: Features of the anchors.
+        own: Features of the model whose scores are predicted.
+        anchors: Features of the anchors, one table each.
         judgments: Judgments on the anchors.
         form: Whether to use the second kind of input, form.
+
+    Returns:
+        The expected scores, from 0 (the model loses) to 1 (it wins), of shape ``(queries,
+        anchors)``.
     """
     queries = own.query_ids
     tables = [table.select(queries) for table in anchors]

@@ -24,7 +24,7 @@ class Server:
     Attributes:
         url: The address of the server.
         client: The HTTP client that sends requests to it.
-        under_way: The number of requests that wait for an answer.
+        under_way: The number of requests that were sent but not yet answered.
         sent: The number of requests sent so far.
         paused_until: The time (:func:`time.monotonic`) until which other servers are preferred.
     """
@@ -39,9 +39,10 @@ class Server:
 async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitable[T]]) -> T:
     """Send a request to the server with the fewest requests under way, and return its answer.
 
-    If a server cannot be reached or the connection breaks, the request goes to the next server, and
-    the failed server is avoided for ten seconds. If all servers are being avoided, the request goes
-    to the one that may be used again first.
+    ``ask`` is an async function that sends the request to a server and returns the answer. If a
+    server cannot be reached or the connection breaks, the request goes to the next server, and the
+    failed server is avoided for ten seconds. If all servers are being avoided, the request goes to
+    the one that becomes available first.
 
     Raises:
         TransientError: If no server is available, or a server answers with another transient fault,

@@ -67,7 +67,10 @@ class _WorkerState:
 
 
 class _DriverServer:
-    """A server in the driver (this process) for the copies of its LLMs that run in workers."""
+    """A server in the driver (the process with the original LLMs), which their copies contact.
+
+    It listens on a free port of ``host``.
+    """
 
     def __init__(self, host: str) -> None:
         self.key: bytes = secrets.token_bytes(32)
@@ -82,7 +85,8 @@ class _DriverServer:
     def number_of(self, account: Account, owner: object) -> int:
         """Return the number that identifies an account.
 
-        Accounts with the same owner and the same cache have the same number.
+        ``owner`` is the object with the usage counters of the LLM. LLMs with the same owner and the
+        same cache share one account and get the same number.
         """
         with self._lock:
             key = id(owner), id(account.cache)
@@ -141,7 +145,10 @@ class _DriverServer:
         state.holds[number, tokens, cost] -= 1
 
     def _begin(self, state: _WorkerState, number: int) -> bool:
-        """Reserve a slot for a call; return ``False`` if all slots are taken."""
+        """Reserve a slot for a call; return ``False`` if all slots of the account are taken.
+
+        ``number`` identifies the account, and ``state`` belongs to the worker that makes the call.
+        """
         with self._lock:
             if self._under_way[number] >= self._accounts[number].concurrency:
                 return False
@@ -165,27 +172,35 @@ def _driver_server(host: str) -> _DriverServer:
 
 @dataclass(frozen=True)
 class Copy:
-    """The address, key and account number that a copy of an LLM needs to contact the driver."""
+    """The data that a copy of an LLM in a worker process needs to contact the driver.
+
+    Attributes:
+        address: Host and port of the driver's server.
+        key: Secret with which the worker and the driver authenticate each other.
+        number: Number of the account that the copy belongs to.
+    """
 
     address: tuple[str, int]
     key: bytes
     number: int
 
     def ask(self, operation: str, *arguments: object) -> Any:
-        """Send an operation to the driver and return its answer."""
+        """Have the driver perform an operation with these arguments, and return the result."""
         return _driver_connection(self.address, self.key).ask(operation, self.number, *arguments)
 
     def count(self, **amounts: float) -> None:
-        """Add these amounts to the usage of the original LLM."""
+        """Add amounts, such as ``calls=1``, to the usage of the original LLM."""
         self.ask("count", amounts)
 
 
 def copy_of(account: Account, owner: object, host: str) -> Copy:
-    """Return the address, key and account number that a copy of an LLM needs to contact the driver.
+    """Register the shared state of an LLM, and return the data that its copies need.
 
     Args:
         account: The state to share.
-        owner: The object that identifies the account. LLMs with the same owner share a budget.
+        owner: The object with the usage counters of the LLM. LLMs that
+            :meth:`LLM.with_parameters` made from one LLM have the same owner. LLMs with the same
+            owner and the same cache share one account.
         host: The host name or address at which workers reach this process.
     """
     server = _driver_server(host)
@@ -249,7 +264,10 @@ class SharedCache(Cache):
 
 
 class SharedBudget(Budget):
-    """The budget of the LLM in the driver process, accessed from a worker over the network."""
+    """The budget of the LLM in the driver process, accessed from a worker over the network.
+
+    ``caps`` are the arguments of the original :class:`Budget`.
+    """
 
     def __init__(self, copy: Copy, caps: Mapping[str, Any]) -> None:
         super().__init__(**caps)
@@ -265,7 +283,7 @@ class SharedBudget(Budget):
 
 
 class SharedSlots:
-    """A semaphore that limits how many calls of all copies may be under way at a time."""
+    """A semaphore that limits the number of concurrent calls across all copies of an LLM."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy

@@ -27,9 +27,9 @@ class Completion:
         prompt_tokens: Tokens of the input, estimated if the server does not count them.
         completion_tokens: Tokens of the output, estimated if the server does not count them.
         cached: Whether the answer was read from the cache, at no cost.
-        logprobs: For each position of the text, the natural-log probabilities of the token there
-            and of its alternatives, by token. Empty if the server sends none; request them with
-            ``logprobs=True, top_logprobs=20`` (see :meth:`LLM.with_parameters`).
+        logprobs: One mapping per position of the text, from the token there and each alternative
+            to the natural logarithm of its probability. Empty if the server sends none; request
+            them with ``logprobs=True, top_logprobs=20`` (see :meth:`LLM.with_parameters`).
         reasoning: What a reasoning model wrote before its answer: the field ``reasoning_content``
             or ``reasoning`` of the server's answer, or a ``<think>`` block at the start of its
             text. Empty if there is none.
@@ -105,7 +105,10 @@ def completion_in_cache(stored: Mapping[str, Any]) -> Completion:
 
 
 def _reasoning_of(message: Mapping[str, Any]) -> str:
-    """Return the reasoning that a server sends apart from the text of a message."""
+    """Return the reasoning that a server sends separately from the text of a message.
+
+    The result is empty if there is none.
+    """
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:
             return str(message[name])
@@ -218,7 +221,15 @@ def scores_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[f
 
 
 def status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LLMError:
-    """Return the error for an HTTP error status: a ``TransientError`` if a retry may succeed."""
+    """Convert an error of the OpenAI client to an error of this library.
+
+    Args:
+        error: The error, which contains the HTTP status and the response.
+        secrets: The secrets to remove from the message.
+
+    Returns:
+        A ``TransientError`` if a retry may succeed, otherwise an ``LLMError``.
+    """
     status, response = error.status_code, error.response
     details = error.body if isinstance(error.body, dict) else {}
     excerpt = secrets.excerpt(details.get("message") or error.body or response.text)

@@ -64,22 +64,23 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """The tokens of input and output together."""
+        """The number of input and output tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass
 class Hold:
-    """The tokens and money of one call.
+    """The tokens and the cost of one call.
 
-    Until the answer arrives, they are the amounts reserved in the budget; then the amounts used.
+    Until the answer arrives, these are the amounts reserved in the budget. Afterwards, they are the
+    amounts that the call used.
     """
 
     tokens: int
     cost: float
 
     def give_back(self) -> None:
-        """Set the used amount to 0, because the call has cost nothing."""
+        """Set tokens and cost to 0, for a call that turned out to cost nothing."""
         self.tokens, self.cost = 0, 0.0
 
 
@@ -87,19 +88,19 @@ class Budget:
     """A cap on calls, tokens or money that several LLMs and threads may share.
 
     A request counts as a call when it is sent; retries count too. An answer from the cache is free.
-    Before a request is sent, the budget reserves the most that it may use: the longest answer, and
-    a prompt of one token per byte, which no tokenizer exceeds. So tokens and cost stay under the
-    cap, unless a server counts more tokens than that.
+    Before a request is sent, the budget reserves the largest amounts that it may use. For this, the
+    answer is assumed to have the maximum length, and the prompt one token per byte, because no
+    tokenizer produces more. So tokens and cost stay under the cap, unless a server counts more
+    tokens.
 
     When the answer arrives, only the tokens that the server counted are spent. Without an answer (a
     timeout, a lost connection) the whole reservation is spent, because the call may be billed. A
-    status other than 200 costs nothing.
+    response with a status other than 200 costs nothing.
 
     Args:
-        calls: Number of requests that may be sent. ``None`` means no cap.
-        tokens: Number of tokens of input and output together that may be used. ``None`` means no
-            cap.
-        cost: Money that may be spent, in the currency of :class:`Price`. ``None`` means no cap.
+        calls: Maximum number of requests. ``None`` means no cap.
+        tokens: Maximum number of tokens of input and output together. ``None`` means no cap.
+        cost: Maximum cost, in the currency of :class:`Price`. ``None`` means no cap.
 
     Raises:
         SettingError: If no cap is set, or a cap is below 0 or is not a number.
@@ -140,7 +141,7 @@ class Budget:
 
     @property
     def caps(self) -> dict[str, float | None]:
-        """The caps by name: ``calls``, ``tokens`` and ``cost``."""
+        """The caps on ``calls``, ``tokens`` and ``cost``, by these names; ``None`` for no cap."""
         return {"calls": self.calls, "tokens": self.tokens, "cost": self.cost}
 
     @asynccontextmanager

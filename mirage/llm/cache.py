@@ -38,7 +38,11 @@ CREATE TABLE answers (
 
 
 def default_cache_path() -> Path:
-    """Return ``llm.sqlite`` in the folder of ``MIRAGE_CACHE``, or in the user's cache folder."""
+    """Return the default path of the cache, a file with the name ``llm.sqlite``.
+
+    The file is in the folder that the environment variable ``MIRAGE_CACHE`` names, or else in the
+    user's cache folder.
+    """
     from platformdirs import user_cache_path
 
     folder = os.environ.get("MIRAGE_CACHE")
@@ -113,7 +117,7 @@ class Cache:
         return self._with_database(read)
 
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
-        """Store an answer under the digest of its request; an existing answer is not replaced."""
+        """Store a model's answer under the digest of its request, unless one is stored already."""
         content = json.dumps(answer, ensure_ascii=False).encode()
 
         def write(database: sqlite3.Connection) -> None:
@@ -147,7 +151,7 @@ class Cache:
             self._database = None
 
     def _with_database(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Return the result of an operation on the database, or ``None`` if it is unusable."""
+        """Return the result of ``work`` on the database, or ``None`` if the file is unusable."""
         with self._lock:
             for _ in range(3):
                 try:
@@ -182,7 +186,7 @@ class Cache:
         return self._database
 
     def _rename_damaged(self, error: Exception) -> None:
-        """Rename a corrupt file, unless another process has done so already."""
+        """Rename a corrupt file, unless another process has done so; log ``error`` as the cause."""
         self.close()
         name = f"{self.path.name}.corrupt-{time.time_ns() // 1_000_000}"
         with self._lock_file():
@@ -227,7 +231,10 @@ def _is_damage(error: Exception) -> bool:
 
 
 def _inode(path: Path) -> int:
-    """Return the inode, which identifies a file even if it is renamed; 0 if there is no file."""
+    """Return the inode number of a file, or 0 if the file does not exist.
+
+    The number identifies the file even if it is renamed.
+    """
     try:
         return path.stat().st_ino
     except FileNotFoundError:

@@ -62,7 +62,7 @@ _ROLE_TOKENS = 16  # the most tokens that a chat template adds to a message
 
 
 def estimate_tokens(text: str) -> int:
-    """Return an estimate of a text's tokens: its UTF-8 bytes divided by four, rounded up.
+    """Estimate the number of tokens of a text: its UTF-8 bytes divided by four, rounded up.
 
     For English, this is close to the count of current tokenizers. Most other scripts have two or
     three bytes per letter, so the estimate is above that count.
@@ -106,34 +106,35 @@ class LLM(NearNames):
         base_url: The address of the endpoint, such as ``http://localhost:8000/v1``. The default is
             ``OPENAI_BASE_URL`` of the environment, or else OpenAI. If several servers run one
             model, pass a list: each request goes to the server with the fewest requests under way.
-            A server that cannot be reached gets no requests for ten seconds. Cached answers are
-            stored under the first address.
+            A server that cannot be reached gets no requests for ten seconds. The cache stores
+            answers under the first address of the list.
         api_key: The API key. If ``base_url`` is not set, the default is ``OPENAI_API_KEY`` of the
             environment; that key is never sent to a ``base_url`` that is passed here.
         azure_api_version: The API version for Azure's protocol. ``base_url`` is then the address of
             the resource, ``https://NAME.openai.azure.com``.
         headers: Additional HTTP headers. Like the key, their values never appear in errors or logs.
-        temperature: Sampling temperature. ``None`` sends none, which some models require. The
-            papers use 0.1 (see :mod:`mirage.papers`).
-        max_tokens: The longest answer, in tokens. ``None`` uses the endpoint's limit.
+        temperature: Sampling temperature. ``None`` sends no temperature, which some models require.
+            The papers use 0.1 (see :mod:`mirage.papers`).
+        max_tokens: Maximum length of an answer, in tokens. ``None`` uses the endpoint's limit.
         parameters: Other parameters to send, such as ``{"seed": 1, "top_p": 0.9}``.
-        concurrency: Number of calls under way at a time, at all servers together. A call that
-            waits for a retry also counts.
+        concurrency: Maximum number of concurrent calls, at all servers together. A call that waits
+            for a retry also counts.
         timeout: Seconds that one request may take, until the last byte of its answer.
         total_timeout: Seconds that a call may take with all of its retries.
-        retries: How often to repeat a request after a transient fault: HTTP statuses 408, 409, 429
-            and 5xx, timeouts, lost connections, and malformed answers. Other statuses (400, 401,
-            403, 404, ...), a filtered answer, a refusal and an exhausted quota are final. As long
-            as no call has reached the endpoint, a call is tried three times at most; after that,
-            all calls on the same connection fail.
-        backoff: The longest first wait, in seconds; see :class:`~mirage.llm.retries.Retries`.
-        max_bytes: The longest response to read, in bytes after decompression; 8 MiB by default. A
-            longer response fails the call without a retry.
+        retries: Maximum number of retries after a transient fault: HTTP statuses 408, 409, 429 and
+            5xx, timeouts, lost connections, and malformed answers. Other statuses (400, 401, 403,
+            404, ...), a filtered answer, a refusal and an exhausted quota are not retried. As long
+            as no call has reached the endpoint, a call is tried three times at most. If none of
+            these attempts reaches it, all other calls on the same connection fail too.
+        backoff: Maximum wait before the first retry, in seconds; see
+            :class:`~mirage.llm.retries.Retries`.
+        max_bytes: Maximum size of a response, in bytes after decompression; 8 MiB by default. If a
+            response is longer, the call fails without a retry.
         cache: Where to store answers: a path, a :class:`Cache`, ``True`` for
             :func:`~mirage.llm.cache.default_cache_path`, or ``False`` for no cache.
         budget: A cap on spending, which several models may share. A cap on tokens or money requires
             a limit on the length of answers.
-        price: The price of tokens; required for a budget of money.
+        price: The price of tokens; required if the budget limits the cost.
 
     Attributes:
         usage: The calls, tokens and money that this object has used.
@@ -186,7 +187,7 @@ class LLM(NearNames):
                 f"total_timeout={total_timeout}"
             )
         if budget is not None and budget.cost is not None and price is None:
-            raise SettingError("a budget of money requires the prices of tokens; pass price=")
+            raise SettingError("a budget with a cap on cost requires token prices; pass price=")
         if azure_api_version is not None and base_url is None:
             raise SettingError("Azure has no default endpoint; pass base_url=")
         self.model = model
@@ -210,13 +211,13 @@ class LLM(NearNames):
         if budget is not None and (budget.tokens is not None or budget.cost is not None):
             if not limits:
                 raise SettingError(
-                    "a budget of tokens or money requires a limit on the length of answers; pass "
-                    "max_tokens="
+                    "a budget with a cap on tokens or cost requires a limit on the length of "
+                    "answers; pass max_tokens="
                 )
             if not all(isinstance(limit, int) for limit in limits):
                 raise SettingError(
-                    "max_tokens and max_completion_tokens must be whole numbers if there is a "
-                    "budget of tokens or money"
+                    "max_tokens and max_completion_tokens must be whole numbers if a budget has "
+                    f"a cap on tokens or cost; got {', '.join(map(repr, limits))}"
                 )
         self._longest = _longest(self.parameters)
         self.concurrency = concurrency
@@ -368,13 +369,15 @@ class LLM(NearNames):
 
         Args:
             messages: A prompt, or a chat such as ``[{"role": "user", "content": "Hello"}]``.
-            sample: Index of the answer if the same messages are sent several times, from 0.
+            sample: Index of the answer, counted from 0. To get more answers to the same messages,
+                pass 1, 2, and so on; each is cached separately.
 
         Returns:
             The answer, which prints as its text.
 
         Raises:
-            LLMError: If there is no answer; the message has the reason and the number of attempts.
+            LLMError: If there is no answer; the message gives the reason and the number of
+                attempts.
             BudgetError: If the budget does not allow the call or a retry.
             SettingError: If ``messages`` is neither a text nor a list of messages.
 
@@ -403,7 +406,8 @@ class LLM(NearNames):
 
         Args:
             messages: The chat.
-            sample: Index of the answer if the same messages are sent several times, from 0.
+            sample: Index of the answer, counted from 0. To get more answers to the same messages,
+                pass 1, 2, and so on; each is cached separately.
         """
         return self.cache is not None and self.cache.get(self.digest(messages, sample)) is not None
 
@@ -414,14 +418,15 @@ class LLM(NearNames):
 
         Args:
             messages: The chat.
-            sample: Index of the answer if the same messages are sent several times, from 0.
+            sample: Index of the answer, counted from 0. To get more answers to the same messages,
+                pass 1, 2, and so on; each is cached separately.
         """
         chat = [dict(message) for message in messages]
         request = [self.endpoint, self._azure, self.model, chat, self.parameters, sample]
         return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
     def embedding_digest(self, text: str) -> bytes:
-        """Return the SHA-256 digest of a request for an embedding."""
+        """Return the SHA-256 digest of the request for the embedding of a text."""
         return self._digest("embedding", text)
 
     def relevance_digest(self, query: str, text: str, form: RerankForm) -> bytes:
@@ -430,7 +435,7 @@ class LLM(NearNames):
         Args:
             query: The query.
             text: The text.
-            form: The format of the request; see :data:`RerankForm`.
+            form: The format of the request, ``"jina"`` or ``"tei"``; see :data:`RerankForm`.
         """
         return self._digest("relevance", [query, text, form])
 
@@ -470,7 +475,14 @@ def as_llm(llm: LLM | str) -> LLM:
 def _copy_of_llm(
     settings: Mapping[str, Any], copy: Copy, is_cached: bool, caps: Mapping[str, Any] | None
 ) -> LLM:
-    """Return a copy of an LLM in a worker, which shares cache and budget with the original."""
+    """Return a copy of an LLM for a worker; it shares the cache and the budget of the original.
+
+    Args:
+        settings: Attributes of the original that the copy takes over.
+        copy: Data that the copy needs to contact the driver.
+        is_cached: Whether the original has a cache.
+        caps: Caps of the original's budget; ``None`` if it has no budget.
+    """
     llm = object.__new__(LLM)
     llm.__dict__.update(settings)
     llm.cache = SharedCache(copy) if is_cached else None
@@ -499,7 +511,7 @@ class _Request(NamedTuple, Generic[T]):
 
 
 class Connection:
-    """A connection to the servers of one :class:`LLM`, returned by :meth:`LLM.connect`.
+    """A connection to the servers of one :class:`LLM`, yielded by :meth:`LLM.connect`.
 
     A connection belongs to one event loop.
     """
@@ -522,8 +534,8 @@ class Connection:
 
         Args:
             messages: The chat.
-            sample: Index of the answer, from 0. Requests that differ only in this index are cached
-                separately: to get more answers to the same chat, pass 1, 2, and so on.
+            sample: Index of the answer, counted from 0. Requests that differ only in this index are
+                cached separately. To get more answers to the same chat, pass 1, 2, and so on.
         """
         llm = self.llm
         key = llm.digest(messages, sample)
@@ -552,7 +564,8 @@ class Connection:
     async def relevance(self, query: str, texts: Sequence[str], form: RerankForm) -> list[float]:
         """Return the relevance score of each text for a query, from the cache if possible.
 
-        Texts that are not in the cache are sent in one request to ``/rerank``.
+        Texts that are not in the cache are sent in one request to ``/rerank``, in the format
+        ``form``.
         """
         keys = {text: self.llm.relevance_digest(query, text, form) for text in texts}
         return await self._request_missing(
@@ -569,7 +582,8 @@ class Connection:
         """Return one value per text, from the cache or from one request for all missing values.
 
         ``keys`` maps each text to its key in the cache, and ``field`` is the name under which the
-        cache stores the value. ``request`` returns the request for a list of texts.
+        cache stores the value. ``request`` is a function that builds the HTTP request for a list of
+        texts.
         """
         llm = self.llm
         values: dict[str, T] = {}
@@ -598,7 +612,11 @@ class Connection:
     async def _retry(
         self, content: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
     ) -> T | LLMError:
-        """Send a request, retrying it if necessary; return the answer, or the last error."""
+        """Send a request, retrying it if necessary; return the answer, or the last error.
+
+        ``content`` contains the messages or texts to send, and ``request`` is a function that
+        builds the HTTP request from them.
+        """
         llm = self.llm
         try:
             prepared = request(content)
@@ -658,7 +676,10 @@ class Connection:
         )
 
     async def _attempt(self, request: _Request[T], seconds: float) -> T:
-        """Send a request to one server, or to the next server if the first is not available."""
+        """Send a request to one server, or to the next one if it is not available.
+
+        ``seconds`` is the timeout for all servers together.
+        """
         end = time.monotonic() + seconds
         return await ask_in_turn(
             self._servers,
@@ -666,7 +687,10 @@ class Connection:
         )
 
     async def _ask_server(self, server: Server, request: _Request[T], seconds: float) -> T:
-        """Send a request once, count its tokens and cost, and return the answer that was read."""
+        """Send a request once, count its tokens and cost, and return its result.
+
+        ``seconds`` is the timeout.
+        """
         llm = self.llm
         price, most = llm.price or Price(0, 0), request.most
         need = sum(most), price.cost(*most)
@@ -688,9 +712,9 @@ class Connection:
     ) -> bytes:
         """Send a request to a server, and return the body of the response.
 
-        The response must be complete within ``seconds``. ``hold`` has the amounts that the budget
-        reserves for the call. They are set to 0 if the server answers with an error status or
-        cannot be reached, because such a call is not billed.
+        The response must be complete within ``seconds``. ``hold`` contains the amounts that the
+        budget reserves for the call. This method sets them to 0 if the server answers with an error
+        status or cannot be reached, because such a call is not billed.
         """
         import httpx
         import openai
@@ -737,9 +761,9 @@ def _parameters(
     """Return the parameters to send.
 
     Args:
-        temperature: Sampling temperature; ``None`` sends none.
+        temperature: Sampling temperature; ``None`` to send none.
         limit: The endpoint's name for the parameter that limits the length of an answer.
-        max_tokens: The value of this parameter; ``None`` sends none.
+        max_tokens: The value of this parameter; ``None`` to send none.
         more: Further parameters. A length limit among them replaces ``max_tokens``.
     """
     if ours := [name for name in _OURS if name in more]:

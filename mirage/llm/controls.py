@@ -1,10 +1,10 @@
 """Removal of control tokens, such as those of chat templates, from untrusted texts.
 
 If a passage contains a token of the chat template, a server may end the user's turn there and treat
-the rest as instructions. A judge that quotes a passage may repeat a verdict in it. Both may also
-recognize a token that is disguised by invisible characters, full-width letters or look-alikes.
-Therefore, the functions of this module search for tokens in the :class:`Skeleton` of a text, a copy
-without such disguises, and replace them in the text itself.
+the rest as instructions. A judge that quotes a passage may repeat a verdict in it. Servers and
+judges may also recognize a token that is disguised by invisible characters, full-width letters or
+look-alikes. Therefore, the functions of this module search for tokens in the :class:`Skeleton` of a
+text, a copy without such disguises, and replace them in the text itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 Break = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
-"""A pattern to search in the skeleton of a text, and its replacement."""
+"""A pattern to search for in the skeleton of a text, and its replacement."""
 
 
 # Characters ---------------------------------------------------------------------------------------
@@ -64,7 +64,8 @@ def visible(text: str) -> str:
 def _simplify(char: str) -> str:
     """Return the ASCII characters that a character looks like; "" if it is invisible.
 
-    A character that looks like no ASCII character is returned in NFKD form, without its marks.
+    A character that looks like no ASCII character is returned in Unicode form NFKD, without its
+    accents and other combining marks.
     """
     if char in _LINE_BREAKS:
         return "\n"
@@ -128,11 +129,12 @@ class Skeleton:
             self._positions = [position for position, form in enumerate(forms) for _ in form]
 
     def replace(self, pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]) -> str:
-        """Return the source with replacements for the matches of a pattern in the skeleton.
+        """Return the source text after replacing the matches of a pattern in the skeleton.
 
-        All other characters of the source stay as they are, and so does a match that the
-        replacement does not change. ``new`` is a template for :meth:`re.Match.expand`, or a
-        function of the match.
+        All other characters of the source stay as they are. If the replacement is equal to the
+        matched text of the skeleton, the source is not changed there, even if it contains
+        look-alikes. ``new`` is a template for :meth:`re.Match.expand`, or a function that returns
+        the replacement of a match.
         """
         parts, end = [], 0
         for match in pattern.finditer(self.text):
@@ -143,9 +145,9 @@ class Skeleton:
         return "".join([*parts, self._between(end, len(self.text))]) if parts else self.source
 
     def _between(self, start: int, end: int) -> str:
-        """Return the part of the source between two positions of the skeleton.
+        """Return the source text between two positions of the skeleton.
 
-        Invisible characters at both ends belong to the part.
+        The result includes invisible characters at both ends.
         """
         positions, head, tail = self._positions, "", ""
         # One source character may give several skeleton characters, of which only some match.
@@ -169,7 +171,7 @@ def apart(token: str) -> str:
 
 
 def break_tokens(text: str, breaks: Iterable[Break]) -> str:
-    """Return a text in which patterns are replaced, even if look-alike characters disguise them.
+    """Replace matches of patterns in a text, even if look-alike characters disguise them.
 
     Args:
         text: The text.

@@ -19,7 +19,11 @@ _MOST_SHOWN = 300  # characters of a server's message that an error quotes
 
 
 def checked_url(url: str) -> str:
-    """Return the address of an endpoint; raise an error if it is not valid."""
+    """Return the address of an endpoint without surrounding whitespace.
+
+    Raises:
+        SettingError: If the address is not valid, or contains a password or a query string.
+    """
     url = url.strip()
     wrong = SettingError(
         f"{url!r} is not the address of an endpoint; an example is http://localhost:8000/v1"
@@ -49,10 +53,12 @@ def short(text: str) -> str:
 
 
 def tls(client: type) -> SSLContext:
-    """Return the TLS context with the certificates that an HTTP library trusts.
+    """Return the TLS context (trusted certificates) for an HTTP client.
 
-    The context is created once per process, because reading the certificates takes 20 ms per
-    client, even if the endpoint is not encrypted.
+    ``client`` is the class of the client, and the context comes from the library that defines this
+    class. The certificates are those in ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` if one of these
+    environment variables is set, otherwise the defaults of the library. Clients of one library
+    share a context, because reading the certificates takes 20 ms.
     """
     library = import_module(client.__module__.partition(".")[0])
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")

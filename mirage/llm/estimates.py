@@ -1,4 +1,4 @@
-"""Estimates of the calls, tokens and money that questions to an LLM will need."""
+"""Estimates of the calls, tokens and money that a list of questions to an LLM will need."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Estimate:
     """An estimate of the calls, tokens and money that questions will need.
 
     Attributes:
-        calls: Number of answers to request. Retries after unreadable answers, up to five per
-            question, are not included.
+        calls: Number of answers to request. A question with an unreadable answer is asked up to
+            five times again; these calls are not included.
         cached: Number of answers that are already in the cache, at no cost.
         prompt_tokens: Approximate tokens of the prompts (see
             :func:`mirage.llm.client.estimate_tokens`).
-        completion_tokens: Most tokens that the answers may have; ``None`` if an LLM has no limit.
-        cost: Most money for prompts and answers; ``None`` if an LLM has no price or no limit.
+        completion_tokens: Maximum number of tokens of the answers; ``None`` if an LLM has no limit.
+        cost: Maximum cost of prompts and answers; ``None`` if an LLM has no price or no limit.
 
     Example:
         >>> Estimate(2, 1, prompt_tokens=500, completion_tokens=200, cost=0.01).at_most(2).calls
@@ -49,10 +49,12 @@ class Estimate:
     def at_most(self, answers: int) -> Estimate:
         """Return the estimate for requesting no more than this number of answers.
 
-        Answers that are not in the cache are counted first.
+        The estimate is cautious: it assumes that as many of these answers as possible are not in
+        the cache.
 
         Args:
-            answers: Largest number of answers. Each is assumed to have average length.
+            answers: Maximum number of answers. Prompts and answers are assumed to have the average
+                length.
         """
         answers = min(answers, self.calls + self.cached)
         calls = min(answers, self.calls)
@@ -68,7 +70,7 @@ class Estimate:
 
 
 def estimate(llm: LLM, questions: Iterable[Question[Any]]) -> Estimate:
-    """Return an estimate for asking an LLM these questions, without sending anything."""
+    """Estimate what asking an LLM these questions will need, without sending anything."""
     calls = cached = tokens = 0
     for question in questions:
         messages = question.messages

@@ -100,13 +100,18 @@ def check_key(
 ) -> None:
     """Raise an error if a settings file would send a key to an address that must not receive it.
 
-    The rules are those of :func:`key_uses`.
+    :func:`key_uses` lists the rules.
 
     Args:
-        variable: As in :func:`key_uses`.
-        urls: As in :func:`key_uses`.
+        variable: The environment variable with the key. ``None`` means ``OPENAI_API_KEY`` if
+            ``urls`` is ``None`` too, and otherwise that no key is sent.
+        urls: The address or addresses in the file; ``None`` for the default address.
         file: The file that names the address or the variable.
-        typed: As in :func:`key_uses`.
+        typed: Whether the user typed the name of the variable. It is false if the name comes from
+            the file.
+
+    Raises:
+        SettingError: If the user must trust the file first; the message names the option.
     """
     for use in key_uses(variable, urls, typed=typed):
         if not use.trusted:

@@ -55,7 +55,7 @@ async def _decompress(response: Any, most: int) -> AsyncIterator[bytes]:
                 part = rest if unpacker is None else unpacker.decompress(rest, most - size + 1)
             except zlib.error as error:
                 raise TransientError(
-                    "the response cannot be decompressed in the way that its header states "
+                    "the response cannot be decompressed as its header content-encoding states "
                     f"({error})"
                 ) from None
             rest = b"" if unpacker is None else unpacker.unconsumed_tail

@@ -47,7 +47,7 @@ class TransientError(Exception):
 
 @dataclass
 class Reach:
-    """State that the calls to one endpoint share.
+    """The state of an endpoint (reached or given up), which all calls to it share.
 
     Attributes:
         reached: Whether a call has ever reached the endpoint.
@@ -59,7 +59,11 @@ class Reach:
 
 
 def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> TransientError | None:
-    """Return an error for an HTTP status after which a retry may succeed, or else ``None``."""
+    """Return a ``TransientError`` if a retry may succeed after this HTTP status, else ``None``.
+
+    ``reason`` is the message of the error. ``headers`` are those of the response, which may state
+    when to retry.
+    """
     if status not in (408, 409, 429) and status < 500:
         return None
     return TransientError(reason, status=status, retry_after=_retry_after(headers))
@@ -107,10 +111,10 @@ class Retries:
     fail too, no further calls are sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
 
     Attributes:
-        most: Largest number of retries of a call.
-        backoff_s: The longest first wait, in seconds.
-        attempt_s: Seconds that one attempt may take.
-        total_s: Seconds that all attempts of a call and the waits between them may take.
+        most: Maximum number of retries of a call.
+        backoff_s: Maximum wait before the first retry, in seconds.
+        attempt_s: Timeout of one attempt, in seconds.
+        total_s: Timeout of a call with all its attempts and waits, in seconds.
     """
 
     most: int
@@ -126,7 +130,7 @@ class Retries:
             reach: The state that all calls to the endpoint share.
 
         Raises:
-            TransientError: If the last attempt failed; the message has the number of attempts.
+            TransientError: If the last attempt failed; the message gives the number of attempts.
         """
         from tenacity import (
             AsyncRetrying,

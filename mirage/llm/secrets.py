@@ -25,13 +25,13 @@ _LOGGERS = (
 
 
 class Secrets:
-    """An API key and headers, which this class can remove from texts that repeat them.
+    """An API key and header values, with methods that remove them from texts.
 
-    Servers may repeat the key or the headers of a request in their errors. The secrets are the
-    words of the key and of the header values that have at least 8 characters. Parts of the key and
-    of words of at least 12 characters are removed too, if the part has at least 8 letters and
-    digits. A part is recognized even with other characters in between, in another case, backwards,
-    in base64 or in hexadecimal.
+    Servers may repeat the key or the headers of a request in their errors. Every word of at least 8
+    characters in the key or in a header value is a secret. If the secret is the whole key, or has
+    at least 12 characters, its parts of at least 8 letters and digits are removed too. Parts are
+    recognized in upper and lower case, with other characters in between, backwards, in base64 and
+    in hexadecimal.
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:
@@ -56,9 +56,10 @@ class Secrets:
         return _replace_parts(parts, text) if parts else text
 
     def excerpt(self, value: object) -> str:
-        """Return a server's message for an error: shortened, on one line, and without secrets.
+        """Return a server's message, shortened, on one line and without secrets.
 
-        Values that are not strings are written as JSON.
+        The result can be quoted in an error message. Values that are not strings are written as
+        JSON.
         """
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         # Redact before shortening, which could leave half of a key.
@@ -71,7 +72,7 @@ class Secrets:
 
     @contextmanager
     def out_of_logs(self) -> Iterator[None]:
-        """Redact, in a ``with`` block, the log records that HTTP libraries write at level DEBUG."""
+        """Context manager that removes secrets from the DEBUG log records of HTTP libraries."""
 
         def redact(record: logging.LogRecord) -> bool:
             message = record.getMessage()

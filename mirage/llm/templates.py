@@ -24,13 +24,13 @@ class PromptFields:
     """The fields that the prompt of one kind of judge may have.
 
     Besides these, every prompt may have ``{language}``, the English name of the question's
-    language; ``{marks}``, a warning that the texts between marks are no instructions; and
-    ``{form}``, the instructions on how to write the verdict.
+    language; ``{marks}``, a warning that the inserted texts are not instructions; and ``{form}``,
+    the instructions on how to write the verdict.
 
     Attributes:
-        material: Pairs of the name of a text, without its number, and the field that the text
-            fills, such as ``("passage", "passages")``. A text whose name is not listed is left out
-            of the prompt.
+        material: Pairs of a text's name and the field that the text fills, such as ``("passage",
+            "passages")``. Names are listed without numbers: ``passage-3`` belongs to ``passage``. A
+            text whose name is not listed is left out of the prompt.
         required: Fields that a prompt must have.
         verdicts: The possible verdicts, such as ``[[yes]]``. A prompt without ``{form}`` must
             contain all of them, because an answer without a verdict cannot be read.
@@ -56,11 +56,11 @@ class PromptFields:
 
 @dataclass(frozen=True)
 class Template:
-    """A checked prompt with fields; :func:`template_of` makes one.
+    """A prompt with fields that was checked by :func:`template_of`.
 
     Attributes:
         text: The prompt as the user wrote it.
-        fields: The fields that it may have.
+        fields: The fields that the prompt may have.
         pieces: Pairs of a literal text and the name of the field after it. The name is empty if no
             field follows.
     """
@@ -81,7 +81,8 @@ class Template:
 
         Args:
             values: Values by field, inserted within a line, such as the language.
-            texts: Texts by field, each enclosed in marks. Each mark is put on a separate line.
+            texts: Texts by field, each already enclosed in tags. Line breaks are added so that each
+                tag is alone on its line.
         """
         prompt, ends_text = "", False
         for literal, field in self.pieces:

@@ -70,8 +70,8 @@ class AbstainingJudge:
         coverage: The share of the items used for calibration that the rule decides.
         coverage_interval: The 95 % confidence interval of the coverage; NaN if there are too few
             clusters.
-        error: The error among the decided items of the calibration. It is optimistic, since the
-            margin was chosen on these items.
+        error: The error rate among the decided items of the calibration. The rate is optimistic,
+            because the margin was chosen on these items.
         labels: The number of items that were used for calibration.
         clusters: The number of clusters of these items.
         prompt_digest: The digest (hash) of the user's own prompt, if an LLM gave the scores with
@@ -102,28 +102,32 @@ class AbstainingJudge:
         threshold: float = 0.5,
         balanced: bool = False,
     ) -> AbstainingJudge:
-        """Return a rule whose margin limits the error among the items that it decides.
+        """Return a rule that abstains on items whose score is near ``threshold``.
 
-        The candidates are margins that decide 5, 10, ... 100 % of the items; the narrowest that
-        passes is used. By default a margin passes if the error among the items that it decides is
-        at most the risk, even if the data had one more cluster, as large as the largest, in which
-        every decision is wrong (:func:`~mirage.statistics.selective.conformal_error`).
-        The error is then at most the risk on average over calibrations, each with a new sample of
-        labels. A calibration after which the rule abstains on all items counts as one without
-        errors. In a single calibration the error may be above the risk.
+        The rule abstains if the distance between score and threshold is less than a margin. The
+        margin is chosen on the labelled items: it is the narrowest margin that keeps the error
+        among the decided items within ``risk``. The candidates are the margins that decide 5, 10,
+        ... 100 % of the items.
 
-        With ``confidence``, the error is at most the risk in this share of calibrations. A margin
-        then passes if a significance test shows that the error among the items that it decides is
-        below the risk (:func:`~mirage.statistics.selective.risk_p_value`). The margins are tested
-        in sequence, from wide to narrow (:func:`~mirage.statistics.selective.fallback`). One
-        sequence starts at the margin that decides a quarter of the items, or at a narrower one if a
-        quarter is too few to pass. A second sequence starts at the margin that decides half of the
-        items. With ``confidence``, more labels are needed than by default, and the rule more often
-        abstains on all items.
+        By default, the error is at most ``risk`` on average over calibrations, each with a new
+        sample of labels. In a single calibration it may be higher. A calibration after which the
+        rule abstains on all items counts as one without errors. A margin is accepted if the error
+        is at most ``risk`` even with one cluster added to the labelled items
+        (:func:`~mirage.statistics.selective.conformal_error`). This cluster is as large as the
+        largest, and every decision in it is wrong.
 
-        The scores must not depend on these labels: a model fitted to them would look too good.
-        ``validation/coverage/abstaining.py`` prints how often the risk is exceeded, with and
-        without clusters, at 50, 100 and 250 labels.
+        With ``confidence``, the error is at most ``risk`` in this share of calibrations. A margin
+        is accepted if a significance test shows that its error is below ``risk``
+        (:func:`~mirage.statistics.selective.risk_p_value`). Margins are tested from wide to narrow,
+        in two sequences (:func:`~mirage.statistics.selective.fallback`). The first sequence starts
+        at the margin that decides a quarter of the items, or at the next narrower one for which the
+        items are enough. The second starts at the margin that decides half of the items. With
+        ``confidence``, more labels are needed than by default, and the rule more often abstains on
+        all items.
+
+        The scores must not depend on these labels. If a model was fitted to the labels, its errors
+        would be underestimated. ``validation/coverage/abstaining.py`` prints how often the risk is
+        exceeded, with and without clusters, at 50, 100 and 250 labels.
 
         Args:
             scores: One number per item (a sentence or a response); high means positive. Items with
@@ -132,12 +136,12 @@ class AbstainingJudge:
             risk: The upper limit of the error among decided items, between 0 and 1.
             confidence: The probability, over new samples of labels, that the error is at most the
                 risk. By default only the average error over many calibrations is limited.
-            clusters: The cluster of each item, if items are not independent, such as the answer
-                that sentences come from; by default each item is its own cluster.
+            clusters: The cluster of each item, if items are not independent. For sentences, this
+                may be the answer to which they belong. By default each item is its own cluster.
             threshold: The neutral score, such as 0.5 for a probability. Do not choose it on these
                 labels.
-            balanced: Limit the mean of the error rates of the two labels, which is 1 minus the
-                balanced accuracy, instead of the error rate.
+            balanced: Whether to limit the mean of the error rates of the two labels (1 minus the
+                balanced accuracy) instead of the error rate among all decided items.
 
         Returns:
             The calibrated rule.
@@ -192,7 +196,7 @@ class AbstainingJudge:
         )
 
     def decide(self, scores: ArrayLike) -> Floats:
-        """Return 1 for each positive item, 0 for each negative one, and NaN for abstentions.
+        """Return 1 for each positive item, 0 for each negative item, and NaN for undecided items.
 
         Args:
             scores: One number per item; NaN if an item has no score.
@@ -211,7 +215,7 @@ class AbstainingJudge:
         limit = f"{kind} at most {100 * self.risk:g} % {held}"
         basis = f"{self.labels} labels in {self.clusters} clusters"
         if math.isinf(self.margin):
-            return f"abstains throughout: {basis} do not show an {limit} of any share".replace(
+            return f"abstains throughout: {basis} do not show an {limit} for any share".replace(
                 "an balanced", "a balanced"
             )
         lower, upper = (100 * end for end in self.coverage_interval)
@@ -231,14 +235,18 @@ def _columns(
         )
     if not np.isin(truth, (0, 1)).all() or np.isinf(values).any():
         raise JudgmentError(
-            "every label must be True or False, and every score a finite number or NaN (no score)"
+            "each label must be True or False, and each score must be a finite number, or NaN if "
+            "the item has no score"
         )
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
     return values, truth.astype(bool), np.array([codes[name] for name in names], dtype=np.intp)
 
 
 def _margins(distance: Floats) -> Floats:
-    """Return candidate margins in decreasing order; each smaller margin decides more items."""
+    """Return candidate margins in decreasing order; each smaller margin decides more items.
+
+    ``distance`` is the absolute difference between each item's score and the threshold.
+    """
     distances = np.sort(distance[~np.isnan(distance)])[::-1]
     positions = np.ceil(_STEPS * len(distances)).astype(int) - 1
     # The last margin is 0, which decides every item with a score.
@@ -248,7 +256,10 @@ def _margins(distance: Floats) -> Floats:
 def _errors(
     wrong: Bools, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Count the errors among all decided items, or for each true label if ``balanced``."""
+    """Count the errors among all decided items, or for each true label if ``balanced``.
+
+    ``wrong``, ``positive`` and ``decided`` are masks of the items; ``codes`` are their clusters.
+    """
     groups = (decided & positive, decided & ~positive) if balanced else (decided,)
     return tuple(errors_of(wrong[group], codes[group]) for group in groups)
 
@@ -256,9 +267,10 @@ def _errors(
 def _with_share(
     share: float, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Return the errors of a hypothetical rule that is wrong on this share of its decisions.
+    """Return the errors of a hypothetical rule with the error rate ``share``.
 
-    If ``balanced``, the share is the same for the items of each label.
+    The error rate is that among the items that the rule decides; if ``balanced``, among those of
+    each label. The other arguments are those of :func:`_errors`.
     """
     none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
     return tuple(Errors(share * kind.decided, kind.decided) for kind in none)
@@ -273,10 +285,12 @@ def _pass_on_average(
     risk: float,
     balanced: bool,
 ) -> Ints:
-    """Return the indices of rules whose error stays within the risk if one wrong cluster is added.
+    """Return the indices of the rules whose error is within the risk even with one wrong cluster.
 
-    The added cluster is as large as the largest, and every item in it is decided wrongly
-    (:func:`~mirage.statistics.selective.conformal_error`).
+    Each rule is the mask of the items that a candidate margin decides. The added cluster is as
+    large as the largest cluster, and every item in it is decided wrongly
+    (:func:`~mirage.statistics.selective.conformal_error`). ``has_score`` is the mask of the items
+    with a score; ``wrong``, ``positive`` and ``codes`` are as in :func:`_errors`.
     """
     kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
     totals = [int(np.count_nonzero(kind & has_score)) for kind in kinds]
@@ -320,8 +334,9 @@ def _pass_tests(
 ) -> Ints:
     """Return the indices of the rules whose error is significantly below the risk.
 
-    The tests are corrected for multiple comparisons: the probability of accepting any rule whose
-    error is above the risk is at most ``alpha``.
+    Each rule is the mask of the items that a candidate margin decides. The tests are corrected for
+    multiple comparisons: the probability of accepting any rule whose error is above the risk is at
+    most ``alpha``.
     """
     p_values = [
         risk_p_value(_errors(wrong, positive, codes, decided, balanced), risk) for decided in rules
@@ -338,20 +353,29 @@ def _pass_tests(
 
 
 def _check_both_labels(totals: Sequence[float], labels: int, balanced: bool) -> None:
-    """Raise an error if there are no items or, if ``balanced``, no items with one of the labels."""
+    """Raise an error if there are no items or, if ``balanced``, no items with one of the labels.
+
+    ``totals`` are the numbers of items to check: one per label if ``balanced``, otherwise one in
+    all. ``labels`` is the number of items with a score.
+    """
     if not all(totals):
         raise JudgmentError(
             f"all {labels} items with a score have the same label; balanced=True needs both labels"
             if balanced and labels
-            else "no item has a score; at least one is needed"
+            else "all scores are NaN; pass a score for at least one item"
         )
 
 
 def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
-    """Return the share of the significance level that the test of each rule gets.
+    """Divide the significance level among the tests of the rules; the shares sum to 1.
 
-    Rules are in the order of their margins, from wide to narrow. Only the tests at which a sequence
-    of tests starts have a share; the others have 0.
+    Rules are in the order of their margins, from wide to narrow. A test gets a share only if a
+    sequence of tests starts there; all others get 0.
+
+    Args:
+        can_pass: Whether each rule would pass its test if its error rate were a quarter of the
+            risk.
+        shares: The share of the items that each rule decides.
     """
     first = can_pass.index(True) if True in can_pass else len(can_pass) - 1
     positions = {
@@ -366,7 +390,7 @@ def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
 def _check_enough(
     positive: Bools, codes: Ints, has_score: Bools, risk: float, alpha: float, balanced: bool
 ) -> None:
-    """Raise an error if there are too few labels to pass the test even without a wrong decision."""
+    """Raise an error if no rule can pass its significance test, even without a wrong decision."""
     labels, factor = int(np.count_nonzero(has_score)), 1.0
     kinds = _with_share(0.0, positive, codes, has_score, balanced)
     _check_both_labels([kind.decided for kind in kinds], labels, balanced)
@@ -409,7 +433,8 @@ class Decision(NamedTuple):
         sentence: The sentence.
         label: The label; ``None`` if neither the score nor the costly judge gave one.
         by: The name of the score or of the costly judge that gave the label; empty if neither did.
-        score: The cheap score of the sentence, not reversed; NaN if the sentence has no score.
+        score: The cheap score of the sentence, as the judge returned it, even if lower is better;
+            NaN if the sentence has no score.
     """
 
     sentence: AnswerSentence
@@ -422,18 +447,18 @@ class Decision(NamedTuple):
 class Cascade:
     """A judge that labels sentences by a cheap score, or by a costly judge if the score abstains.
 
-    :func:`cascade` makes one, and :func:`~mirage.metaeval.evaluate` accepts it. The risk of
-    ``abstaining`` limits only the error of the sentences that the score decides. On the other
-    sentences, the cascade makes the errors of the costly judge.
+    :func:`cascade` creates one, and :func:`~mirage.metaeval.evaluate` accepts it as a judge. The
+    risk of ``abstaining`` limits only the error of the sentences that the score decides. On the
+    other sentences, the cascade makes the errors of the costly judge.
 
     Attributes:
         name: The name in tables.
-        cheap: The score.
+        cheap: The score that decides first.
         costly: The judge of sentences on which the score abstains: an LLM, people or a function.
             ``None`` leaves them without a label.
         abstaining: The calibrated rule that decides or abstains. It expects that high scores are
-            positive, so a score that is better when lower is reversed first: 0.2 on a scale of 0 to
-            1 becomes 0.8.
+            positive, so if lower values of a score are better, the score is reversed first: 0.2 on
+            a scale of 0 to 1 becomes 0.8.
         positive: The label of high scores.
         negative: The other label.
         direction: A note on whether high or low scores mean the positive label; empty if the score
@@ -465,7 +490,7 @@ class Cascade:
         return "\n".join(filter(None, (str(self.abstaining), self.direction)))
 
     def scored(self, sentences: Sequence[AnswerSentence]) -> tuple[Decision, ...]:
-        """Return the score's decision on each sentence; its label is ``None`` for abstentions."""
+        """Return the score's decision on each sentence; it has no label if the score abstains."""
         sentences = list(sentences)
         opinion, evidence = _score(self.cheap, sentences)
         scores = opinion.reading.turned(evidence)
@@ -481,7 +506,7 @@ class Cascade:
         )
 
     def finished(self, decisions: Sequence[Decision]) -> tuple[Decision, ...]:
-        """Return the decisions after the costly judge has labelled the undecided sentences.
+        """Return the decisions of :meth:`scored`, completed by the labels of the costly judge.
 
         Raises:
             JudgmentError: The costly judge does not return one label per sentence.
@@ -551,22 +576,29 @@ def cascade(
 ) -> Cascade:
     """Return a judge that uses a calibrated cheap score, and a costly judge if the score abstains.
 
+    If ``cheap`` is a list, a logistic regression combines its scores into one probability. It gives
+    both labels equal weight. For calibration, the clusters are split into fifths, and the
+    probabilities of each fifth come from a model fitted to the other four. Decisions use a model
+    fitted to all clusters.
+
     Args:
-        cheap: A score, a feature or its name, or a function of a sentence that returns floats. If
-            the score has no threshold, 0.5 is used. If it declares no direction, higher is assumed
-            to be better. A list of scores is combined into one probability by a logistic regression
-            that gives both labels equal weight. If the threshold of a single score is unknown, pass
-            a list with this score. For calibration, the probabilities of each fifth of the clusters
-            come from a model fitted to the other four fifths; decisions use a model fitted to all
-            clusters.
+        cheap: A score, a feature or its name, a function of a sentence that returns floats, or a
+            list of these. A single score without a threshold gets the threshold 0.5; if this is not
+            suitable, pass a list with the score. If a score declares no direction, higher is
+            assumed to be better.
         costly: The judge of the sentences on which the score abstains, such as
             :class:`~mirage.metaeval.LLMSentenceJudge`; ``None`` leaves them to people.
         labelled: Sentences for the calibration, labelled by people with exactly two different
             labels. By default the sentences of one query form a cluster.
-        risk: As for :meth:`AbstainingJudge.calibrate`.
-        confidence: As for :meth:`AbstainingJudge.calibrate`.
-        balanced: As for :meth:`AbstainingJudge.calibrate`.
-        cluster: The clusters of queries, as for :func:`~mirage.metaeval.evaluate`.
+        risk: The upper limit of the error among the sentences that the score decides, between 0 and
+            1.
+        confidence: The probability, over new samples of labels, that the error is at most the risk.
+            By default only the average error over many calibrations is limited.
+        balanced: Whether to limit the mean of the error rates of the two labels instead of the
+            error rate among all decided sentences.
+        cluster: The clusters of queries that are not independent, such as queries about one
+            document. The default is :attr:`Query.cluster <mirage.Query>`. Otherwise pass a key of
+            the queries' metadata, a function of a query, or a mapping from query id.
         seed: Random seed of the split into fifths.
 
     Returns:
@@ -636,9 +668,9 @@ def _combine(
 ) -> tuple[Score, Floats]:
     """Return a score that combines several scores, and its values on the labelled sentences.
 
-    The score is the probability of the positive label in a logistic regression on the parts. The
-    values are cross-validated: the value of each sentence comes from a model that was fitted
-    without the sentence's cluster.
+    The score is the probability of the positive label in a logistic regression on the scores in
+    ``parts``. The values are cross-validated: the value of each sentence comes from a model that
+    was fitted without the sentence's cluster.
     """
     if not parts:
         raise SettingError(
@@ -667,7 +699,7 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
     """Fit a logistic regression to columns of scores, and return the function that applies it.
 
     The function returns the probability of the positive label for each row of scores; NaN if a
-    score of the row is not finite.
+    score of the row is not finite. ``source`` is the name of the labels in error messages.
     """
     with needing("scikit-learn"):
         from sklearn.linear_model import LogisticRegression
@@ -677,9 +709,8 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
     complete = np.isfinite(X).all(axis=1)
     if len(np.unique(positive[complete])) < 2:
         raise JudgmentError(
-            f"{source}: the model that combines the scores is cross-validated, but "
-            f"{complete.sum()} of the labels to which it is fitted are all the same; label more "
-            "sentences"
+            f"{source}: the model that combines the scores cannot be fitted, because all "
+            f"{complete.sum()} labels of a training set are the same; label more sentences"
         )
     model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
     model.fit(X[complete], positive[complete])
@@ -694,13 +725,16 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
 
 
 def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opinion, Floats]:
-    """Return a judge's opinion of sentences, and its scores, reversed if lower is better."""
+    """Ask a judge to score sentences; return its :class:`Opinion` and the scores.
+
+    The scores are reversed if lower is better.
+    """
     opinion = ask(judge, sentences)
     evidence = opinion.evidence
     if evidence is None:
         raise JudgmentError(
-            f"judge {opinion.name!r} returns labels without a confidence; pass a score instead, "
-            "such as the share of repeated answers with the same label"
+            f"judge {opinion.name!r} returns labels without a score, so it cannot abstain; pass a "
+            "function that returns a number, such as how often repeated calls give the same label"
         )
     return opinion, evidence
 

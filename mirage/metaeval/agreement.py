@@ -133,8 +133,10 @@ def annotator_agreement(
     Args:
         labelled: Sentences with several labels, one per annotator. The annotators and their number
             may differ between sentences.
-        fine: Measure the agreement on the fine-grained labels instead of the labels.
-        cluster: The clusters of queries, as for :func:`mirage.metaeval.evaluate`.
+        fine: Whether to measure the agreement on the fine-grained labels instead of the labels.
+        cluster: The clusters of queries that are not independent, such as queries about one
+            document. The default is :attr:`Query.cluster <mirage.Query>`. Otherwise pass a key of
+            the queries' metadata, a function of a query, or a mapping from query id.
         draws: The number of bootstrap samples behind each interval.
         level: The confidence level of the intervals.
         seed: Random seed.
@@ -156,7 +158,7 @@ def annotator_agreement(
         if not any(len(labels) > 1 for *_, labels in sentences):
             raise JudgmentError(
                 f"{labelled.source}: no sentence in {code!r} has labels from two annotators, so "
-                "agreement cannot be measured"
+                "agreement cannot be measured; have a second annotator label some sentences"
             )
         rows.append(_language_agreement(code, sentences, draws, level, seed))
     kind = "fine-grained labels" if fine else "labels"

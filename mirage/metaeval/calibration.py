@@ -1,4 +1,4 @@
-"""Calibrations: a judge's verdicts on labelled sentences, with digests of prompt and data."""
+"""Files with a judge's verdicts on labelled sentences, to reuse them until something changes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Calibration(Record):
             labels.
         parameters_digest: Digest of the endpoint and of parameters such as the temperature.
         data_digest: Digest of the sentences, their labels and the positive label.
-        verdicts: The judge's label of each sentence, by the digest of the sentence; ``None`` if it
-            gave no label.
+        verdicts: The judge's label of each sentence, by the digest (hash) of the sentence; ``None``
+            if the judge gave no label.
     """
 
     model: Name
@@ -67,7 +67,7 @@ class Calibration(Record):
         write_text(Path(path), self.model_dump_json(indent=1) + "\n")
 
     def changes(self, judge: LLMSentenceJudge, labelled: LabelledSentences) -> tuple[str, ...]:
-        """Return what has changed since the calibration, in words; empty if it is up to date.
+        """Return one phrase per change since the calibration; empty if there is none.
 
         Args:
             judge: The judge as it is now.
@@ -93,23 +93,28 @@ class Calibration(Record):
 
 @dataclass(frozen=True)
 class RecordedLabels:
-    """A judge that reuses the verdicts of a calibration, and asks the LLM about other sentences."""
+    """A judge that reuses stored verdicts, and asks an LLM only about other sentences.
+
+    Attributes:
+        judge: The LLM judge.
+        calibration: The stored verdicts.
+    """
 
     judge: LLMSentenceJudge
     calibration: Calibration
 
     @property
     def name(self) -> str:
-        """The name of the judge."""
+        """The name that tables show: the name of the LLM judge."""
         return self.judge.name
 
     @property
     def prompt_digest(self) -> str:
-        """The digest of the user's own prompt."""
+        """The digest of the user's own prompt; empty if the judge has a built-in prompt."""
         return self.judge.prompt_digest
 
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:
-        """Return one label for each sentence."""
+        """Return one label per sentence, in order; ``None`` if the judge gave none."""
         stored = self.calibration.verdicts
         keys = [_sentence_digest(sentence) for sentence in sentences]
         new = [s for s, key in zip(sentences, keys, strict=True) if key not in stored]

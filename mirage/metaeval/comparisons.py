@@ -42,6 +42,11 @@ class Comparisons(Rows[Comparison]):
 
     Iterating yields the comparisons. ``comparisons["a", "b"]`` is the comparison of two judges, in
     either order.
+
+    Attributes:
+        language: The language code, or ``mean`` for the means over all languages.
+        level: The confidence level of the intervals.
+        permutations: The number of permutations behind each p-value.
     """
 
     language: str
@@ -52,7 +57,10 @@ class Comparisons(Rows[Comparison]):
         for row in self:
             if set(row.judges) == set(judges):
                 return row
-        raise JudgmentError(f"the judges {judges[0]!r} and {judges[1]!r} were not compared")
+        raise JudgmentError(
+            f"the judges {judges[0]!r} and {judges[1]!r} were not compared; pass the names of two "
+            "different judges of the evaluation"
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per comparison."""
@@ -86,7 +94,7 @@ class Comparisons(Rows[Comparison]):
 
 
 def _format_interval(interval: Interval) -> str:
-    """Return the ends in percentage points; empty if there is no interval."""
+    """Return the ends of an interval in percentage points, as text; empty if there is none."""
     lower, upper = interval
     return "" if np.isnan(lower) else f"{100 * lower:+.1f} to {100 * upper:+.1f}"
 
@@ -99,15 +107,19 @@ def compare(
     tallies: Sequence[Tallies],
     seed: int,
 ) -> Comparisons:
-    """Compare each pair of judges, as :meth:`MetaEvaluation.compare` describes.
+    """Test each pair of judges for a difference in balanced accuracy.
+
+    :meth:`MetaEvaluation.compare` describes the test.
 
     Args:
-        settings: A ``Comparisons`` without rows, whose other attributes the result copies.
+        settings: A ``Comparisons`` without rows. The result has the same language, level and number
+            of permutations.
         truth: The sentences and their labels.
         judges: The names of the judges.
         right: Whether each judge labelled each sentence correctly, of shape ``(sentences,
             judges)``.
-        tallies: Sentence counts of the language, or of each language.
+        tallies: The number of sentences, and of those that each judge labelled correctly; one entry
+            for the language, or one per language for the mean.
         seed: Random seed.
     """
     in_language = truth.rows(settings.language)

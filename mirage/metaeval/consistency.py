@@ -64,15 +64,15 @@ class ConsistencyOfPair(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LanguageConsistency(Rows[ConsistencyOfPair]):
-    """The consistency of a judge across languages; iterating yields pairs of languages.
+    """The consistency of a judge across languages; iterating yields a row per pair of languages.
 
     Attributes:
         judge: The name of the judge.
         languages: The codes of the languages, in the order of the input.
         items: The number of items with a verdict in at least two languages.
         queries: The number of queries of these items; queries are the clusters of all intervals.
-        missing: For each language, the number of items that have a verdict in other languages but
-            not in it.
+        missing: For each language, the number of items that have no verdict in this language but
+            have one in other languages.
         agreement: For each item, the share of pairs of languages with the same verdict; averaged
             over items.
         alpha: Krippendorff's alpha with languages as raters; NaN if all verdicts are the same.
@@ -81,9 +81,9 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         kappa: Fleiss' kappa; NaN if all verdicts are the same.
         kappa_interval: The interval of ``kappa``; NaN under the same conditions.
         kappas: For each language, the mean of its Cohen's kappas with the other languages.
-        kappas_intervals: The intervals of ``kappas``; NaN under the same conditions. Here verdicts
-            on a query count as different if the language's verdict on one of its items differs from
-            the verdicts in at least half of the other languages.
+        kappas_intervals: The intervals of ``kappas``; NaN under the same conditions. For these
+            intervals, the verdicts on a query differ if it has an item on which the language
+            disagrees with at least half of the other languages.
         level: The confidence level of all intervals.
     """
 
@@ -111,7 +111,8 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
             if {*row.languages} == {first, second}:
                 return row
         raise JudgmentError(
-            f"{self.judge}: the languages {first!r} and {second!r} were not compared"
+            f"{self.judge}: the languages {first!r} and {second!r} were not compared; pass two "
+            f"different languages of {', '.join(self.languages)}"
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -177,9 +178,9 @@ def language_consistency(
     """Measure how consistent a judge's verdicts on parallel items are across languages.
 
     The verdicts can come from :func:`sentence_verdicts` or :func:`pair_verdicts`, which run a
-    judge, or from recorded results. Intervals resample queries, and each sample has the same
-    queries in all languages (:func:`mirage.statistics.bootstrap.bootstrap`), because neither two
-    items of one query nor the translations of one item are independent.
+    judge, or from recorded results. The items of one query are not independent, and neither are the
+    translations of one item. The bootstrap therefore resamples queries, and each sample has the
+    same queries in all languages (:func:`mirage.statistics.bootstrap.bootstrap`).
     ``validation/coverage/language_consistency.py`` prints the coverage of the intervals.
 
     Args:
@@ -398,10 +399,11 @@ def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
 
 
 def _cells(first: Ints, second: Ints, kinds: int) -> Floats:
-    """Return, for each item, the flattened contingency table of its verdicts in two languages.
+    """Return a flattened contingency table per item, from its verdicts in two languages.
 
-    A row has one column per pair of verdicts, with 1 at the pair of this item. It is all 0 if one
-    of the two verdicts is missing.
+    The arguments are two columns of :func:`_table` and the number of different verdicts. The result
+    has one row per item and one column per pair of verdicts. It is 1 in the column of the item's
+    two verdicts, and 0 elsewhere. If a verdict is missing, the whole row is 0.
     """
     cells = np.zeros((len(first), kinds**2))
     both = np.flatnonzero((first >= 0) & (second >= 0))

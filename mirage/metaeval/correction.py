@@ -1,8 +1,9 @@
-"""Corrections of a feature's mean with a few labels, and tests of the feature on the user's data.
+"""Use a few labels to correct the mean of a feature, or to test the feature on one's own data.
 
-A feature may be wrong about the share of supported sentences but right about which sentences are
-supported. Then a few labels correct the share, and with the feature fewer labels suffice for the
-same precision. Or the feature may be wrong about both.
+A feature may report a wrong share of supported sentences although it gives supported sentences
+higher scores than others. In this case, a few labels are enough to correct the share
+(:func:`corrected_share`). Without the feature, more labels would be needed. To find out whether a
+feature separates supported sentences from others at all, use :func:`transfer_card`.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ TOGETHER = "together"
 
 
 class CorrectedShare(NamedTuple):
-    """The share of sentences with the positive label, estimated with the help of one judge.
+    """The share of sentences with the positive label, as estimated from labels and one judge.
 
     Attributes:
         judge: The name of the judge.
         judge_share: The share according to the judge alone. This is the mean of its scores or, if
-            it has a threshold or returns labels, the share of sentences that it calls positive.
-            Scores that are better when lower are reversed first.
+            it has a threshold or returns labels, the share of sentences that it calls positive. If
+            lower scores are better, they are reversed first.
         corrected: The corrected estimate; see :class:`~mirage.statistics.PoweredMean`.
     """
 
@@ -50,7 +51,7 @@ class CorrectedShare(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CorrectedShares(Rows[CorrectedShare]):
-    """Corrected shares, one row per judge; can be iterated, and prints as a table.
+    """Corrected shares of positive sentences, one row per judge; prints as a table.
 
     Attributes:
         sentences: The number of sentences, with and without a label.
@@ -66,7 +67,10 @@ class CorrectedShares(Rows[CorrectedShare]):
         for row in self:
             if row.judge == judge:
                 return row
-        raise JudgmentError(f"no share was corrected with the verdicts of the judge {judge!r}")
+        raise JudgmentError(
+            f"there is no corrected share for judge {judge!r}; pass the name of a judge that was "
+            "given to corrected_share"
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per judge."""
@@ -116,12 +120,15 @@ def corrected_share(
     """Estimate the share of sentences that people would label positive, from a labelled sample.
 
     The estimate is computed by :func:`~mirage.statistics.powered_mean` with queries as clusters. It
-    is unbiased even if the judges are bad. It is more precise than labels alone if the judges agree
-    with people. The labelled sentences must be a random sample of all sentences. The column
-    ``worth`` is the number of labels that would give the same precision without a judge. With at
-    least two judges, a last row combines them, with weights learnt from the labels
-    (cross-prediction, :func:`mirage.statistics.prediction_powered.cross_predicted`). This needs
-    about a hundred labels to be better than the best judge.
+    is unbiased even if the judges are bad. If the judges agree with people, it is more precise than
+    an estimate from the labels alone. The labelled sentences must be a random sample of all
+    sentences. In the printed table, the column ``worth`` is the number of labels that would give
+    the same precision without a judge.
+
+    With two or more judges, a last row combines all of them
+    (:func:`mirage.statistics.prediction_powered.cross_predicted`). The weights of the combination
+    are learnt from the labels. About a hundred labels are needed for the combination to be better
+    than the best judge.
 
     Args:
         labelled: Sentences with labels; those without a usable label are left out.
@@ -186,8 +193,9 @@ class Transfer(NamedTuple):
             fewer than five sentences of either label, or if the area is 0 or 1.
         memerag_areas: The area under the ROC curve on MEMERAG's labels, by language; empty if it
             was not measured for this feature.
-        gate: Whether the whole interval is above 0.5. If so, the feature separates positive from
-            negative sentences better than chance.
+        gate: Whether the feature can serve as a gate, which accepts or rejects responses. It can if
+            the whole interval is above 0.5, so that it separates positive from negative sentences
+            better than chance.
         direction: A note on whether high or low scores mean the positive label; empty if the
             feature itself declares that high scores do.
     """
@@ -209,12 +217,12 @@ class Transfer(NamedTuple):
             return "do not gate on it: too few labels to tell"
         if not self.gate:
             chance = "do not gate on it: no better than chance on these labels"
-            reversed_hint = "; its other values agree better: is its direction right?"
+            reversed_hint = "; its reversed values agree better, so check its direction"
             return chance + (reversed_hint if high < 0.5 else "")
         areas = [area for _, area in self.memerag_areas]
         if areas and high < min(areas):
-            return "tells them apart, less than it did on MEMERAG"
-        return "tells them apart"
+            return "separates the two labels, but less well than on MEMERAG"
+        return "separates the two labels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +241,10 @@ class TransferCard(Rows[Transfer]):
         for row in self:
             if row.judge == judge:
                 return row
-        raise JudgmentError(f"the judge {judge!r} was not measured on {self.source}")
+        raise JudgmentError(
+            f"judge {judge!r} was not measured on {self.source}; pass the name of a judge that was "
+            "given to transfer_card"
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per feature."""
@@ -275,13 +286,13 @@ def transfer_card(
 ) -> TransferCard:
     """Test whether features that agree with MEMERAG's labels also agree with the user's labels.
 
-    MEMERAG is a public data set of labelled sentences. About a hundred labels of the user show
-    whether a feature can serve as a gate, which accepts or rejects responses, on the user's data.
-    It can serve as a gate if the interval of its area under the ROC curve
-    (:func:`mirage.statistics.classification.roc_auc_interval`) is above 0.5. The areas on MEMERAG's
-    labels were computed by ``validation/papers/metaeval.py``. If a feature is better when lower,
-    its values are reversed first. If a score declares no direction, higher is assumed to be better,
-    and the card contains a note.
+    MEMERAG is a public data set of labelled sentences. A gate accepts or rejects responses by the
+    value of a feature. On the user's data, a feature can serve as a gate if the interval of its
+    area under the ROC curve (:func:`mirage.statistics.classification.roc_auc_interval`) is above
+    0.5. About a hundred labels are enough to find out. The areas on MEMERAG's labels were computed
+    by ``validation/papers/metaeval.py``. If lower values of a feature are better, they are reversed
+    first. If a score declares no direction, higher is assumed to be better, and the card contains a
+    note.
 
     Args:
         labelled: The user's labels.
@@ -334,10 +345,10 @@ def transfer_card(
 
 
 def _positive_parts(opinion: Opinion, scores: Floats) -> Floats:
-    """Return the contribution of each sentence to the share of positive sentences.
+    """Return a number per sentence; the mean of these numbers is the judge's share of positives.
 
-    It is the score of the sentence or, if the score has a threshold, 1 at or above the threshold
-    and 0 below it.
+    The number is the score of the sentence. If the judge has a threshold, it is 1 for scores at or
+    above the threshold, and 0 for others.
     """
     if opinion.threshold is None:
         return scores
@@ -363,7 +374,7 @@ def _memerag_areas(name: str) -> Iterator[tuple[str, float]]:
 
 
 def _ends(mean: PoweredMean) -> dict[str, object]:
-    """Return the fields of a mean as table columns; the interval becomes two columns."""
+    """Return the fields of a mean as table columns; each interval becomes two columns."""
     columns = mean._asdict()
     for name in ("interval", "alone_interval"):
         ends = columns.pop(name)

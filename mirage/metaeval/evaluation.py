@@ -31,15 +31,17 @@ def evaluate(
 
     Each judge gets the labelled sentences, without their labels. If a sentence has several
     annotators, the label of the majority is used. Sentences labelled "Challenging to determine" are
-    left out and counted. With sentences in several languages this is the multilingual task of
-    MEMERAG: the mean gives all languages the same weight. ``labelled.select(languages=["de"])``
-    makes it monolingual, and ``select(fine=[...])`` selects fine-grained labels.
+    left out and counted. The mean over languages gives all languages the same weight, as in the
+    multilingual task of MEMERAG (arXiv 2502.17163). To evaluate on some sentences only, pass
+    ``labelled.select(languages=["de"])`` or ``labelled.select(fine=[...])``, which selects by
+    fine-grained label.
 
     A score (a feature, or a function that returns floats) without a threshold gets one by
     cross-validation. The clusters of queries are split into five folds. The threshold for the
     sentences of a fold is the one with the best balanced accuracy, averaged over languages, on the
-    other four folds. If a feature is better when lower, a lower score means the positive label. If
-    a score declares no direction, higher is assumed to be better, and the table contains a note.
+    other four folds. If lower values of a feature are better, a lower score means the positive
+    label. If a score declares no direction, higher is assumed to be better, and the table contains
+    a note.
 
     Args:
         labelled: The sentences and their labels.
@@ -122,9 +124,10 @@ def evaluate(
 def _labels(
     opinion: Opinion, truth: Truth, seed: int
 ) -> tuple[tuple[str | None, ...], Floats | None]:
-    """Return the label that a judge gives each sentence, and the threshold of each score.
+    """Return a judge's label for each sentence, and the threshold for each sentence's score.
 
-    The thresholds are ``None`` if the judge returns labels.
+    A score without a threshold gets one by cross-validation on ``truth``. The thresholds are
+    ``None`` if the judge returns labels.
     """
     evidence = opinion.evidence
     if evidence is None:
@@ -163,7 +166,11 @@ def _figures(
     by_language: Mapping[str, cl.Tallies],
     level: float,
 ) -> dict[str, JudgeFigures]:
-    """Return one judge's agreement by language, and its mean; ``column`` is the judge's index."""
+    """Return the agreement of one judge with people, in each language and averaged over all.
+
+    ``column`` is the index of the judge. ``invalid`` marks the sentences to which the judge gave no
+    valid label. The keys of the result are language codes and :data:`MEAN`.
+    """
     rows = {}
     judge = np.eye(1, len(by_language[truth.languages[0]].right[0, 0]), column)
     for code, tallies in by_language.items():
@@ -204,7 +211,7 @@ def _mean(
     interval: Interval,
     names: tuple[str, ...],
 ) -> JudgeFigures:
-    """Return the mean of a judge's figures over languages."""
+    """Average a judge's figures over languages, and add the given standard error and interval."""
     return JudgeFigures(
         judge=judge,
         language=MEAN,

@@ -44,10 +44,16 @@ class FineError(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FineErrors(Rows[FineError]):
-    """The error rates of judges by fine-grained label (MEMERAG, Figure 5); can be iterated.
+    """Error rates of judges by fine-grained label, as in Figure 5 of MEMERAG (arXiv 2502.17163).
+
+    Iterating yields one :class:`FineError` per fine-grained label and judge.
 
     All sentences have the same weight, whatever their language. Sentences without a fine-grained
     label are left out.
+
+    Attributes:
+        language: The language code, or ``mean`` for all languages.
+        judges: The names of the judges.
     """
 
     language: str
@@ -90,7 +96,15 @@ class FineErrors(Rows[FineError]):
 def fine_errors(truth: Truth, judges: tuple[str, ...], right: Bools, language: str) -> FineErrors:
     """Count each judge's errors by label and fine-grained label.
 
-    Rows are sorted by label; the fine-grained labels of a label start with the most frequent one.
+    The result is sorted by label and, within a label, starts with the most frequent fine-grained
+    label.
+
+    Args:
+        truth: The sentences and their labels.
+        judges: The names of the judges.
+        right: Whether each judge labelled each sentence correctly, of shape
+            ``(sentences, judges)``.
+        language: The language of the sentences to count, or ``mean`` for all languages.
     """
     groups: dict[tuple[str, str], list[int]] = {}
     for row in np.flatnonzero(truth.rows(language)).tolist():

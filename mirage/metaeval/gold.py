@@ -19,10 +19,13 @@ MEAN = "mean"
 def clusters_of_sentences(labelled: LabelledSentences, cluster: Cluster) -> Ints:
     """Return, for each sentence, an integer that identifies its cluster.
 
-    The integers follow the order of the names of the clusters.
-
     A cluster is a group of queries that are not independent. A query without a cluster is a cluster
-    by itself.
+    by itself. The integers are in the order of the sorted cluster names.
+
+    Args:
+        labelled: The sentences.
+        cluster: The clusters: a key of the queries' metadata, a function of a query, or a mapping
+            from query id. The default is :attr:`Query.cluster <mirage.Query>`.
     """
     queries = [sentence.query for sentence in labelled]
     if isinstance(cluster, Mapping):  # one mapping for all languages
@@ -65,7 +68,17 @@ class Truth:
 
     @classmethod
     def of(cls, labelled: LabelledSentences, cluster: Cluster = None) -> Truth:
-        """Select the sentences that have one usable label; :func:`evaluate` lists the errors."""
+        """Select the sentences that have one usable label.
+
+        Args:
+            labelled: The sentences and their labels.
+            cluster: The clusters of queries: a key of the queries' metadata, a function of a query,
+                or a mapping from query id. The default is :attr:`Query.cluster <mirage.Query>`.
+
+        Raises:
+            DatasetError: No sentence has a usable label.
+            JudgmentError: All sentences of a language have the same label.
+        """
         decided, left_out = labelled.decided()
         queries = [(sentence.query.language, sentence.query.id) for sentence in decided]
         # Sorted, so that random draws by these numbers do not depend on the order of the rows.
@@ -103,15 +116,18 @@ class Truth:
         return self.labelled.names
 
     def rows(self, language: str) -> Bools:
-        """Return a mask of the sentences in a language, or of all sentences for :data:`MEAN`."""
+        """Return a mask of the sentences in a language, or of all of them for :data:`MEAN`."""
         if language == MEAN:
             return np.ones(len(self), dtype=bool)
         if language not in self.languages:
-            raise UnknownNameError("language of these labels", language, (*self.languages, MEAN))
+            raise UnknownNameError("language", language, (*self.languages, MEAN))
         return np.asarray(self.language == self.languages.index(language))
 
     def positive(self, name: str) -> Bools:
-        """Return a mask of the sentences with the positive label, for a score called ``name``."""
+        """Return a mask of the sentences with the positive label.
+
+        ``name`` is the name of the score that needs the mask, for error messages.
+        """
         positive = self.labelled.positive
         if len(self.names) != 2 or positive not in self.names:
             raise JudgmentError(

@@ -55,7 +55,12 @@ DropReason = Literal[
 
 
 class Dropped(NamedTuple):
-    """The reason why a question was dropped; ``detail`` names for example the model that failed."""
+    """The reason why a question was dropped.
+
+    Attributes:
+        reason: The kind of reason.
+        detail: More information, such as the name of the model that failed; may be empty.
+    """
 
     reason: DropReason
     detail: str = ""
@@ -80,11 +85,11 @@ class WithPassages(NamedTuple):
 
 
 def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPassages:
-    """Return each question with the best ``n`` passages of an index, at least one of them relevant.
+    """Retrieve the best ``n`` passages for each question, at least one of them relevant.
 
     If none of the best passages is relevant, the lowest-ranked one is replaced by the relevant
-    passage with the highest score. If scores are equal, the passage that is listed first in
-    ``relevant`` of the question is used.
+    passage with the highest score. If several have this score, the one that comes first in
+    :attr:`Query.relevant <mirage.Query>` is used.
 
     Args:
         queries: The questions with their relevant passages.
@@ -104,7 +109,7 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
         if query.language != index.language:
             raise DatasetError(
                 f"query {query.id!r} is in {query.language!r}, but the corpus is in "
-                f"{index.language!r}"
+                f"{index.language!r}; use a corpus in the language of the queries"
             )
         match _select_passages(query, index, n):
             case Dropped() as drop:
@@ -118,7 +123,12 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
 def _select_passages(
     query: Query, index: BM25, n: int
 ) -> tuple[tuple[Passage, ...], bool] | Dropped:
-    """Return the passages of a question, and whether the lowest was replaced by a relevant one."""
+    """Select the passages of a question, best first.
+
+    Returns:
+        The passages, and whether the last one was replaced by a relevant one. If the question must
+        be dropped, the reason.
+    """
     relevant_ids = [passage for passage in query.relevant if passage in index.corpus]
     if not relevant_ids:
         detail = f"none of {', '.join(query.relevant)} is in the corpus" if query.relevant else ""
@@ -206,8 +216,8 @@ def time_independent(
     }
     if undecided and len(undecided) == len(questions):
         raise LLMError(
-            "the LLM did not decide whether the answer changes over time for any of "
-            f"{len(questions)} questions; for query {questions[0].id!r}, "
+            f"the LLM did not decide for any of {len(questions)} questions whether its answer "
+            f"changes over time; the reason for the first question, {questions[0].id!r}: "
             f"{undecided[questions[0].id]}"
         )
     stable, changing = (
@@ -232,15 +242,14 @@ def _time_question(query: Query) -> Question[str]:
 def unfit_answers(
     dataset: MirageDataset, runs: Mapping[str, Run], min_words: int = 10
 ) -> dict[str, Dropped]:
-    """Return the questions to drop because the answer of a model failed or is too short.
+    """Return the questions to drop because a model did not answer, or answered too briefly.
 
-    A question is dropped for all models if the answer of one model failed or is too short, so that
-    all models have the same questions.
+    These questions are dropped for all models, so that all models have the same questions.
 
     Args:
         dataset: The questions.
         runs: The responses of each model, by name.
-        min_words: The smallest number of words of an answer. :func:`count_words` counts them in the
+        min_words: Minimum number of words in an answer. :func:`count_words` counts the words of the
             answer section without citations.
 
     Returns:
@@ -264,12 +273,16 @@ def unfit_answers(
 
 
 def count_words(text: str, language: str) -> float:
-    """Return the number of words of a text.
+    """Count the words of a text, or estimate their number from its characters.
 
     Words are the tokens of :func:`mirage.text.tokenize`. In scripts without spaces between words,
-    tokens are characters and are converted to words. The number of characters per English word was
-    measured on the parallel passages of the bundled corpora: about 1.4 in Chinese, 2.0 in Japanese
-    and 3.0 in Thai.
+    tokens are characters. Their number is divided by the average number of characters that
+    correspond to one English word. This average was measured on the parallel passages of the
+    bundled corpora: about 1.4 in Chinese, 2.0 in Japanese and 3.0 in Thai.
+
+    Args:
+        text: The text.
+        language: The language of the text, as an ISO 639-1 code.
 
     Raises:
         UnknownNameError: If the language is unknown.
@@ -296,9 +309,10 @@ def _bundled_tokens(code: str) -> int:
 def assign_models(
     query_ids: Sequence[str], models: Sequence[str], per_model: int = 50, *, seed: int = 0
 ) -> dict[str, str]:
-    """Draw disjoint sets of questions for models, and return the model of each drawn question.
+    """Assign randomly drawn questions to models, the same number to each model.
 
     Each drawn question belongs to one model, as in MEMERAG's files with 250 questions per language.
+    The result maps the ids of the drawn questions to the names of their models.
 
     Args:
         query_ids: The ids of the questions.
@@ -320,7 +334,7 @@ def assign_models(
     if question_count > len(query_ids):
         raise DatasetError(
             f"{len(models)} models with {per_model} questions each need {question_count} "
-            f"questions, but {len(query_ids)} are left; give more questions, or a smaller per_model"
+            f"questions, but {len(query_ids)} are left; pass more questions or a smaller per_model"
         )
     drawn_ids = random.Random(seed).sample(list(query_ids), question_count)
     model_of = {
@@ -345,17 +359,31 @@ sentence.
 
 
 def lexical_marks(sentence: str, candidates: Sequence[str], language: str) -> list[float]:
-    """Return how well each candidate supports a sentence of an answer, by their shared words.
+    """Score how well sentences of passages support a sentence of an answer, by their common words.
 
-    Candidates are sentences of passages. The support is the value of
-    :func:`~mirage.features.lexical.sentence_support`, or 0 if it is below :data:`MARKED_AT`.
+    The score is the value of :func:`~mirage.features.lexical.sentence_support`, or 0 if it is below
+    :data:`MARKED_AT`.
+
+    Args:
+        sentence: The sentence of the answer.
+        candidates: The sentences of the passages.
+        language: The language of all sentences.
+
+    Returns:
+        One score for each candidate.
     """
     support = (sentence_support(sentence, [candidate], language) for candidate in candidates)
     return [value if value >= MARKED_AT else 0.0 for value in support]
 
 
 class SupportingSentence(Record):
-    """A sentence of a passage that may support a sentence of an answer."""
+    """A sentence of a passage that may support a sentence of an answer.
+
+    Attributes:
+        passage: The id of the passage.
+        sentence: The sentence of the passage.
+        score: The number that the :data:`SupportMarker` returned; higher means more support.
+    """
 
     passage: Id
     sentence: str
@@ -373,7 +401,7 @@ class UnlabelledSentence(Record):
         answer: The whole answer, without citations.
         number: The position of the sentence in the answer, from 1.
         sentence: The sentence to label, without citations.
-        support: Sentences of the passages that may support it, best first.
+        support: Sentences of the passages that may support the sentence to label, best first.
         label: Empty field for the annotator: ``Supported``, ``Not Supported`` or ``Challenging to
             determine``, or a list with one label per annotator.
         fine: Empty field for a fine-grained label, such as ``Contradiction``.
@@ -394,10 +422,11 @@ class UnlabelledSentence(Record):
 def unlabelled_sentences(
     query: Query, response: Response, mark: SupportMarker = lexical_marks
 ) -> tuple[UnlabelledSentence, ...]:
-    """Return the sentences of an answer, each with up to three passage sentences that support it.
+    """Return the sentences of an answer, each with up to three sentences that may support it.
 
-    The rows contain neither citations, because annotators compare a sentence with all passages of
-    the question (as in the MEMERAG paper), nor the name of the model.
+    The supporting sentences come from the passages. The rows do not contain citations, because
+    annotators compare a sentence with all passages of the question (as in the MEMERAG paper). They
+    do not contain the name of the model either.
 
     Args:
         query: The question with its passages.

@@ -50,7 +50,7 @@ class JudgeBenchmark:
     Attributes:
         sentences: The rows for annotators, in the order of the questions.
         answered_by: The model whose answer is used, by question id. The rows for annotators do not
-            contain its name, so that annotators are blind to the model.
+            contain its name, so that annotators do not see which model wrote an answer.
         dropped: The reason why a question was dropped, by question id. Every question is either
             here or in ``answered_by``.
         replaced: The ids of questions whose lowest-ranked passage was replaced by a relevant one,
@@ -66,10 +66,11 @@ class JudgeBenchmark:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of all questions, of questions dropped for each reason, and of sentences.
+        """The numbers of questions and sentences, by name.
 
-        There are also the numbers of questions that are kept, of questions whose lowest-ranked
-        passage was replaced, and of sentences without a passage sentence that may support them.
+        Questions are counted in total, by the reason for dropping them, and if they were kept.
+        ``lowest passage replaced`` is the number of questions whose last passage was replaced.
+        ``sentences without a mark`` is the number of sentences that no passage sentence supports.
         """
         reasons = Counter(drop.reason for drop in self.dropped.values())
         return {
@@ -114,7 +115,7 @@ class JudgeBenchmark:
         _write(file, text)
 
     def provenance(self) -> dict[str, Any]:
-        """Return everything except the rows, as values that JSON can represent."""
+        """Return the settings, the counts and the history of each question as JSON values."""
         return {
             "settings": dict(self.settings),
             "counts": self.counts,
@@ -168,9 +169,10 @@ def build_judge_benchmark(
         out: The output folder.
         llm: The LLM that decides which answers change over time; ``None`` skips this step.
         passages: Number of passages per question.
-        min_words: The smallest number of words of an answer.
+        min_words: Minimum number of words in an answer.
         per_model: Number of questions per model.
-        mark: The function that marks supporting sentences.
+        mark: The function that scores how well a sentence of a passage supports a sentence of an
+            answer; see :data:`~mirage.metaeval.judge_benchmark_steps.SupportMarker`.
         seed: Random seed of the draw of questions.
         progress: Show progress bars on stderr if it is a terminal.
 
@@ -230,7 +232,7 @@ def build_judge_benchmark(
 def _drop_changing(
     queries: Sequence[Query], llm: LLM | None, progress: bool
 ) -> tuple[tuple[Query, ...], dict[str, Dropped]]:
-    """Return the questions whose answers stay the same, and why each other question is dropped."""
+    """Return the questions whose answers stay the same, and the reason for dropping each other."""
     if llm is None or not queries:
         return tuple(queries), {}
     stable, changing, undecided = time_independent(queries, llm, progress=progress)
@@ -244,14 +246,17 @@ def _make_dataset(
     if not queries:
         query_id, drop = next(iter(dropped.items()))
         first = f"the first, {query_id!r}: {drop.detail or drop.reason}"
-        raise DatasetError(f"{name}: no question is left ({_format_reasons(dropped)}; {first})")
+        raise DatasetError(
+            f"{name}: no question is left; pass other questions (dropped: "
+            f"{_format_reasons(dropped)}; {first})"
+        )
     return MirageDataset(queries, name=name)
 
 
 def _collect_answers(
     dataset: MirageDataset, models: Mapping[str, ModelLike], folder: Path, progress: bool
 ) -> dict[str, Run]:
-    """Have every model answer all questions; the answers of each model are stored in a file."""
+    """Let every model answer all questions, and store its answers in a file in ``folder``."""
     _store_queries(dataset, folder / "queries.jsonl")
     # Names such as meta/llama-3 contain a slash.
     files = {name: folder / "runs" / f"{file_name(name)}.jsonl" for name in models}
@@ -284,7 +289,7 @@ def _format_reasons(dropped: Mapping[str, Dropped]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file atomically."""
+    """Write a file atomically, and create its folder if it is missing."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)

@@ -58,8 +58,8 @@ class Score:
             :class:`~mirage.features.NotComputed` mean that a sentence has no number, which counts
             as wrong.
         threshold: Sentences with at least this number get the positive label (with at most this
-            number, if lower is better). Choose it on other data than those on which the score is
-            measured. With ``None`` it is chosen by cross-validation.
+            number, if lower is better). Do not choose it on the sentences on which the score is
+            evaluated. If it is ``None``, it is chosen by cross-validation.
         facts: The direction and range of the numbers, as features declare them.
         prompt_digest: The digest (hash) of the user's own prompt, if an LLM returns the numbers
             with that prompt; else empty.
@@ -106,8 +106,8 @@ def score(
     Args:
         of: A feature, its name, or a function of a sentence.
         threshold: Sentences with at least this number get the positive label (with at most this
-            number, if lower is better). It is in the units of the feature. By default it is chosen
-            by cross-validation.
+            number, if lower is better). The unit is that of the feature or the function. By default
+            it is chosen by cross-validation.
         name: The name in tables; by default the name of the feature or the function.
 
     Raises:
@@ -156,7 +156,7 @@ def as_response(sentence: AnswerSentence) -> Answered:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """The orientation of a score: for each sentence, whether higher or lower numbers are better.
+    """The orientation of a score: whether a high or a low number means the positive label.
 
     Attributes:
         facts: The direction and range of the numbers.
@@ -168,7 +168,7 @@ class Reading:
 
     @classmethod
     def of(cls, facts: Facts, sentences: Sequence[AnswerSentence]) -> Reading:
-        """Return the orientation of a score for each sentence, given the sentence's language.
+        """Return the orientation of a score for each sentence, which may depend on the language.
 
         If the score declares no direction, higher numbers are assumed to mean the positive label.
         """
@@ -187,7 +187,7 @@ class Reading:
         return np.where(self.lower, offset - values, values)
 
     def select(self, rows: Bools) -> Reading:
-        """Return the orientation for some of the sentences."""
+        """Return the orientation of the score for some of the sentences; ``rows`` is a mask."""
         return Reading(self.facts, self.lower[rows])
 
     @property
@@ -196,21 +196,32 @@ class Reading:
         return bool(self.lower.any() and not self.lower.all())
 
     def note(self, name: str, positive: str) -> str:
-        """Return a note on the direction; empty if the score declares that higher is better."""
+        """Return a note on the direction of the score ``name``, given the positive label.
+
+        The note is empty if the score declares that higher is better.
+        """
         directions = {self.facts.direction, *self.facts.direction_by_language.values()}
         if self.mixed:
             return f"{name}: its direction depends on the language"
         if self.lower.any():
-            return f"{name}: a lower value speaks for {positive!r}"
+            return f"{name}: a lower value means {positive!r}"
         if directions <= {"higher", "lower"}:
             return ""
-        return f"{name} declares no direction: a higher value was assumed to speak for {positive!r}"
+        return f"{name} declares no direction: a higher value was assumed to mean {positive!r}"
 
 
 class Opinion(NamedTuple):
     """The labels that a judge gives to sentences, or the numbers if the judge is a score.
 
-    ``threshold`` is the threshold of a score if the user set one; else ``None``.
+    Attributes:
+        name: The name of the judge.
+        labels: The label of each sentence, or ``None`` for a sentence without one. The attribute is
+            ``None`` if the judge is a score.
+        scores: The number of each sentence, NaN if it has none; ``None`` if the judge returns
+            labels.
+        reading: The orientation of the scores.
+        threshold: The threshold of a score if the user set one; else ``None``.
+        prompt_digest: The digest (hash) of the user's own prompt; empty if there is none.
     """
 
     name: str
@@ -226,12 +237,15 @@ class Opinion(NamedTuple):
         return None if self.scores is None else self.reading.turned(self.scores)
 
     def note(self, positive: str) -> str:
-        """Return a note on the direction of the scores; empty if none is needed."""
+        """Return a note on which scores mean the label ``positive``; empty if none is needed."""
         return "" if self.scores is None else self.reading.note(self.name, positive)
 
 
 def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
-    """Have a judge label or score sentences; errors are listed in :func:`evaluate`."""
+    """Return a judge's label or score for each sentence.
+
+    Raises the same errors as :func:`~mirage.metaeval.evaluate`.
+    """
     if isinstance(judge, str | Feature):
         judge = score(judge)
     name, threshold, values = name_of(judge), None, list[object]()
@@ -264,15 +278,18 @@ def prompt_digest_of(judge: object) -> str:
 
 
 def name_of(judge: JudgeLike) -> str:
-    """Return the name of a judge in tables; errors are listed in :func:`evaluate`."""
+    """Return the name that tables show for a judge.
+
+    Raises the same errors as :func:`~mirage.metaeval.evaluate`.
+    """
     if isinstance(judge, str):
         return feature(judge).name
     if isinstance(judge, Feature | Score | SentenceJudge):
         return judge.name
     if not callable(judge) or isinstance(judge, type):
         raise JudgmentError(
-            f"{judge!r} is not a judge: give an object with a name and a method 'label', a score, "
-            "a feature or the name of one, or a function of a sentence"
+            f"{judge!r} is not a judge; pass a score, a feature or its name, a function of a "
+            "sentence, or an object with the attribute 'name' and the method 'label'"
         )
     return str(getattr(judge, "__name__", type(judge).__name__))
 
@@ -292,7 +309,10 @@ def judge_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
 
 
 def _declared_facts(function: object, name: str) -> Facts:
-    """Return the direction and range that a function declares, or unknown ones by default."""
+    """Return the direction and range that a function declares for its scores.
+
+    Both are unknown if the function declares none. ``name`` is its name in error messages.
+    """
     declared = getattr(function, "facts", None)
     if declared is None or isinstance(declared, Facts):
         return declared or _UNDECLARED
@@ -315,7 +335,7 @@ def _feature_scores(
 
 
 def _numbers(values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]) -> Floats:
-    """Return the scores as an array of floats; NaN if a score is missing."""
+    """Convert scores to an array, with NaN for missing ones; raise an error if one is invalid."""
     numbers = np.full(len(sentences), np.nan)
     for row, value in enumerate(values):
         if value is None or isinstance(value, NotComputed):

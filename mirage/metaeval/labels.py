@@ -92,9 +92,10 @@ class LabelledSentences:
         *,
         task: Task = "faithfulness",
     ) -> LabelledSentences:
-        """Read a folder of MEMERAG's files: ``memerag``, ``memerag_ext`` or the majority votes.
+        """Read a folder of files of MEMERAG (arXiv 2502.17163).
 
-        The data may only be used for evaluation. Their license is CC BY-NC 4.0.
+        The folder may be ``memerag``, ``memerag_ext`` or that of the majority votes. The data may
+        only be used for evaluation. The licence is CC BY-NC 4.0.
 
         Args:
             folder: The folder with ``en.jsonl``, ``de.jsonl``, ...
@@ -106,13 +107,16 @@ class LabelledSentences:
             UnknownNameError: A language or the task is unknown.
         """
         if task not in get_args(Task):
-            raise UnknownNameError("task of MEMERAG", task, get_args(Task))
+            raise UnknownNameError("MEMERAG task", task, get_args(Task))
         root = Path(folder)
         if languages is None:
             languages = sorted(path.stem for path in root.glob("*.jsonl"))
         codes = list(languages)
         if not codes:
-            raise DatasetError(f"{root}: the folder has no file of a language, such as en.jsonl")
+            raise DatasetError(
+                f"{root}: the folder contains no language file such as en.jsonl; pass a folder of "
+                "MEMERAG's files"
+            )
         sentences: list[AnswerSentence] = []
         labelled: list[memerag.LabelledSentence] = []
         for code in codes:
@@ -170,8 +174,12 @@ class LabelledSentences:
     ) -> LabelledSentences:
         """Read labels from a DataFrame whose columns are the fields of :meth:`from_jsonl`.
 
-        The other arguments are those of :meth:`from_jsonl`. Errors name the row, counted from 0,
-        and the column.
+        Errors name the row, counted from 0, and the column.
+
+        Args:
+            frame: The DataFrame, with one row per sentence.
+            language: The language of all sentences whose row has none.
+            positive: The positive label: sentences with this label should get better scores.
         """
         rows = placed(rows_in(frame), "DataFrame")
         return cls(**columns_of(rows, language)._asdict(), positive=positive, source="DataFrame")
@@ -208,7 +216,7 @@ class LabelledSentences:
         sentences, as in Tables 1 and 3 of MEMERAG.
 
         Args:
-            fine: Count the fine-grained labels instead of the labels.
+            fine: Whether to count the fine-grained labels instead of the labels.
         """
         counts: dict[str, Counter[str]] = {code: Counter() for code in self.languages}
         columns = self.fine if fine else self.labels
@@ -260,7 +268,7 @@ class LabelledSentences:
         return replace(self, labels=renamed, positive=positive, settled=settled)
 
     def majority(self) -> LabelledSentences:
-        """Return the sentences with one label each, the most frequent among its annotators.
+        """Return the sentences with one label each: the most frequent among the annotators' labels.
 
         A sentence has no label if two labels are equally frequent, unless the conflict was settled.
 
@@ -290,8 +298,8 @@ class LabelledSentences:
         }
         if len(reasons) == len(self):
             raise DatasetError(
-                f"{self.source}: no sentence has a label to measure a judge on, because every "
-                "label is undecided or has no majority"
+                f"{self.source}: no sentence has a usable label, because every label is undecided "
+                "or has no majority; label more sentences, or settle the conflicts"
             )
         rest = self.majority()._rows(row for row in range(len(self)) if row not in reasons)
         return rest, dict(Counter(reasons.values()))
@@ -318,8 +326,8 @@ class LabelledSentences:
         rows = list(rows)
         if not rows:
             raise DatasetError(
-                f"{self.source}: no sentence has the selected languages and labels; select more "
-                "of them"
+                f"{self.source}: no sentence has both a selected language and a selected label; "
+                "select more languages or labels"
             )
         return replace(
             self,
@@ -336,7 +344,7 @@ class LabelledSentences:
             return None
         names = frozenset(names)
         for name in sorted(names - {*available}):
-            raise UnknownNameError(f"{kind} of {self.source}", name, available)
+            raise UnknownNameError(f"{kind} in {self.source}", name, available)
         return names
 
 

@@ -26,8 +26,8 @@ class LLMSentenceJudge:
     """A judge that asks an LLM for the label of each sentence.
 
     If a response has no label, the LLM is asked again up to five times, with a reminder of the
-    format. After that the sentence has no label, which counts as wrong (as in MEMERAG). A failed
-    call is not an error of the judge: the other calls are completed, and then an error is raised.
+    format. After that the sentence has no label, which counts as wrong (as in MEMERAG). If a
+    call fails, the other calls are completed before a JudgmentError is raised.
 
     The judge is the same in every language, and its prompts are in English. To compare strategies,
     create one judge per strategy from the same LLM object; they share its client, cache and budget.
@@ -43,13 +43,15 @@ class LLMSentenceJudge:
         name: The name in tables; by default the model and the strategy.
         prompt: Your own prompt, used instead of the prompt of the strategy. It must have the field
             ``{sentence}`` and, for faithfulness, ``{passages}`` or, for relevance, ``{question}``.
-            It may also have ``{question}``, ``{language}``, ``{marks}`` and ``{form}``; the guide
-            on judges describes them. If it has ``{form}``, ``strategy`` still decides whether the
-            LLM reasons first.
+            It may also have ``{question}``, ``{language}`` (the name of the language), ``{marks}``
+            (a warning that the texts are not instructions) and ``{form}`` (the format of the
+            response). If it has ``{form}``, ``strategy`` still decides whether the LLM reasons
+            first.
         names: Other names for the labels, if people used others: ``{"Supported": "correct", "Not
             Supported": "wrong"}``. By default the names are those of the task.
-        failed_is_wrong: Count a failed call as a wrong label, and log the number of failures. This
-            is for endpoints that refuse some sentences, for example because of content filters.
+        failed_is_wrong: Whether to count a failed call as a wrong label, and to log the number of
+            failures, instead of raising an error. This is useful for endpoints that refuse some
+            sentences, for example because of content filters.
         progress: Show a progress bar on stderr if that is a terminal.
 
     Raises:
@@ -70,12 +72,12 @@ class LLMSentenceJudge:
         progress: bool = True,
     ) -> None:
         if strategy not in STRATEGIES:
-            raise UnknownNameError("strategy of a judge of sentences", strategy, STRATEGIES)
+            raise UnknownNameError("strategy", strategy, STRATEGIES)
         if task not in LABELS:
-            raise UnknownNameError("task of a judge of sentences", task, get_args(Task))
+            raise UnknownNameError("task", task, get_args(Task))
         for label in names:
             if label not in LABELS[task]:
-                raise UnknownNameError(f"label of {task}", label, LABELS[task])
+                raise UnknownNameError(f"{task} label", label, LABELS[task])
         self.llm: LLM = as_llm(llm)
         self.template: Template | None = template_of(prompt, FIELDS[task], f"a judge of {task}")
         self.names: Mapping[str, str] = names
@@ -91,7 +93,7 @@ class LLMSentenceJudge:
 
     @property
     def prompt_digest(self) -> str:
-        """The digest (hash) of your own prompt; empty if it uses the prompt of its strategy."""
+        """The digest (hash) of your own prompt; empty if the judge uses a built-in prompt."""
         return self.template.digest if self.template else ""
 
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:

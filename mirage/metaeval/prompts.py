@@ -123,6 +123,12 @@ def label_question(
     For faithfulness, it contains the question, the passages that should support the sentence
     (:attr:`~mirage.metaeval.AnswerSentence.cited`) and the sentence. For relevance, it contains the
     question and the sentence, because passages do not matter.
+
+    Args:
+        sentence: The sentence to label.
+        task: The property to judge.
+        strategy: The prompt to use, such as ``zero-shot``.
+        template: The user's own prompt, which replaces the wording of the strategy.
     """
     passages = sentence.cited if task == "faithfulness" else ()
     wording, guidelines = _WORDING[task]
@@ -147,7 +153,10 @@ def label_question(
 
 @cache
 def label_form(task: Task, strategy: Strategy) -> Form[str]:
-    """Return the format in which a judge of sentences has to respond."""
+    """Return the response format that a prompt asks for, with the labels of the task.
+
+    If ``strategy`` contains ``cot``, the format has reasoning before the label.
+    """
     *first_labels, last = (f'"{label}"' for label in LABELS[task])
     labels = f"{', '.join(first_labels)} or {last}"
     return Form(
@@ -181,9 +190,10 @@ _TAGS: Break = (_TAG, r"[\1]")
 
 
 def _bare(labels: Collection[str]) -> Break:
-    """Return a rule that puts parentheses around lines that consist of a label alone.
+    """Return a pattern and a replacement that put parentheses around each line with only a label.
 
-    It is applied to the texts in a prompt, because such a line could be mistaken for the response.
+    They are applied to the passages and other texts in a prompt. Otherwise, such a line could be
+    mistaken for the judge's response.
     """
     label_keys = {_normalize(label) for label in labels}
 
@@ -202,6 +212,10 @@ def read_label(text: str, labels: Collection[str]) -> str | None:
     word such as "Verdict:". Alternatively, the response begins with the label in tags and has no
     other label in tags. A label among other words is ignored, since it may be a quote. Text in
     ``<rationale>`` tags is ignored. A response that consists of a label on one line needs no tags.
+
+    Args:
+        text: The response of the judge.
+        labels: The possible labels.
     """
     labels_by_key = {_normalize(label): label for label in labels}
     answer_part = _without_rationale(text)

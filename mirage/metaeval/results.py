@@ -42,7 +42,8 @@ class JudgeFigures(NamedTuple):
             fewer than two clusters of queries.
         interval: The confidence interval of the balanced accuracy, as its two ends. NaN if a
             language has fewer than 14 clusters of queries.
-        recall: The recall of each label; its mean is over the languages that have the label.
+        recall: The recall of each label. For :data:`MEAN`, it is averaged over the languages that
+            have the label.
         invalid: The number of sentences to which the judge gave no valid label; these count as
             wrong.
         roc_auc: The area under the ROC curve of a score, over the sentences that have a score; if
@@ -80,7 +81,8 @@ class JudgeResult:
         scores: The scores behind the labels; ``None`` for a judge that returns labels.
         thresholds: The threshold that was applied to each sentence's score; ``None`` for a judge
             that returns labels.
-        threshold_source: The origin of the thresholds; ``None`` for a judge that returns labels.
+        threshold_source: ``given`` if the user set the threshold, or ``cross-validation``; ``None``
+            for a judge that returns labels.
         reading: The orientation of the scores: whether high or low scores mean the positive label.
         truth: The sentences and their labels.
         prompt_digest: The digest (hash) of the user's own prompt, if an LLM judged with one; else
@@ -99,7 +101,7 @@ class JudgeResult:
 
     def __getitem__(self, language: str) -> JudgeFigures:
         if language not in self.figures:
-            raise UnknownNameError("language of these figures", language, self.figures)
+            raise UnknownNameError("language", language, self.figures)
         return self.figures[language]
 
     def __repr__(self) -> str:
@@ -108,7 +110,7 @@ class JudgeResult:
 
     @property
     def threshold(self) -> str:
-        """A text with the threshold and its origin; empty for a judge that returns labels."""
+        """The threshold and how it was chosen, as text; empty for a judge that returns labels."""
         if self.thresholds is None:
             return ""
         low, high = float(self.thresholds.min()), float(self.thresholds.max())
@@ -129,12 +131,14 @@ class JudgeResult:
         return self.reading.note(self.name, self.truth.labelled.positive)
 
     def agreement(self, task: str = "faithfulness", source: str = "") -> tuple[HumanAgreement, ...]:
-        """Return the agreement as one record per language, which leaderboards can show for a judge.
+        """Return the judge's agreement with the labels, as one record per language.
+
+        Leaderboards can show these records.
 
         Args:
             task: The property that the labels describe.
-            source: A description of who measured the agreement, on which data, and with which
-                prompt. By default the name of the labelled sentences.
+            source: Description of the measurement: who made it, on which data and with which
+                prompt. The default is the name of the labelled sentences.
         """
         return tuple(
             HumanAgreement(
@@ -181,7 +185,7 @@ class JudgeResult:
     def calibration(self, language: str = MEAN, *, bins: int = 10) -> cl.Calibration:
         """Measure the calibration of the scores as probabilities of the positive label.
 
-        All sentences have the same weight. A score that is better when lower is treated as the
+        All sentences have the same weight. If lower scores are better, a score is treated as the
         probability of the other label.
 
         Args:
@@ -252,7 +256,7 @@ class MetaEvaluation:
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """The number of sentences on which no judge was measured, by reason."""
+        """The number of sentences that were left out of the evaluation, by reason."""
         return self.truth.left_out
 
     def compare(
@@ -263,9 +267,10 @@ class MetaEvaluation:
         The test is a paired permutation test, as in MEMERAG, appendix D. Unlike there, all
         sentences of a cluster (by default, of a query) are swapped together, because their errors
         are not independent. The null hypothesis is that the two judges' labels can be swapped
-        without changing their distribution. This is more than equal accuracy: both judges must also
-        give each label equally often, for instance. If two judges give labels in very different
-        proportions, the test is conservative, and may miss a difference that the interval shows.
+        without changing their distribution. This is a stronger hypothesis than equal accuracy: both
+        judges must also give each label equally often, for instance. If two judges give labels in
+        very different proportions, the test is conservative, and may miss a difference that the
+        interval shows.
 
         Args:
             language: The language; by default the mean of all languages.
@@ -282,7 +287,10 @@ class MetaEvaluation:
             UnknownNameError: There is no sentence in this language.
         """
         if len(self) < 2:
-            raise JudgmentError("a comparison needs at least two judges")
+            raise JudgmentError(
+                f"a comparison needs at least two judges, got {len(self.judges)}; evaluate the "
+                "judges together"
+            )
         self.truth.rows(language)  # raises an error for an unknown language
         none = Comparisons((), language, self.level, permutations)
         languages = self.truth.languages if language == MEAN else (language,)
@@ -301,7 +309,7 @@ class MetaEvaluation:
         return fine_errors(self.truth, self.names, self.right, language)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame with a row per judge and language, and one for the judge's mean."""
+        """Return a DataFrame with one row per judge and language, and one for each judge's mean."""
         rows = []
         for result in self.judges:
             for row in result.figures.values():

@@ -52,6 +52,10 @@ class AnswerSentence(NamedTuple):
 def sentences_of(dataset: MirageDataset, run: Run) -> tuple[AnswerSentence, ...]:
     """Return the sentences of all answers of a run, as :func:`mirage.text.parse` splits them.
 
+    Args:
+        dataset: The dataset with the queries that the run answers.
+        run: The responses of one model.
+
     Raises:
         UnknownNameError: The run answers a query that the dataset does not have.
 
@@ -134,7 +138,8 @@ class Columns(NamedTuple):
         sentences: The sentences.
         labels: The labels of each sentence, one per annotator.
         fine: The fine-grained labels of each sentence, one per annotator.
-        settled: The label that settles a conflict between annotators; empty if there is none.
+        settled: For each sentence, the label that settles a conflict between annotators; empty if
+            there is none.
     """
 
     sentences: tuple[AnswerSentence, ...]
@@ -146,7 +151,11 @@ class Columns(NamedTuple):
 def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | None) -> Columns:
     """Return sentences with their labels from rows of a file or a DataFrame.
 
-    Rows that name a rater have one label each; rows of several raters on one sentence are joined.
+    A row that names a rater has one label. Rows of several raters on the same sentence are joined.
+
+    Args:
+        rows: Pairs of the location of a row, for error messages, and its fields.
+        language: The language of rows that name none; ``None`` if all rows must name one.
 
     Raises:
         DatasetError: A row is invalid; the message names its location and the field.
@@ -179,7 +188,11 @@ def _default(language: str | None) -> dict[str, str]:
 
 
 def _sentence(row: _Row, location: str, texts: dict[tuple[str, str], str]) -> AnswerSentence:
-    """Return the sentence of a row, and add the text of its query to ``texts``."""
+    """Return the sentence of a row.
+
+    The text of its query is added to ``texts``, which serves to detect different queries with the
+    same id.
+    """
     names = {"id": row.query_id or row.query, "language": row.language, "text": row.query}
     names |= {"cluster": row.cluster} if row.cluster else {}
     query = validated(Query, {**names, "passages": row.passages}, location)
@@ -216,7 +229,7 @@ def _label(value: object) -> object:
 
 
 class _Row(BaseModel):
-    """A row of a file of sentences."""
+    """A row of a file of sentences; see :meth:`LabelledSentences.from_jsonl` for its fields."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -238,7 +251,7 @@ class _Row(BaseModel):
 
 
 class _LabelledRow(_Row):
-    """A row of a file of labels."""
+    """A row of a file of labels; see :meth:`LabelledSentences.from_jsonl` for its fields."""
 
     label: Annotated[tuple[str, ...], BeforeValidator(_as_labels)]
     fine: Annotated[tuple[str, ...], BeforeValidator(_as_labels)] = ()

@@ -1,4 +1,4 @@
-"""The simulation study of drift."""
+"""The simulation study of :func:`mirage.monitoring.drift`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from mirage.statistics.worlds import StudyDesign, StudySample, draw_traffic, los
 
 
 def methods() -> Mapping[str, Method]:
-    """Return the method ``drift``, in the form that :func:`mirage.statistics.validate` studies."""
+    """Return the method of this module that :func:`mirage.statistics.validate` studies, by name."""
     return {"drift": Method(_draw, _drift, "alarm")}
 
 
 def _sizes(design: StudyDesign) -> tuple[int, ...]:
-    """Return the number of questions of each simulated day; the numbers differ by at most 1."""
+    """Return the number of questions on each simulated day.
+
+    The questions are divided as evenly as possible.
+    """
     return tuple(np.diff(np.arange(design.days + 1) * design.queries // design.days).tolist())
 
 

@@ -43,9 +43,9 @@ class Shift(MeanDifference):
         changed: Whether the difference is statistically significant.
         worse: Whether the difference is for the worse; ``None`` if neither higher nor lower values
             are better.
-        lost_at_most: The largest loss in the interval, as a share of the measure's range. NaN if
-            neither higher nor lower values are better. Infinite if there is no interval or the
-            range is not finite.
+        lost_at_most: The largest loss in the confidence interval of the difference, as a share of
+            the measure's range. NaN if neither higher nor lower values are better. Infinite if
+            there is no interval or the range is not finite.
         queries: Number of questions with a value, in the earlier and the later log.
     """
 
@@ -69,7 +69,7 @@ class Drift(Printed):
         days: Number of days in the earlier and the later log; ``None`` if lines have no time.
         clusters: Number of clusters in the earlier and the later log.
         largest: Share of the questions in the largest cluster, for the earlier and the later log.
-        clustering: Description of the clusters.
+        clustering: Description of how questions are grouped into clusters.
         alpha: False positive rate for all measures together.
         margin: The loss that ``no worse`` rules out; ``None`` if it is not tested.
     """
@@ -126,7 +126,7 @@ class Drift(Printed):
 
     @property
     def needed_days(self) -> str:
-        """A message about the number of days that are needed.
+        """A message that states how many days are needed for intervals.
 
         It is empty if both logs have enough days, or if lines have no time.
         """
@@ -181,7 +181,11 @@ class Drift(Printed):
 
 
 def _cluster_notes(clusters: int, largest: float) -> list[str]:
-    """Return notes if there are too few clusters for intervals, or if one cluster is very large."""
+    """Return notes on a log with too few clusters for intervals, or with a very large cluster.
+
+    ``clusters`` is the number of clusters, and ``largest`` is the share of the questions in the
+    largest one.
+    """
     notes = []
     if clusters < FEWEST_FOR_MEANS:
         notes.append(f"intervals need at least {FEWEST_FOR_MEANS} clusters, so there are none")
@@ -194,19 +198,26 @@ def _cluster_notes(clusters: int, largest: float) -> list[str]:
 
 
 class Clustered(Protocol):
-    """The attributes of a :class:`mirage.monitoring.logs.Log` that describe its clusters."""
+    """The protocol of logs whose questions are grouped into clusters.
+
+    Two classes satisfy it: :class:`mirage.monitoring.logs.Log` (a log in memory) and
+    :class:`mirage.monitoring.log_streams.MeasuredLog` (a log whose values are in a file).
+    """
 
     @property
     def clustering(self) -> Clustering:
-        """The way in which questions are grouped into clusters, such as ``"sessions"``."""
+        """How questions are grouped into clusters, such as ``"sessions"``."""
 
     @property
     def joined(self) -> int:
-        """The number of clusters that would remain if equal questions were joined too."""
+        """The number of clusters that would remain if sessions with an equal question were joined.
+
+        It is used only if :attr:`clustering` is ``"sessions"``.
+        """
 
 
 def describe_clusters(log: Clustered) -> str:
-    """Return a description of the clusters of a log."""
+    """Return a phrase that describes how the questions of a log are grouped into clusters."""
     if log.clustering == "field":
         return "questions with the same value in the cluster field"
     if log.clustering == "questions":
@@ -226,7 +237,7 @@ def _describe_both(before: Log, after: Log) -> str:
 
 
 def cautions(log: Clustered, side: LogMeasures) -> list[str]:
-    """Return warnings about a log's measures, one line each.
+    """Return warnings about ``side``, the measures of a log, one line each.
 
     The warnings are about too few clusters, measures that are 0 because no answer cites a passage,
     and features that cannot be measured.
@@ -278,14 +289,15 @@ def drift(
     same questions, :func:`mirage.testing.assert_no_regression` detects smaller losses.
 
     A measure changed if its corrected p-value is at most ``alpha`` and the interval of its
-    difference excludes 0. Two tests compute p-values and intervals, and the larger p-value and the
-    wider interval count. :func:`mirage.statistics.mean_differences` treats clusters of questions as
-    independent. :func:`mirage.statistics.serial.serial_differences` treats days as the units and
-    allows for correlation between days. ``validation/coverage/logs.py`` and
-    ``validation/coverage/drift.py`` print their error rates. Logs are clustered by the rule of
-    :func:`mirage.monitoring.logs.regroup`. If either log has fewer than ten clusters or four days,
-    there are no intervals and the verdict is ``inconclusive``. If lines have no times, they are
-    assumed to be in the order of time, and ten blocks of lines count as days.
+    difference excludes 0. Two tests are made, and the result has the larger p-value and the wider
+    interval. The first, :func:`mirage.statistics.mean_differences`, treats clusters of questions as
+    independent. The second, :func:`mirage.statistics.serial.serial_differences`, treats days as the
+    units and allows for correlation between days. ``validation/coverage/logs.py`` and
+    ``validation/coverage/drift.py`` print their error rates. The questions of both logs are
+    clustered by the same rule (:func:`mirage.monitoring.logs.regroup`). If either log has fewer
+    than ten clusters or four days, there are no intervals and the verdict is ``inconclusive``. If
+    lines have no times, they are assumed to be in chronological order, and are divided into ten
+    blocks that count as days.
 
     The error rates hold for a single comparison. To check a log every day, use
     :func:`mirage.monitoring.watch`.
@@ -301,7 +313,7 @@ def drift(
         margin: The loss that ``no worse`` rules out, as a share of each measure's range. By
             default ``no worse`` is not tested.
         alpha: False positive rate for all measures together.
-        seed: Random seed of the permutations.
+        seed: Random seed of the permutation tests.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Whether to show progress bars.
 
@@ -349,9 +361,9 @@ def drift_each(
         log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time.
         period: ``day``, ``week`` or ``month`` (ISO 8601, UTC). An interval needs four days, so
             single days have none.
-        suite: The features, as for :func:`drift`.
+        suite: The features; by default all that need neither gold data nor a model.
         alpha: False positive rate for all periods and measures together.
-        seed: Random seed of the permutations.
+        seed: Random seed of the permutation tests.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Whether to show progress bars.
 
@@ -397,11 +409,22 @@ def drift_of(
     alpha: float = 0.05,
     seed: int = 0,
 ) -> Drift:
-    """Compare two logs of one language whose measures have been computed.
+    """Compare two logs of one language, given the measures that were computed on them.
 
-    ``sides`` are the measures of the earlier and the later log. The other arguments are those of
-    :func:`drift`. Both logs must be clustered by the same rule
+    The questions of both logs must be clustered by the same rule
     (:func:`mirage.monitoring.logs.regroup`).
+
+    Args:
+        before: The earlier log.
+        after: The later log.
+        sides: The measures of the earlier and the later log.
+        margin: Largest acceptable loss for the verdict ``no worse``, as a share of each measure's
+            range. With ``None``, this verdict is not tested.
+        alpha: False positive rate for all measures together.
+        seed: Random seed of the permutation test.
+
+    Returns:
+        The change of each measure, and a verdict.
     """
     tables = _with_new_words(before, after, *(side.table for side in sides))
     earlier, later = tables
@@ -439,10 +462,21 @@ def shifts_between(
     permutations: int = 4999,
     seed: int,
 ) -> tuple[Shift, ...]:
-    """Return the change of each column between two tables with the same columns.
+    """Test each column of two tables for a difference between their means.
 
-    ``times`` are the days of both tables. If they are not given, the test assumes that queries at
-    different times are independent. The other settings are those of :func:`drift`.
+    Args:
+        before: The earlier table.
+        after: The later table, with the same columns.
+        times: The days of the rows of both tables, from :func:`log_days`. If given, a second test
+            allows for correlation between days. By default all clusters of queries count as
+            independent.
+        alpha: False positive rate for all columns together.
+        level: Confidence level of the intervals.
+        permutations: Number of random permutations in the permutation test.
+        seed: Random seed of the permutation test.
+
+    Returns:
+        The change of each column.
     """
     column_facts = [facts(name, {**before.facts, **after.facts}) for name in before.features]
     low, high = (np.array([getattr(fact, end) for fact in column_facts]) for end in ("low", "high"))
@@ -475,10 +509,12 @@ def shifts_between(
 
 
 def _widen(row: MeanDifference, p: float, reach: float, width: float) -> MeanDifference:
-    """Combine two tests of a difference: return the larger p-value and the wider interval.
+    """Combine two tests of a difference: keep the larger p-value, and widen the interval.
 
-    ``row`` is the result of the first test. ``p`` is the p-value of the second test, and ``reach``
-    is half the width of its interval. ``width`` is the width of the range of the values.
+    ``row`` is the result of the first test. The second test has the p-value ``p``, and its interval
+    extends by ``reach`` to both sides of the difference. The combined interval covers both
+    intervals, but does not extend beyond ``-width`` and ``width``, where ``width`` is the width of
+    the range of the values. It is NaN if either interval is missing.
     """
     # The difference cannot leave the range of the values.
     low = max(min(row.interval[0], row.difference - reach), -width)
@@ -488,12 +524,12 @@ def _widen(row: MeanDifference, p: float, reach: float, width: float) -> MeanDif
 
 
 class LogDays(NamedTuple):
-    """The questions of a log in the order of time.
+    """The questions of a log in chronological order.
 
     Attributes:
-        order: Positions of the questions in the log, in the order of time.
-        days: Index of the day of each question, in the order of time. If lines have no time, the
-            index of the question's block of lines.
+        order: Positions of the questions in the log, in chronological order.
+        days: Index of the day of each question, in chronological order. If lines have no time, it
+            is the index of the block of lines that contains the question.
     """
 
     order: Ints
@@ -501,7 +537,7 @@ class LogDays(NamedTuple):
 
 
 def log_days(log: Log) -> LogDays:
-    """Return the questions of a log in the order of time, with their days."""
+    """Return the questions of a log in chronological order, with their days."""
     ids = log.dataset.query_ids
     if _has_times(log):
         times = [log.times[id_] for id_ in ids]
@@ -549,7 +585,7 @@ def _in_both(name: str, *tables: FeatureTable) -> bool:
 def _not_compared(
     sides: Sequence[LogMeasures], tables: list[FeatureTable], columns: list[str]
 ) -> dict[str, str]:
-    """Return the features that are not compared, with reasons."""
+    """Return the features that are not compared, each with the reason."""
     reasons: dict[str, str] = {}
     for side, table in zip(sides, tables, strict=True):
         for name in table.features:
@@ -562,7 +598,7 @@ def _not_compared(
 
 
 def unmeasured(side: LogMeasures) -> dict[str, str]:
-    """Return the features that cannot be measured on a log, with reasons."""
+    """Return the features that cannot be measured on a log, each with the reason."""
     return {name: _describe_needs(needs) for name, needs in side.unmet.items()}
 
 

@@ -30,7 +30,7 @@ from mirage.errors import DatasetError
 
 
 class Step(NamedTuple):
-    """An attribute to read, and the kinds of spans that contain it.
+    """An attribute of spans that may contain a field of a log line, such as the question.
 
     Attributes:
         kinds: The kinds of spans to read; ``root`` is a span without a parent, and ``any`` means
@@ -46,7 +46,8 @@ class Format(NamedTuple):
     """The fields of the exports of one tool.
 
     Attributes:
-        fields: Names of fields, as in :data:`mirage.monitoring.logs.FIELDS`.
+        fields: The names under which the tool writes each field of
+            :data:`mirage.monitoring.logs.FIELDS`; empty for exports of spans.
         steps: For exports of spans, the attributes that may contain each field, in order of
             preference; empty for other exports.
     """
@@ -138,12 +139,15 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 def export_rows(
     path: Path, form: str, damaged: list[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of an export, each with its location; all spans of a trace become one row.
+    """Yield the rows of an export; all spans of a trace become one row.
 
     Args:
         path: JSON Lines, gzipped or not, Parquet, or one JSON document with the suffix ``.json``.
         form: A key of :data:`FORMATS`.
         damaged: List to which the errors of damaged lines are appended; by default they are raised.
+
+    Yields:
+        The location of the row, such as ``FILE, line 3``, and the row.
     """
     rows = _items(path, damaged)
     if not FORMATS[form].steps:
@@ -167,11 +171,11 @@ def export_rows(
 
 
 def _items(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the spans, observations or rows of an exported file, each with its location.
+    """Yield the spans, observations or rows of an exported file, each after its location.
 
-    An object that contains a list of them, such as a trace of Langfuse or a page of an API, is
-    replaced by its items. Errors of damaged lines are appended to ``damaged``; if it is ``None``,
-    they are raised.
+    An object that contains a list of such items, such as a Langfuse trace or one page of an API's
+    results, is replaced by the items. Errors of damaged lines are appended to ``damaged``; if it is
+    ``None``, they are raised.
     """
     for where, row in _documents(path, damaged):
         spans = [
@@ -206,12 +210,14 @@ def _documents(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dic
     rows = document if isinstance(document, list) else [document]
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise DatasetError(f"{path}, item {number}: expected an object")
+            raise DatasetError(
+                f"{path}, item {number}: expected a JSON object, got {type(row).__name__}"
+            )
         yield f"{path}, item {number}", row
 
 
 def _with_plain_attributes(span: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a span of OTLP with its attributes as plain values."""
+    """Return an OTLP span whose list of attributes is converted to a mapping from name to value."""
     attributes = {
         item.get("key", ""): _plain(item.get("value")) for item in span.get("attributes", ())
     }
@@ -219,7 +225,7 @@ def _with_plain_attributes(span: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value of an ``AnyValue`` of OTLP."""
+    """Convert an OTLP ``AnyValue`` to a Python value."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, content),) = value.items()
@@ -234,7 +240,7 @@ def _plain(value: Any) -> Any:
 
 
 def _time_of(value: Any) -> Any:
-    """Convert a time of OTLP, in nanoseconds since 1970, to ISO 8601; keep other times."""
+    """Convert an OTLP time (nanoseconds since 1970) to ISO 8601; return other times unchanged."""
     if isinstance(value, str) and value.isdecimal() and len(value) > 16:
         return datetime.fromtimestamp(int(value) / 1e9, UTC).isoformat()
     return None if is_missing(value) else value
@@ -282,7 +288,7 @@ class _Span(BaseModel):
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The attributes and other fields, with dotted names as nested objects."""
+        """The attributes and the other fields of the span; dotted names become nested objects."""
         flat = self.model_extra or {}
         # Data frames of Phoenix have one column per attribute.
         columns = {
@@ -294,7 +300,7 @@ class _Span(BaseModel):
 
     @property
     def kinds(self) -> set[str]:
-        """The kinds of the span, in lower case."""
+        """The kinds of the span in lower case, such as ``retriever``; always includes ``any``."""
         names = (
             self.kind,
             _look_up(self.values, "openinference.span.kind"),
@@ -314,7 +320,7 @@ class _Span(BaseModel):
 
 
 def _nested(values: Any) -> Any:
-    """Return values with dotted names as nested objects, and numbered names as lists."""
+    """Convert dotted names to nested objects; if the keys of an object are numbers, make a list."""
     if isinstance(values, list):
         return [_nested(item) for item in values]
     if not isinstance(values, Mapping):
@@ -346,13 +352,16 @@ def _look_up(values: Any, path: str) -> Any:
 
 
 def _answered(trace: str, spans: Sequence[_Span], form: Format) -> dict[str, Any]:
-    """Return the spans of a trace as one row: a question, its passages and the answer."""
+    """Combine the spans of a trace into one row: a question, its passages and the answer.
+
+    ``trace`` is the id of the trace, which becomes the id of the row.
+    """
     ids = {span.id for span in spans}
     ordered = sorted(spans, key=lambda span: str(span.start or ""))
     root = next((span for span in ordered if span.parent not in ids), ordered[0])
 
     def values(field: str) -> Iterator[list[Any]]:
-        """Yield, for each step of the field, a list of its values in the order of time."""
+        """Yield, for each attribute that may contain the field, its values in order of time."""
         for step in form.steps[field]:
             chosen = (
                 [root] if step.kinds == _ROOT else [s for s in ordered if s.kinds & {*step.kinds}]
@@ -390,7 +399,7 @@ _LISTS = ("documents", "context", "contexts", "passages", "source_nodes", "nodes
 
 
 def _parsed(value: Any) -> Any:
-    """Return the content of a text that is a JSON object or array; other values unchanged."""
+    """Parse a text that is a JSON object or array; return other values unchanged."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             return json.loads(value)
@@ -400,11 +409,11 @@ def _parsed(value: Any) -> Any:
 
 
 def text_of(value: Any, wanted: Literal["question", "answer"]) -> str | None:
-    """Return the question or the answer in the input or output of a span.
+    """Return the question or the answer in the input or output of a span; ``None`` if it has none.
 
     The input or output may be a text, an object such as ``{"input": "..."}``, or a list of
-    messages. In a list, the question is the last message of the user, and the answer is the last
-    message of the model.
+    messages. In a list, the question is the user's last message, and the answer is the model's last
+    message.
 
     Example:
         >>> text_of('{"messages": [{"role": "user", "content": "Who?"}]}', "question")
@@ -440,7 +449,7 @@ def _is_text(part: Mapping[str, Any]) -> bool:
 
 
 def _documents_of(values: Sequence[Any]) -> list[Any]:
-    """Return the passages in the outputs of retrievers, in their order."""
+    """Return the passages in ``values``, the outputs of retrievers, in their order."""
     documents: list[Any] = []
     for value in map(_parsed, values):
         if isinstance(value, Mapping):

@@ -49,7 +49,7 @@ class Commit:
         sha: SHA of the commit.
         time: Time of the measurement, ISO 8601 in UTC.
         baseline: Features of the model, for each query and repeat.
-        rank: Rank of the model, 1 is the best; ``None`` if there is no ranking.
+        rank: Rank of the model, where 1 is the best; ``None`` if there is no ranking.
         accepted: Whether later commits are compared with this one.
         features: Features to compare by default; empty for the default features of the regression
             test (:mod:`mirage.testing.gate`).
@@ -65,7 +65,7 @@ class Commit:
 
 @dataclass(frozen=True, eq=False)
 class JudgeRun:
-    """The verdicts of a judge on the anchor pairs in one run.
+    """One run of a judge on its anchor pairs: the same pairs of responses in every run.
 
     Attributes:
         sha: SHA of the commit.
@@ -116,7 +116,7 @@ class History:
             baseline: The features, as :func:`mirage.testing.baseline.read_baseline` returns them.
             commit: SHA of the commit, or another name for it.
             rank: Rank of the model, if there is a ranking.
-            clusters: Cluster of each query, by query id; by default those of the baseline.
+            clusters: Cluster of each query, by query id; by default those in ``baseline.table``.
             features: Features to compare by default; if empty, the default features of the
                 regression test (:mod:`mirage.testing.gate`).
 
@@ -142,7 +142,9 @@ class History:
             )
 
     def append_judge(self, verdicts: AnchorVerdicts, commit: str) -> None:
-        """Add the verdicts of a judge on the anchor pairs.
+        """Add the verdicts of a judge on its anchor pairs.
+
+        Anchor pairs are pairs of responses that the judge compares again in every run.
 
         Args:
             verdicts: The verdicts, as :meth:`mirage.arena.anchor_pairs.AnchorPairs.judge` returns
@@ -199,7 +201,8 @@ class History:
     def accept(self, commit: str) -> None:
         """Mark a commit as accepted, so that later commits are compared with it.
 
-        This applies to every series that contains the commit, including series of judges.
+        This applies to all models. If judges have runs with this name, later runs of these judges
+        are compared with them.
 
         Args:
             commit: SHA of the commit, or its beginning.
@@ -254,7 +257,10 @@ class History:
 
     @contextmanager
     def _database(self, make: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open the database for one transaction; create it first if ``make`` is set."""
+        """Open the database for one transaction, and yield the connection.
+
+        If ``make`` is true, create the database if it does not exist.
+        """
         if make:
             with locked(self.path.with_name(f"{self.path.name}.lock"), wait=True):
                 self._make()
@@ -303,13 +309,13 @@ class History:
 
 
 def _has_judges(database: sqlite3.Connection) -> bool:
-    """Return whether the file has runs of judges; older files have no table for them."""
+    """Return whether the file has a table for the runs of judges, unlike older files."""
     query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'judges'"
     return bool(database.execute(query).fetchone()[0])
 
 
 def _checked(data: object, checksum: int, where: str) -> bytes:
-    """Return the data of an entry, or raise an error if its checksum differs."""
+    """Return the data of an entry; raise an error if the checksum of the data differs."""
     if type(data) is not bytes or zlib.crc32(data) != checksum:
         raise DatasetError(
             f"{where}: the stored data are damaged; restore a copy of the file, or start a new "

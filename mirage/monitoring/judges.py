@@ -1,4 +1,4 @@
-"""Tests whether a judge has changed between runs, and whether it or the system caused a drop."""
+"""Test whether a judge has changed, and whether the judge or the system caused a drop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ CLEARED = 0.2
 
 @dataclass(frozen=True, eq=False)
 class JudgeStep:
-    """One run of a judge on its anchor pairs, compared with the earlier runs.
+    """One run of a judge on its anchor pairs, compared with the reference run.
+
+    The reference run is the last accepted run before this one, or the first run with the current
+    prompt, parameters and endpoint, whichever is later.
 
     Attributes:
         run: The run.
@@ -64,7 +67,10 @@ class JudgeStep:
 
     @property
     def summary(self) -> str:
-        """The result in a few words."""
+        """A few words on whether the settings or the verdicts of the judge have changed.
+
+        Empty for a reference run whose settings are the same as in the run before.
+        """
         if self.changed:
             return "new prompt, parameters or endpoint"
         if self.moved:
@@ -91,7 +97,11 @@ class JudgeSeries(Printed):
 
     @property
     def shift(self) -> str:
-        """A description of the change of the judge since the first run; empty if there is none."""
+        """A phrase that states how the judge has changed, and since when; empty if it has not.
+
+        A significant change since the last reference run has priority over a new prompt, new
+        parameters or a new endpoint.
+        """
         if self.steps[-1].moved:
             return f"judge {self.judge} has changed since {self.steps[-1].since[:10]}"
         changes = [step.run.sha for step in self.steps if step.changed]
@@ -131,7 +141,8 @@ def compare_judge_runs(runs: Sequence[JudgeRun], *, alpha: float = 0.05) -> Judg
     (:func:`mirage.statistics.shifts.shift_evidence`).
 
     Args:
-        runs: A series of :meth:`History.judge_runs <mirage.monitoring.History.judge_runs>`.
+        runs: One of the series that :meth:`History.judge_runs
+            <mirage.monitoring.History.judge_runs>` returns.
         alpha: Probability of any false alarm after a reference; above 0 and below 1.
 
     Returns:
@@ -144,7 +155,7 @@ def compare_judge_runs(runs: Sequence[JudgeRun], *, alpha: float = 0.05) -> Judg
         raise SettingError(f"alpha must be above 0 and below 1, got {alpha!r}")
     if not runs:
         raise SettingError(
-            "the history has no run of a judge; add one with `mirage judge --anchors FILE "
+            "the history has no judge run; add one with `mirage judge --anchors FILE "
             "--history FILE`"
         )
     steps: list[JudgeStep] = []
@@ -161,7 +172,10 @@ def compare_judge_runs(runs: Sequence[JudgeRun], *, alpha: float = 0.05) -> Judg
 
 
 def _step(segment: Sequence[JudgeRun], alpha: float, changed: bool) -> JudgeStep:
-    """Return the result for the last run of a segment, whose first run is the reference."""
+    """Compare the last of these runs with the first, which is the reference run.
+
+    ``changed`` is true if the last run has a new prompt, new parameters or a new endpoint.
+    """
     run = segment[-1]
     counts = [each.verdicts.counts for each in segment]
     agreement, interval = self_agreement(counts[-1], run.verdicts.query_ids)
@@ -228,11 +242,12 @@ def judged_baseline(
 
 
 def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, ...]:
-    """Return a note on whether the judge or the system changed, for each drop of a judged feature.
+    """Return a note for each drop of a judged feature: whether the judge or the system changed.
 
-    Only significant drops have a note. A drop is attributed to the system only if the judge has
-    runs on anchor pairs, has not changed significantly, and the p-value of its change is above
-    :data:`CLEARED`.
+    ``series`` contains the commits of a model, and ``judges`` the runs of each judge on anchor
+    pairs. Only significant drops at the last commit have a note. A drop is attributed to the system
+    only if the judge has runs on anchor pairs, has not changed significantly, and the p-value of
+    its change is above :data:`CLEARED`.
     """
     notes = []
     judge_series = list(judges)
@@ -250,7 +265,10 @@ def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, .
         elif unclear:
             p = unclear[0].steps[-1].p
             why = "has one run only" if np.isnan(p) else f"may have changed too (p = {p:.2f})"
-            notes.append(f"{drop}: system or judge, because the judge {why}; judge another run")
+            notes.append(
+                f"{drop}: system or judge, because the judge {why}; run it again on "
+                "its anchor pairs"
+            )
         elif raters:
             notes.append(
                 f"{drop}: the system changed, because the judge shows no significant change on its "
@@ -269,6 +287,9 @@ def _is_judged(feature: str) -> bool:
 
 
 def _rates(judge: str, feature: str) -> bool:
-    """Return whether a judge may have rated a feature; only judged scores contain judges' names."""
+    """Return whether a judge may have rated a feature, according to the name of the feature.
+
+    The name of a judged score lists its judges. Any judge may have rated other features.
+    """
     name, _, judges = feature.partition("@")
     return name != JUDGED_SCORE or judge in judges.split(",")

@@ -41,7 +41,15 @@ _MILLISECONDS = 1e11
 
 
 class Line(NamedTuple):
-    """One line of a log, after parsing."""
+    """One line of a log, after parsing.
+
+    Attributes:
+        entry: The question with its passages.
+        response: The answer, or the reason why there is none.
+        time: Time of the question in UTC; ``None`` if the line has none.
+        cluster: Cluster that the line names; ``None`` if it names none.
+        session: User or session that the line names; ``None`` if it names none.
+    """
 
     entry: Asked
     response: Response
@@ -59,7 +67,9 @@ def check_id(
 ) -> None:
     """Raise an error if an earlier line has the same id.
 
-    ``first_places`` maps each id to the location of the first line that has it.
+    ``line`` is the parsed ``row``, and ``where`` is its location. ``names`` are the possible names
+    of each field. ``first_places`` maps each id to the location of the first line that has it; the
+    function adds this line.
     """
     first = first_places.setdefault(line.entry.query.id, where)
     if first != where:
@@ -76,13 +86,14 @@ def check_id(
 def field_names(fields: Mapping[str, str], form: str | None = None) -> dict[str, tuple[str, ...]]:
     """Return, for each field, the names under which a line may contain it.
 
-    Names of a format replace the usual ones, and names that the user gives replace both.
+    ``form`` is the tool that exported the log; its names replace the usual ones. ``fields`` maps
+    fields to names that the user gave; these replace both.
     """
     for name in fields:
         if name not in FIELDS:
-            raise UnknownNameError("field of a log", name, FIELDS)
+            raise UnknownNameError("log field", name, FIELDS)
     if form is not None and form not in FORMATS:
-        raise UnknownNameError("format of a log", form, FORMATS)
+        raise UnknownNameError("log format", form, FORMATS)
     usual = FIELDS if form is None else {**FIELDS, **FORMATS[form].fields}
     return {**usual, **{name: (log_name,) for name, log_name in fields.items()}}
 
@@ -103,7 +114,10 @@ def look_up(row: Mapping[str, Any], name: str) -> Any:
 
 
 def _used_name(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first name under which a row has a value; the first of all if none has one."""
+    """Return the first of ``names`` under which a row has a value.
+
+    If the row has a value under none of them, return the first name.
+    """
     return next((name for name in names if look_up(row, name) is not None), names[0])
 
 
@@ -132,7 +146,11 @@ def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | No
 def parse_line(
     where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]], code: str
 ) -> Line | None:
-    """Return a line, or ``None`` if its question is empty."""
+    """Parse a row of a log; return ``None`` if its question is empty.
+
+    ``where`` is the location of the row, for error messages. ``names`` are the possible names of
+    each field, from :func:`field_names`. ``code`` is the language code of the questions.
+    """
     question = _text(where, row, names["question"])
     if question is None:
         raise DatasetError(
@@ -174,7 +192,7 @@ def parse_line(
 def _answer(
     where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]]
 ) -> tuple[str | None, str]:
-    """Return the answer of a line, and the reason to record as the error if the answer is None."""
+    """Return the answer of a line, and the error to record if the answer is ``None``."""
     error = _value(row, names["error"])
     # Many loggers write an empty error into every line.
     if error not in (None, False, "", 0, {}, []):
@@ -226,7 +244,7 @@ def _passages(
 
 
 def _id_variants(id_: str) -> Iterable[str]:
-    """Yield an id and then variants of it: ``a``, ``a~2``, ``a~3``, ..."""
+    """Yield an id, then the id with a number: ``a``, ``a~2``, ``a~3``, ..."""
     yield id_
     number = 2
     while True:
@@ -242,7 +260,7 @@ _SOURCES = ("metadata.source", "metadata.file_path")
 
 
 def _passage(where: str, item: Any, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str]:
-    """Return the id of a passage, if it has one, and its text with the title."""
+    """Return the id of a passage (``None`` without an id), and its title and text as one text."""
     if isinstance(item, str):
         return None, item
     if not isinstance(item, Mapping):
@@ -265,7 +283,7 @@ def _passage(where: str, item: Any, names: Mapping[str, Sequence[str]]) -> tuple
 
 
 def _with_metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a passage with its metadata as an object, parsed if it is a text with JSON."""
+    """Return a passage; if its metadata is a string with a JSON object, parse that string."""
     metadata = row.get("metadata")
     try:
         return {**row, "metadata": json.loads(metadata)} if isinstance(metadata, str) else row
@@ -297,7 +315,8 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
 def has_field(line: Line, name: str) -> bool:
     """Return whether a line has a value for a field.
 
-    Passages, model, time, cluster and session are checked; for other fields the result is true.
+    Only the fields for passages, model, time, cluster and session are checked. For other fields,
+    the result is always true.
     """
     match name:
         case "passages":

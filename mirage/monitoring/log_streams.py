@@ -31,9 +31,10 @@ class MeasuredLog(NamedTuple):
     """The measures of one model in a log; their values are stored in a file.
 
     Attributes:
-        measures: The values. The ``reasons`` of the table are examples only.
+        measures: The values of the measures. Their table gives only an example of each reason for a
+            missing value; ``missing`` has the counts.
         missing: For each measure, the reasons why values are missing, with their counts.
-        clustering: How questions are grouped into clusters.
+        clustering: How questions are grouped into clusters, such as ``"sessions"``.
         joined: If ``clustering`` is ``"sessions"``, the number of clusters that would remain if
             equal questions of different sessions were joined too.
     """
@@ -61,22 +62,26 @@ def measure_log_file(
     """Compute the measures of each model in a log, and write the values to a file.
 
     The values are those of :func:`mirage.monitoring.traffic.measure_log`. The log need not fit into
-    memory, and an interrupted call continues as :func:`mirage.features.streams.score_files` does.
+    memory. If a call is interrupted, repeat it: it resumes like
+    :func:`mirage.features.streams.score_files`.
 
     Args:
-        path: The log, as for :func:`mirage.monitoring.logs.read`.
-        values_path: The file to write, as for :func:`mirage.features.streams.score_files`.
+        path: The log: JSON Lines, gzipped or not, or Parquet.
+        values_path: The file to write: Parquet if the suffix is ``.parquet``, else JSON Lines,
+            compressed if the suffix is ``.gz``.
         language: ISO 639-1 code of the language that the questions should be in.
-        fields: Names of fields in the log, as for :func:`mirage.monitoring.logs.read`.
+        fields: Names of fields in the log, such as ``{"answer": "choices.0.message.content"}``. The
+            keys are those of :data:`mirage.monitoring.logs.FIELDS`.
         model: Name of the model if all lines are of one model; by default the file's name. It
             replaces the model that the lines name.
-        form: Name of the tool that exported the log, as for :func:`mirage.monitoring.logs.read`.
-        skip_damaged: Skip lines that are not valid, with a warning.
+        form: Name of the tool that exported the log, such as ``langfuse``. By default each line is
+            one answered question.
+        skip_damaged: Whether to skip lines that are not valid, with a warning.
         suite: The features; by default the same as for
             :func:`mirage.monitoring.traffic.measure_log`.
         n_jobs: Number of processes, as in joblib.
-        executor: Computes features on its workers instead of local processes.
-        progress: Show a progress bar.
+        executor: Executor whose workers compute the features; by default local processes do.
+        progress: Whether to show a progress bar.
 
     Returns:
         One element per model in the log.
@@ -138,7 +143,7 @@ class _LogFile:
 
     @property
     def runs(self) -> tuple[tuple[str, int], ...]:
-        """The model of each run with its repeat, which is 0 because a log has no repeats."""
+        """The model of each run, with the repeat number 0, because a log has no repeats."""
         models = [self._default] if len(self._models) == 1 else self._models
         return tuple((model, 0) for model in models)
 
@@ -203,7 +208,7 @@ class _LogFile:
 
 
 class _LineNames:
-    """The values in all lines of a log that determine the clusters; one element per line.
+    """The values that determine the clusters of a log's lines; each list has one element per line.
 
     Attributes:
         ids: Id of the line's query.
@@ -229,7 +234,7 @@ class _LineNames:
         return bool(self._numbers[2])
 
     def add(self, line: Line, run: int) -> None:
-        """Add the next line."""
+        """Add the values of the next line; ``run`` is the index of its run."""
         questions, sessions, clusters = self._numbers
         self.ids.append(line.entry.query.id)
         self.runs.append(run)

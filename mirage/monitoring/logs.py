@@ -64,11 +64,11 @@ class Log(NamedTuple):
 
     Attributes:
         dataset: The questions. A question that was asked twice occurs under two ids. Each query's
-            ``cluster`` names the group of dependent questions that it belongs to, and its
-            ``metadata`` has the ``model`` if the line names one.
+            ``cluster`` names the group of dependent questions that it belongs to. Its ``metadata``
+            contains the ``model`` if the line names one.
         run: The answers. A line with an error, or whose answer is null, is a failure.
         times: The time of each question in UTC by query id, for the lines that have a time.
-        clustering: How questions are grouped into clusters.
+        clustering: How questions are grouped into clusters, such as ``"sessions"``.
         sessions: The cluster that each question would have if only sessions counted, by query id.
             Empty if no line names a session, or if lines name their cluster.
         joined: If ``clustering`` is ``"sessions"``, the number of clusters that would remain if
@@ -83,9 +83,9 @@ class Log(NamedTuple):
     joined: int = 0
 
     def by(self, period: str) -> dict[str, Log]:
-        """Split the log into one log per day, week or month, by the name of the period.
+        """Split the log into one log per day, week or month.
 
-        The oldest period comes first.
+        The keys are names of periods, such as ``2026-W47``; the oldest period comes first.
 
         Args:
             period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
@@ -116,7 +116,7 @@ class Log(NamedTuple):
 
         Raises:
             UnknownNameError: If there is no such period.
-            DatasetError: If a line has no time, or all lines are of one period.
+            DatasetError: If a line has no time, or all lines are from the same period.
         """
         parts = self.by(period)
         latest = next(reversed(parts))
@@ -133,16 +133,20 @@ class Log(NamedTuple):
         return both[f"before {latest}"], both[latest]
 
     def each(self, period: str) -> dict[str, tuple[Log, Log]]:
-        """Return, for each day, week or month, a log of all other periods and a log of this one.
+        """Split the log, for each day, week or month, into all other periods and this period.
 
-        All logs are clustered by the same rule (:func:`regroup`).
+        The questions of all parts are clustered by the same rule (:func:`regroup`).
 
         Args:
             period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
 
+        Returns:
+            For the name of each period, such as ``2026-W47``, a log of all other periods and a log
+            of this period.
+
         Raises:
             UnknownNameError: If there is no such period.
-            DatasetError: If a line has no time, or all lines are of one period.
+            DatasetError: If a line has no time, or all lines are from the same period.
         """
         self.last(period)  # raises an error if there is only one period
         log = regroup([self, *self.by(period).values()])[0]
@@ -217,28 +221,28 @@ def read(
     """Read a log.
 
     Passages are texts, or objects with a ``text`` and perhaps an ``id`` and ``title``, in the order
-    of the prompt. Documents of LangChain, nodes of LlamaIndex and documents of OpenInference are
-    such objects too; if they have no id, they get the id of their source. If a line has no field
-    with passages, its passages are unknown. A question without an id gets the number of its line.
-    Lines with an empty question are skipped with a warning.
+    of the prompt. LangChain documents, LlamaIndex nodes and OpenInference documents are such
+    objects too; if they have no id, the id of their source is used. If a line has no field with
+    passages, its passages are unknown. A question without an id gets the number of its line. Lines
+    with an empty question are skipped with a warning.
 
     Questions are dependent, and form one cluster, if their texts are equal (apart from white space,
-    case and Unicode normalization) or they are of one user or session. If lines have a field
-    ``cluster``, only that field counts.
+    case and Unicode normalization) or if they come from the same user or session. If lines have a
+    field ``cluster``, only that field counts.
 
     Args:
         path: JSON Lines, gzipped or not, or Parquet (extra ``retrieval``).
         language: ISO 639-1 code of the language that the questions should be in.
-        fields: Names of fields in the log, by their names in :data:`FIELDS`. Dots separate the
-            names of nested fields, and a number is a position in a list:
-            ``choices.0.message.content``.
+        fields: Names of fields in the log, such as ``{"answer": "choices.0.message.content"}``. The
+            keys are those of :data:`FIELDS`. Dots separate the names of nested fields, and a number
+            is a position in a list.
         model: Name of the run. By default it is the model, if the lines name only one, or else the
             file's name.
         form: Name of the tool that exported the log: ``langchain``, ``llamaindex``,
             ``opentelemetry``, ``langfuse`` or ``phoenix``. By default each line is one answered
             question.
-        skip_damaged: Skip lines that are not valid, with a warning that states how many. By default
-            the first invalid line raises an error.
+        skip_damaged: Whether to skip lines that are not valid, with a warning that states how many.
+            By default the first invalid line raises an error.
 
     Raises:
         DatasetError: If a line is not valid; the message names the file, the line and the field.
@@ -288,7 +292,15 @@ def log_lines(
     form: str | None = None,
     skip_damaged: bool = False,
 ) -> Iterator[Line]:
-    """Yield the lines of a log that have a question; the arguments are those of :func:`read`."""
+    """Yield the lines of a log that have a question.
+
+    Args:
+        path: JSON Lines, gzipped or not, or Parquet.
+        language: ISO 639-1 code of the language that the questions should be in.
+        fields: Names of fields in the log; the keys are those of :data:`FIELDS`.
+        form: Name of the tool that exported the log; ``None`` if no tool did.
+        skip_damaged: Whether to skip lines that are not valid, with a warning.
+    """
     names = field_names(fields, form)
     unseen = set(fields)
     first_places: dict[str, str] = {}
@@ -330,8 +342,8 @@ def log_lines(
     for name in fields:
         if name in unseen:
             raise SettingError(
-                f"{path}: no line has the field {fields[name]!r}, which you named as {name!r}; "
-                "check the name"
+                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}; "
+                "check the name of the field"
             )
 
 
@@ -341,13 +353,17 @@ def log_lines(
 def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
     """Cluster the questions of several logs by one rule, so that the logs can be compared.
 
-    By default, equal questions and the questions of one session are joined to one cluster. If many
-    users ask the same questions, this rule may join everything. If it leaves fewer than
-    :data:`FEWEST_JOINED` clusters in any of the logs, all logs with sessions are clustered by
-    session alone. Their intervals are then valid for other users who ask the same questions.
+    By default, equal questions are put into one cluster, and so are the questions of one session.
+    If many users ask the same questions, this rule may put all questions into one cluster. If it
+    leaves fewer than :data:`FEWEST_JOINED` clusters in any of the logs, all logs with sessions are
+    clustered by session alone. Confidence intervals are then valid only for other users who ask the
+    same questions.
 
     Args:
         logs: The logs. Logs without sessions, or whose lines name their cluster, are not changed.
+
+    Returns:
+        The logs with their new clusters, in the same order.
     """
     if all(_cluster_count(log) >= FEWEST_JOINED for log in logs if log.sessions):
         return tuple(logs)
@@ -425,5 +441,5 @@ def _sessions(lines: Sequence[Line]) -> dict[str, str]:
 
 
 def question_name(line: Line) -> str:
-    """Return a name that equal questions share."""
+    """Return a name for the question of a line; equal questions have the same name."""
     return f"question {plain_text(line.entry.query.text).casefold()}"

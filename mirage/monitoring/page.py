@@ -1,4 +1,4 @@
-"""Write a page on metrics over commits: a plot of each metric and a table."""
+"""Write an HTML page that shows metrics over commits: a plot of each metric and a table."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _section(index: int, series: Series) -> Element:
 
 
 def _figure(commits: Sequence[CommitChanges], steps: Sequence[Step]) -> Element:
-    """Plot the means of a metric with their intervals, and mark the commits that got worse."""
+    """Plot the means of a metric with intervals, and mark the commits at which it got worse."""
     up = _scale(steps)
     across = Scale(0.0, max(len(steps) - 1, 1))
     ticks = [
@@ -92,7 +92,8 @@ def _figure(commits: Sequence[CommitChanges], steps: Sequence[Step]) -> Element:
 def _scale(steps: Sequence[Step]) -> Scale:
     """Return the scale of the plotted numbers.
 
-    If they are all equal, the scale extends 0.1 below that number, or 0.1 above it if it is 0.
+    If all numbers are equal, the scale is 0.1 wide: it ends at this number or, if the number is 0,
+    starts there.
     """
     values = [value for step in steps for value in step[1:4] if math.isfinite(value)]
     low, high = min(values, default=0.0), max(values, default=1.0)

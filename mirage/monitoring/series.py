@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
     Attributes:
         feature: Name of the feature.
-        mean: Mean over the queries that have the feature; NaN if none has.
+        mean: Mean over the queries for which the feature has a value; NaN if there are none.
         low: Lower end of the mean's confidence interval; NaN if there are fewer than ten queries
             or clusters.
         high: Upper end of the interval.
@@ -69,7 +69,7 @@ class CommitChanges:
 
     @property
     def summary(self) -> str:
-        """The features that got worse, each with the commit where the drop began, as text.
+        """A text that lists the features that got worse, each with the commit where its drop began.
 
         The text is ``"no"`` if no feature got worse, and ``"not compared"`` without a reference.
         """
@@ -82,8 +82,8 @@ class Series:
     """A series of commits of one model on the same queries.
 
     Attributes:
-        commits: The commits in the order of their addition.
-        alpha: Probability of any false alarm after a reference.
+        commits: The commits in the order in which they were added.
+        alpha: Probability of any false alarm after a reference commit.
     """
 
     commits: tuple[CommitChanges, ...]
@@ -94,7 +94,7 @@ class Series:
 
     @property
     def title(self) -> str:
-        """The model, the dataset and the number of queries."""
+        """A title with the model, the dataset and the number of queries."""
         first = self.commits[0].commit.baseline
         return f"{first.table.model} on {first.dataset}, {len(first.table)} queries"
 
@@ -144,17 +144,18 @@ def compare_commits(
     The evidence for a drop is computed by :func:`mirage.statistics.alarms.rise_evidence`. The
     probability of any false alarm is at most ``alpha`` for the whole series, however long it gets
     and however often it is tested. Losses that wording or style can explain are subtracted first,
-    as in the gate, :func:`mirage.testing.assert_no_regression`
-    (:func:`mirage.testing.gate.more_than_wording`). The gate tests another hypothesis: whether the
-    system is worse on new queries like these. ``validation/coverage/history.py`` prints false alarm
-    rates and power.
+    as in :func:`mirage.testing.assert_no_regression`. That function tests another hypothesis:
+    whether the system is worse on new queries like these. ``validation/coverage/history.py`` prints
+    false alarm rates and power.
 
     Args:
-        commits: A series of :meth:`History.series <mirage.monitoring.History.series>`.
+        commits: One of the series that :meth:`History.series <mirage.monitoring.History.series>`
+            returns.
         alpha: Probability of any false alarm after a reference; above 0 and below 1.
         features: Features to show and compare. By default those that the last commit names
-            (:attr:`Commit.features <mirage.monitoring.Commit>`). If it names none, the gate's
-            default features and user-defined features that all commits have.
+            (:attr:`Commit.features <mirage.monitoring.Commit>`). If it names none, the default
+            features of ``assert_no_regression`` and user-defined features, if all commits have
+            them.
 
     Returns:
         The result for each commit.
@@ -204,8 +205,9 @@ def _mean_losses(
 ) -> Floats:
     """Return the mean loss of each feature since the reference.
 
-    Losses that the gate accepts as changes of style are subtracted. A query that lacks a value in
-    one of the two tables, or in both, counts as no loss.
+    Losses that wording or style can explain are subtracted
+    (:func:`mirage.testing.gate.more_than_wording`). A query that lacks a value in one of the two
+    tables, or in both, counts as no loss.
     """
     earlier, later = each_time(reference), each_time(table.select(reference.query_ids))
     sign = np.array([1.0 if name in lower_is_better else -1.0 for name in reference.features])
@@ -218,9 +220,9 @@ def _mean_losses(
 def _smallest_changes(table: FeatureTable) -> Floats:
     """Return the smallest plausible standard deviation, between runs, of each feature's mean.
 
-    It is the standard deviation if one answer per run is expected to change completely, and the
-    answers of a cluster change together. Without this minimum, a system that always answered alike
-    would cause an alarm at its first change.
+    It assumes that one answer per run is expected to change from the worst value to the best or
+    back, and that the answers of a cluster change together. Without this minimum, a system that has
+    always given the same answers would cause an alarm at its first change.
     """
     entries = [facts(name, table.facts) for name in table.features]
     widths = np.array([entry.high - entry.low for entry in entries])
@@ -235,14 +237,15 @@ def _smallest_changes(table: FeatureTable) -> Floats:
 def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) -> list[str]:
     """Return the requested features, which all commits must have.
 
-    By default, these are the default features of the gate and all user-defined features. If the
-    commits share none of them, all shared features are returned.
+    By default, these are the default features of the regression test (:mod:`mirage.testing.gate`)
+    and all user-defined features. If the commits share none of them, all shared features are
+    returned.
     """
     names = [n for n in tables[0].features if all(n in table.features for table in tables)]
     if requested:
         for name in requested:
             if name not in names:
-                raise UnknownNameError("feature of all commits", name, names)
+                raise UnknownNameError("feature shared by all commits", name, names)
         return list(dict.fromkeys(requested))
     answers, library_names = "answer_match" in names, set(FeatureSuite.available())
     gate = {entry.name for entry in GATED.values() if not (entry.substitute_for and answers)}

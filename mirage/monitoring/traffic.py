@@ -59,7 +59,7 @@ class LogMeasures(NamedTuple):
 
     Attributes:
         table: The features and the measures of :func:`traffic`, with one row per question.
-        unmet: The features that cannot be measured, with the data that each of them lacks.
+        unmet: The features that cannot be measured, each with the data that it lacks.
     """
 
     table: FeatureTable
@@ -74,7 +74,7 @@ def measure_log(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LogMeasures:
-    """Compute the features, and the measures of :func:`traffic`, that a log has the data for.
+    """Compute the measures of :func:`traffic` and all features for which a log has the data.
 
     Args:
         dataset: The questions; :func:`mirage.monitoring.logs.read` makes one from a log.
@@ -82,7 +82,7 @@ def measure_log(
         suite: The features; by default those of :meth:`mirage.FeatureSuite.default`,
             ``support_lexical_all`` and ``answer_length``.
         n_jobs: Number of processes that compute features, as in joblib.
-        progress: Show a progress bar.
+        progress: Whether to show a progress bar.
 
     Raises:
         FeatureError: No feature can be computed, or one fails.
@@ -121,7 +121,7 @@ def traffic(dataset: MirageDataset, run: Run) -> FeatureTable:
     - ``other_language``: the share of the question that is in another language than expected, by
       :func:`~mirage.features.language.language_probabilities`.
 
-    Missing values are NaN, with their reasons.
+    Missing values are NaN; the table also contains the reasons.
 
     Args:
         dataset: The questions.
@@ -159,7 +159,10 @@ def traffic(dataset: MirageDataset, run: Run) -> FeatureTable:
 
 
 def question_measures(query: Query, response: Response | None) -> Mapping[str, float | NotComputed]:
-    """Return the measures of one question, in the order of :data:`TRAFFIC`."""
+    """Return the measures of one question by name, in the order of :data:`TRAFFIC`.
+
+    ``response`` is ``None`` if the run has no response to the question.
+    """
     texts = None if response is None else _shown_texts(query, response)
     parsed = _parse_response(query, response)
     answer_measures: Mapping[str, float | NotComputed]
@@ -191,7 +194,7 @@ def _shown_texts(query: Query, response: Response) -> tuple[str, ...] | None:
 
 
 def _parse_response(query: Query, response: Response | None) -> ParsedResponse | NotComputed:
-    """Return the parsed response, or why there is none."""
+    """Return the parsed response, or the reason why there is none."""
     if response is None:
         return NotComputed("no response to this query")
     if response.text is None:
@@ -224,8 +227,8 @@ def new_words(
     """Return, for each question, the share of its content words that earlier questions lack.
 
     Questions on new topics have larger shares. Every second cluster of earlier questions is set
-    aside as a reference. All other questions, earlier and later, are compared with it: their value
-    is the share of their words that do not occur in the reference. So the values of both groups
+    aside as a reference. The value of each other question, earlier or later, is the share of its
+    words that do not occur in the reference. So the values of the earlier and the later questions
     have the same distribution if nothing changed, and they depend on each other only through the
     clusters.
 

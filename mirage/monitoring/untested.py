@@ -42,9 +42,9 @@ class UntestedDocuments(Printed, Rows[UntestedDocument]):
         rows: One row per document.
         log: Name of the log.
         tests: Name of the test set.
-        documents: Number of documents that were retrieved in the log.
-        questions: Number of questions of the log with passages.
-        untested: Number of these questions that retrieve only untested documents.
+        documents: Number of different documents that were retrieved in the log.
+        questions: Number of questions of the log that have passages.
+        untested: Number of these questions for which only untested documents were retrieved.
     """
 
     log: str
@@ -75,8 +75,8 @@ def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
     """Return the documents that were retrieved in a log, but are not in a test set.
 
     A document is in the test set if a passage of a test query has its id, or the same text apart
-    from white space and Unicode normalization. Passages of a log without ids are documents by
-    themselves.
+    from white space and Unicode normalization. A passage of the log without an id counts as a
+    document.
 
     Args:
         log: The log.
@@ -143,7 +143,7 @@ def untested_documents(log: Log, tests: MirageDataset) -> UntestedDocuments:
 
 
 def _name(query: Query, passage: Passage) -> str:
-    """Return the id of a passage's document, or its text if the id is only a position."""
+    """Return a name for a passage: the id of its document or, if its id is a position, its text."""
     if passage.id == str(query.passage_ids.index(passage.id) + 1):
         return plain_text(passage.text)[:_LENGTH]
     return passage.document_id

@@ -26,8 +26,8 @@ class Trend(NamedTuple):
 
     Attributes:
         feature: Name of the measure.
-        before: Mean of the periods before ``since``, or of all periods if it is empty.
-        after: Mean of the periods from ``since`` on; NaN if it is empty.
+        before: Mean of the periods before ``since``, or of all periods if ``since`` is empty.
+        after: Mean of the periods from ``since`` on; NaN if ``since`` is empty.
         p: P-value of a lasting change for the worse, corrected for the number of measures. It
             remains valid if it is checked after every period. NaN if there are too few periods.
         worse: Whether the change is statistically significant.
@@ -68,7 +68,7 @@ class Watch(Printed):
 
     @property
     def has_enough(self) -> bool:
-        """Whether there are enough periods, and a measure that can get worse."""
+        """Whether a drop can be tested: there are enough periods, and a measure to test."""
         return bool(self.trends) and len(self.periods) >= self.needed
 
     def _tables(self) -> tuple[Table]:
@@ -102,10 +102,11 @@ def watch(
 
     The function compares means of days, weeks or months. Call it on the whole log as often as you
     like: the probability of any false alarm is at most ``alpha`` for the whole life of the log
-    (:func:`mirage.statistics.alarms.rise_evidence`). Days vary by more than chance, and their
-    variance is estimated from the log. Days of the week may have different levels. The test allows
-    for correlation of successive answers (:func:`mirage.statistics.serial.day_inflation`).
-    ``validation/coverage/drift.py`` prints false alarm rates and power. A single look at two
+    (:func:`mirage.statistics.alarms.rise_evidence`). Means vary between days by more than chance;
+    the test estimates this variance from the log. Each day of the week may have its own mean. The
+    test also allows for correlation of successive answers
+    (:func:`mirage.statistics.serial.day_inflation`).
+    ``validation/coverage/drift.py`` prints false alarm rates and power. A single comparison of two
     periods (:func:`mirage.monitoring.drift`) detects smaller losses.
 
     Args:
@@ -169,18 +170,19 @@ def watch(
 
 
 def fewest_periods(period: str) -> int:
-    """Return the smallest number of periods with which a drop can be tested."""
+    """Return the smallest number of days, weeks or months with which a drop can be tested."""
     return FEWEST_VALUES + 1 if _WEEK[period] == 1 else _WEEK[period] + 2
 
 
 def trend_evidence(values: Floats, periods: Ints, groups: Ints, widths: Floats) -> RiseEvidence:
-    """Return, for each period and column, the evidence that the mean has risen and stayed higher.
+    """Return the evidence that the mean of a column has risen and stayed higher, after each period.
 
     Args:
-        values: Values in the order of time, of shape ``(queries, columns)``; larger is worse, and
-            NaN if a query has no value.
+        values: Values in chronological order, of shape ``(queries, columns)``. Larger values are
+            worse; missing values are NaN.
         periods: The period of each query, numbered from 0.
-        groups: The group of each period, such as its day of the week.
+        groups: The group of each period, such as its day of the week; each group may have its own
+            mean.
         widths: Width of the range of each column; infinite if there is none.
     """
     counts = np.stack([np.bincount(periods, ~np.isnan(column)) for column in values.T], axis=1)

@@ -1,6 +1,7 @@
-"""Functions that load text encoders of sentence-transformers.
+"""Functions that load text encoders with sentence-transformers.
 
-They set the pooling (how the vectors of tokens become one vector) and the maximum length.
+The functions also set the pooling (how the vectors of tokens become one vector) and the maximum
+number of tokens.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _CARDS: tuple[tuple[str, Pooling], ...] = (
     (r"promptriever", "last"),
     (r"e5-mistral", "last"),
 )
-"""The pooling of well-known models that have no configuration files of sentence-transformers.
+"""The pooling of well-known models that have no sentence-transformers configuration files.
 
 Each entry is a regular expression for the names of models, and the pooling that their model cards
 (descriptions on the hub) specify.
@@ -103,7 +104,12 @@ def load_sentence_model(name: str, pooling: Pooling | None, max_length: int | No
 
 
 def load_sparse_model(name: str, max_length: int | None) -> Any:
-    """Load a ``SparseEncoder``; :func:`load_sentence_model` explains the arguments.
+    """Load a ``SparseEncoder``.
+
+    Args:
+        name: The name of a model on the hub, or a model folder.
+        max_length: The number of tokens to which longer texts are truncated; by default the limit
+            of the model.
 
     Raises:
         NeuralError: The model cannot be loaded, or does not predict term weights.
@@ -134,7 +140,7 @@ def _file(name: str, file: str) -> str | None:
 
 
 def _has_modules(name: str) -> bool:
-    """Return whether a model has configuration files of sentence-transformers."""
+    """Return whether a model has sentence-transformers configuration files."""
     if "/" in name or Path(name).is_dir():
         return _file(name, "modules.json") is not None
     try:  # sentence-transformers adds this prefix to a name without an owner
@@ -154,9 +160,9 @@ def _set_pooling(name: str, model: Any, pooling: Pooling) -> None:
 
 
 def _assemble(name: str, pooling: Pooling) -> Any:
-    """Return a ``SentenceTransformer`` that adds a pooling layer to a model of transformers.
+    """Return a ``SentenceTransformer`` that consists of a transformers model and a pooling layer.
 
-    The model may also be an adapter of PEFT.
+    The model may also be a PEFT adapter.
     """
     modules = package("sentence_transformers.sentence_transformer.modules")
     adapter, tokenizer = _file(name, "adapter_config.json"), None

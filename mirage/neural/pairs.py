@@ -49,7 +49,10 @@ _PART = 512  # number of pairs that are sorted by length together and sent to a 
 
 
 class _PairScorer(ABC):
-    """The base class of models that score pairs of texts; each distinct pair is scored once."""
+    """The base class of models that score pairs of texts.
+
+    Each distinct pair is scored only once.
+    """
 
     _DEFAULT: ClassVar[str]
     _CUT: ClassVar[str]  # the text to truncate if a pair is too long
@@ -68,8 +71,8 @@ class _PairScorer(ABC):
         by_name = isinstance(model, str | Path)
         if by_name != (tokenizer is None):
             raise SettingError(
-                "pass either the name of a model and no tokenizer, or a model object and its "
-                "tokenizer"
+                "a tokenizer is needed if, and only if, model is an object; pass tokenizer=, or "
+                "leave it out if you give the model by name or folder"
             )
         if max_length < 16 or (token_budget is not None and token_budget < 1):
             raise SettingError(
@@ -109,8 +112,9 @@ class _PairScorer(ABC):
         """Compute the scores of pairs on workers, so that later calls of :meth:`scores` are fast.
 
         The scores equal those that :meth:`scores` would compute for each group by itself, because
-        the batches contain the same pairs. They are kept in memory. They are also cached on disk if
-        this object has a cache and the workers use the same device and precision as this process.
+        the batches contain the same pairs. The scores are kept in memory. They are also cached on
+        disk if this object has a cache and the workers use the same device and precision as this
+        process.
 
         Args:
             groups: Groups of pairs. The pairs of a group are split into batches together.
@@ -137,7 +141,7 @@ class _PairScorer(ABC):
     def _worker_task(self) -> Once[Sequence[Pair], tuple[tuple[str, str], list[list[float]]]]:
         """The function that workers call to score pairs.
 
-        It is created only once, so that the model is sent to the workers only once.
+        The function is cached in this object, so the model is sent to the workers only once.
         """
         return Once(partial(_worker_scorer, self))
 
@@ -163,9 +167,9 @@ class _PairScorer(ABC):
         return np.array(scores, dtype=np.float64).reshape(len(scores), self.config.num_labels)
 
     def _new(self, pairs: Iterable[Pair]) -> dict[bytes, Pair]:
-        """Return the distinct pairs that still need to be scored, by cache key.
+        """Return the distinct pairs whose scores are neither in memory nor on disk.
 
-        Their scores are neither in memory nor on disk.
+        The keys of the mapping are the cache keys of the pairs.
         """
         distinct = {self._key(pair): pair for pair in map(_clean, pairs)}
         return {key: pair for key, pair in distinct.items() if not self._has_scores(key)}
@@ -264,7 +268,7 @@ class NLI(_PairScorer):
             truncated. If the hypothesis alone is too long, both texts are truncated.
         token_budget: The maximum number of tokens of a batch, including padding; by default 1,024
             on a CPU and 8,192 on a GPU. A longer pair is a batch by itself. A batch that does not
-            fit in memory is halved.
+            fit in memory is split in two.
         cache: The cache of scores: a path or a :class:`~mirage.llm.cache.Cache`. ``True`` means
             ``neural.sqlite`` in the folder of the environment variable ``MIRAGE_CACHE``, or else in
             the user's cache folder. ``False`` means no cache on disk.
@@ -322,20 +326,29 @@ class NLI(_PairScorer):
 class Reranker(_PairScorer):
     """A reranker (cross-encoder) that scores pairs (query, passage).
 
-    It works like :class:`NLI`, but its precision on CUDA is float16.
+    Each pair is scored only once. If the model is given by name or folder, scores are also cached
+    on disk. The weights are loaded when the first pair is scored. The model runs on a GPU if there
+    is one: in float16 on CUDA, otherwise in float32. On a CPU, batches run in parallel, one per
+    torch thread.
 
     Args:
-        model: As for :class:`NLI`; by default :data:`RERANKER_MODEL`.
+        model: The name of a model on the hub, by default :data:`RERANKER_MODEL`; the folder of a
+            model; or a transformers model for sequence classification. The scores of such an object
+            are not cached on disk.
         tokenizer: The tokenizer, if ``model`` is an object.
         max_length: The maximum number of tokens of a pair. In a longer pair, the passage is
             truncated. If the query alone is too long, both texts are truncated.
-        token_budget: As for :class:`NLI`.
-        cache: As for :class:`NLI`.
+        token_budget: The maximum number of tokens of a batch, including padding; by default 1,024
+            on a CPU and 8,192 on a GPU.
+        cache: The cache of scores: a path or a :class:`~mirage.llm.cache.Cache`. ``True`` means
+            ``neural.sqlite`` in the folder of the environment variable ``MIRAGE_CACHE``, or else in
+            the user's cache folder. ``False`` means no cache on disk.
 
     Raises:
         NeuralError: The model does not exist, cannot be downloaded, or returns more than one score
             per pair.
-        SettingError: As for :class:`NLI`.
+        SettingError: A model object is given without its tokenizer, a tokenizer is given without a
+            model object, or ``max_length`` or ``token_budget`` is too small.
         MissingPackageError: The extra ``neural`` is not installed.
     """
 
@@ -363,7 +376,7 @@ class Reranker(_PairScorer):
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A model in memory, with its tokenizer."""
+    """A model of pairs of texts in memory, together with its tokenizer."""
 
     model: Any
     tokenizer: Any
@@ -491,7 +504,7 @@ def _load(name: str, device: str, precision: str) -> _Loaded:
 
 
 def _placement(on_cuda: str) -> tuple[str, str]:
-    """Return the device and the precision that models use on this machine.
+    """Return the names of the device and the precision that models use on this machine.
 
     Args:
         on_cuda: The precision to use on CUDA if the GPU supports it. In all other cases, the

@@ -14,7 +14,7 @@ from mirage.errors import NeuralError, SettingError
 from mirage.neural._models import attempt, compute_in_halves, encodable, model_location
 
 _ARCHITECTURES = {"deberta": "deberta-v2", "roberta": "xlm-roberta", "bert": "bert"}
-"""The model type in transformers, by the prefix that the names of the model's weights have."""
+"""The model type in transformers, by the prefix of the names of the model's weights."""
 
 _HEAD = "token_classifier."
 """The prefix of the weight names of the layer in Provence that scores tokens."""
@@ -74,7 +74,8 @@ class TokenCrossEncoder:
         if self._model.config.num_labels not in (1, 2):
             raise NeuralError(
                 f"{self!r} has {self._model.config.num_labels} labels per token, but 1 or 2 are "
-                "needed; use another model"
+                "needed; use a token classifier with 1 or 2 labels, or a model in the format of "
+                "Provence"
             )
         self._model.to("cuda" if self._torch.cuda.is_available() else "cpu").eval()
 
@@ -125,7 +126,7 @@ class TokenCrossEncoder:
 
 
 def _load(transformers: Any, name: str) -> Any:
-    """Load a token classifier of transformers, or a model in the format of Provence."""
+    """Load a transformers token classifier, or a model in Provence's format."""
     file = transformers.utils.cached_file(
         name, "model.safetensors", _raise_exceptions_for_missing_entries=False
     )
@@ -140,12 +141,15 @@ def _load(transformers: Any, name: str) -> Any:
     # The output layer of a reranker has the same name, and may have the same shape.
     trained = any("TokenClassification" in each for each in model.config.architectures or ())
     if report["missing_keys"] or not trained:
-        raise NeuralError("the model is not a token classifier, so it has no scores per token")
+        raise NeuralError(
+            "the model is not a token classifier, so it has no scores per token; its architecture "
+            f"is {', '.join(model.config.architectures or ()) or 'unknown'}"
+        )
     return model
 
 
 def _load_provence(transformers: Any, name: str, weights: Mapping[str, Any]) -> Any:
-    """Return a token classifier that has the weights of a model in the format of Provence."""
+    """Convert a model in Provence's format to a transformers token classifier."""
     prefix = next(
         (each for each in _ARCHITECTURES if any(w.startswith(f"{each}.") for w in weights)), ""
     )

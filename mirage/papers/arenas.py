@@ -47,7 +47,7 @@ class Arena:
         Args:
             tables: One table for every judged model.
             judgments: Judgments on pairs of these models.
-            tournaments: Number of tournaments.
+            tournaments: Number of tournaments (fits to the judgments on random samples of queries).
             queries: Largest number of queries per tournament; ``None`` for as many as were judged
                 (:meth:`mirage.BradleyTerry.bootstrap`).
             seed: Random seed.
@@ -68,9 +68,9 @@ class Arena:
 def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
     """Read an arena from ``{language}/features.jsonl`` and ``{language}/judgments.jsonl``.
 
-    A line of the first file has the features of one response: ``{"query_id": "q1", "model": "x",
-    "features": {"answer_bleu": 0.3, ...}}``. A feature that could not be computed is null. A line
-    of the second file is a judgment: ``{"query_id": "q1", "model_a": "x", "model_b": "y",
+    A line of the first file contains the features of one response: ``{"query_id": "q1", "model":
+    "x", "features": {"answer_bleu": 0.3, ...}}``. A feature that could not be computed is null. A
+    line of the second file is a judgment: ``{"query_id": "q1", "model_a": "x", "model_b": "y",
     "verdict": "a"}``.
 
     Args:
@@ -79,7 +79,7 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
         **options: Keyword arguments of :meth:`Arena.of`.
 
     Raises:
-        DatasetError: If a line is invalid; the message has the file, the line and the problem.
+        DatasetError: If a line is invalid; the message names the file, the line and the problem.
         JudgmentError: If no logits can be fitted to the judgments.
     """
     language_folder = Path(folder) / language
@@ -110,8 +110,8 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
 def read_hub_arena(language: str, path: str | Path | None = None, **options: Any) -> Arena:
     """Read the arena of MIRAGE-Bench: its published feature values and GPT-4o's judgments.
 
-    As in the paper, the missing value of a feature is 0, ties are left out, and if there are
-    several verdicts on a pair, only the last one counts.
+    As in the paper (arXiv 2410.13716), missing feature values count as 0, and ties are left out. If
+    a query has several verdicts on the same two models in the same order, only the last one counts.
 
     Args:
         language: ISO 639-1 code of one of the benchmark's 18 languages.
@@ -148,5 +148,7 @@ def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, f
             name: np.nan if value is None else float(value) for name, value in values.items()
         }
     except OverflowError:
-        raise DatasetError(f"{where}: 'features' has a number that is too large") from None
+        raise DatasetError(
+            f"{where}: 'features' has a number that is too large for a float"
+        ) from None
     return row["query_id"], row["model"], numbers

@@ -60,14 +60,16 @@ RETRIEVAL = ("dataset", "corpus", "language", "query", *SYSTEM)
 
 
 def published(number: int = 4) -> ResultTable:
-    """Return one of the paper's tables; cells have no intervals, because the paper has none.
+    """Return one of BERGEN's tables (arXiv 2407.01102).
+
+    Cells have no intervals, because the paper has none.
 
     Args:
-        number: Number of the table in the paper. Table 4 has the main results, to which the
-            retrieval quality in Table 5 is added. Table 2 is on fine-tuning; the zero-shot results
+        number: Number of the table in the paper. Table 4 contains the main results; the retrieval
+            quality in Table 5 is added to them. Table 2 is about fine-tuning; the zero-shot results
             in Table 4 are added to it. Tables 3, 10, 11 and 12 are multilingual, Tables 5 and 7 are
-            on retrieval, and Table 9 is on prompts. Table 14 is on the agreement of metrics with
-            the judge.
+            about retrieval, and Table 9 is about prompts. Table 14 is about the agreement of
+            metrics with the judge.
 
     Raises:
         SettingError: If there are no numbers for this table.
@@ -102,7 +104,7 @@ def _main_cells() -> tuple[Cell, ...]:
 
 
 def _tuning_cells() -> tuple[Cell, ...]:
-    """Return the cells of Table 4 with the same settings as cells of Table 2, followed by these."""
+    """Return the cells of Table 2, after the cells of Table 4 that have the same settings."""
     after = _cells("2")
     wanted = {_key(cell) for cell in after}
     before = (cell for cell in _cells("4") if _key(cell) in wanted)
@@ -136,7 +138,7 @@ def _cells(number: str) -> tuple[Cell, ...]:
 
 
 def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Return the settings of a cell on some axes, by default on all, as a dictionary key."""
+    """Return a cell's settings on these axes, by default on all axes, as a dictionary key."""
     return tuple(sorted((a, v) for a, v in cell.settings.items() if not axes or a in axes))
 
 
@@ -145,7 +147,7 @@ def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class GainRow(Line):
-    """Gain of one retrieval system over closed book on one dataset.
+    """Gain of one retrieval system over closed book (no passages) on one dataset.
 
     Attributes:
         dataset: Name of the dataset.
@@ -176,12 +178,12 @@ def retrieval_gain(
     retriever: str | None = None,
     reranker: str | None = None,
 ) -> Result[GainRow]:
-    """Compute the gain of retrieval over closed book, averaged over generators (Figure 3).
+    """Compute the gain of retrieval over closed book (no passages), averaged over generators.
 
-    The paper's figure shows the retriever SPLADE-v3, reranked by DeBERTa-v3.
+    Figure 3 of BERGEN shows this gain for the retriever SPLADE-v3, reranked by DeBERTa-v3.
 
     Args:
-        table: Results that include closed-book cells.
+        table: Results that include closed-book cells (those with the retriever ``none``).
         metric: Name of the answer metric.
         retriever: The only retriever to include. By default all except ``none`` and ``oracle``.
         reranker: The only reranker to include. By default all.
@@ -218,7 +220,7 @@ def retrieval_gain(
 
 @dataclass(frozen=True)
 class OracleRow(Line):
-    """Gain of one generator from the relevant passages on one dataset.
+    """Gain of one generator on one dataset if the prompt has the relevant passages.
 
     Attributes:
         dataset: Name of the dataset.
@@ -243,7 +245,9 @@ class OracleRow(Line):
 
 
 def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow]:
-    """Compute the gain of perfect retrieval over closed book, by generator (Figure 5).
+    """Compute the gain of perfect retrieval over closed book, by generator (BERGEN, Figure 5).
+
+    With perfect retrieval, the prompt has the relevant passages. With closed book, it has none.
 
     Args:
         table: Results that include cells with the retrievers ``none`` and ``oracle``.
@@ -271,16 +275,20 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
     title = f"{metric} with oracle passages minus {metric} closed book"
     return Result(
         title,
-        tuple(_require_rows(rows, table, "with the retriever oracle and matching ones with none")),
+        tuple(
+            _require_rows(
+                rows, table, "with the retriever oracle that have a matching closed-book cell"
+            )
+        ),
     )
 
 
 def _pair_with_closed_book(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
-    """Yield each cell with retrieval that has the metric, and its closed-book cell.
+    """Yield pairs of a cell with retrieval and the closed-book cell to compare it with.
 
-    Both have the same dataset, language and generator. Other settings may differ: a closed-book
-    cell may, for example, have no corpus. If there are several candidates, the one with most
-    settings in common is used.
+    Both cells have the metric, and the same dataset, language and generator. Other settings may
+    differ: a closed-book cell may, for example, have no corpus. If there are several candidates,
+    the one with most settings in common is used.
     """
     _require_metrics(table, metric)
     measured = [cell for cell in table if metric in cell.scores]
@@ -303,9 +311,10 @@ def _generator_key(cell: Cell) -> tuple[str, ...]:
 
 
 def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, Interval]:
-    """Return the mean difference between paired cells, and its interval.
+    """Return the mean difference of a metric between paired cells, and its 95 % interval.
 
-    The difference is computed on the queries on which both cells have a value.
+    The second cell of a pair is subtracted from the first, on the queries on which both have a
+    value. The interval is NaN if a cell has no values per query.
     """
     # Published tables have no values per query, so there is no interval.
     if not all(metric in cell.values for pair in pairs for cell in pair):
@@ -357,7 +366,7 @@ class SystemRow(Line):
 def retrieval_vs_generation(
     table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
 ) -> Result[SystemRow]:
-    """Return retrieval quality and answer quality of each system (Figures 4, 6 and 7).
+    """Return retrieval quality and answer quality of each system (BERGEN, Figures 4, 6 and 7).
 
     :func:`retrieval_correlation` computes the correlation of the two.
 
@@ -423,11 +432,24 @@ class CorrelationRow(Line):
 def retrieval_correlation(
     table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
 ) -> Result[CorrelationRow]:
-    """Compute the rank correlation of retrieval and answer quality (Figures 4 and 6, Table 7).
+    """Compute Spearman's rank correlation of retrieval quality and answer quality over systems.
 
-    It is Spearman's rank correlation over retrieval systems. It has no interval, because systems
-    are not a random sample. Arguments and errors are those of :func:`retrieval_vs_generation`:
-    ``table``, ``metric`` and ``retrieval``.
+    Figures 4 and 6 and Table 7 of BERGEN show this relation. There is no interval, because systems
+    are not a random sample.
+
+    Args:
+        table: Results with both metrics. A cell without the retrieval metric gets its value from
+            another cell with the same dataset, corpus, language, query, retriever and reranker.
+        metric: Name of the answer metric.
+        retrieval: Name of the retrieval metric.
+
+    Returns:
+        Up to three rows per dataset and generator: one for all systems, one for those with a
+        reranker, and one for those without.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has both metrics.
 
     Example:
         >>> row = retrieval_correlation(published(4)).rows[0]
@@ -449,9 +471,9 @@ def retrieval_correlation(
 
 
 def _spearman(points: Sequence[tuple[float, float]]) -> float:
-    """Return Pearson's correlation of mid-ranks (Spearman 1904).
+    """Return Spearman's rank correlation of the two columns of ``points``; ties get mean ranks.
 
-    It is NaN with fewer than three points, or if all values of one column are equal.
+    The result is NaN with fewer than three points, or if all values of one column are equal.
     """
     from scipy.stats import rankdata
 
@@ -495,11 +517,14 @@ class ContextRow(Line):
 
 
 def context_size(table: ResultTable, metric: str = "LLMeval") -> Result[ContextRow]:
-    """Return the quality of answers by the number of passages in the prompt (Figure 8).
+    """Return the quality of answers by the number of passages in the prompt (BERGEN, Figure 8).
 
     Args:
         table: Results with the axis ``show_k``.
         metric: Name of the answer metric.
+
+    Returns:
+        One row per cell that has the metric and a number of passages.
 
     Raises:
         UnknownNameError: If there is no such metric.
@@ -554,7 +579,7 @@ class TuningRow(Line):
 def finetuning_gain(
     table: ResultTable, tuned: Mapping[str, str] | None = None
 ) -> Result[TuningRow]:
-    """Compute the gain from fine-tuning by generator (Table 2).
+    """Compute the gain from fine-tuning by generator (BERGEN, Table 2).
 
     Args:
         table: Results of the original and of the fine-tuned generators.
@@ -632,16 +657,17 @@ class AgreementRow(Line):
 def metric_agreement(
     table: ResultTable, judge: str = "LLMeval", metrics: Sequence[str] = ()
 ) -> Result[AgreementRow]:
-    """Compute the agreement of metrics with a judge (Figure 2, Table 14).
+    """Compute the agreement of metrics with a judge (BERGEN, Figure 2 and Table 14).
 
-    :func:`mirage.statistics.item_tau.mean_tau` computes the agreement on single answers. The
-    agreement on systems is Kendall's tau-b between their means. It has no interval, because systems
-    are not a random sample.
+    The agreement on single answers is Kendall's tau-b between the values of the metric and of the
+    judge within a cell, averaged over cells (:func:`mirage.statistics.item_tau.mean_tau`). The
+    agreement on systems is Kendall's tau-b between the means of the metric and of the judge. It has
+    no interval, because systems are not a random sample.
 
     Args:
         table: Results with values of the judge and of the metrics.
         judge: Name of the judge's metric, with which other metrics are compared.
-        metrics: Names of the metrics to compare with it. By default all.
+        metrics: Names of the metrics to compare with the judge. By default all.
 
     Returns:
         One row per dataset and metric.
@@ -690,9 +716,9 @@ def _agreement(dataset: str, metric: str, judge: str, cells: Sequence[Cell]) -> 
 
 
 def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Return a table with a row per dataset and generator, and columns per retriever (Table 4).
+    """Return a table with one row per dataset and generator, like Table 4 of BERGEN.
 
-    Columns are combinations of retriever, reranker and metric.
+    There is one column per combination of retriever, reranker and metric.
 
     Args:
         table: Results to show.
@@ -710,7 +736,9 @@ def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
 
 def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pivot:
-    """Return a table with a row per retrieval system, and columns per dataset (Table 5).
+    """Return a table with one row per retrieval system, like Table 5 of BERGEN.
+
+    There is one column per dataset and metric.
 
     Args:
         table: Results to show. Cells that differ only in axes that do not affect retrieval, such as
@@ -736,9 +764,16 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
 
 
 def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Return a table with a row per prompt, and columns per generator and language (Table 9).
+    """Return a table with one row per prompt, like Table 9 of BERGEN.
 
-    Arguments and errors are those of :func:`main_table`: ``table`` and ``metrics``.
+    There is one column per generator, language and metric.
+
+    Args:
+        table: Results to show.
+        metrics: Names of metrics. By default all.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
 
     Example:
         >>> prompt_table(published(9)).columns[0]
@@ -748,10 +783,17 @@ def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
 
 def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Return a table with a row per system and corpus, and columns per language.
+    """Return a table with one row per system and corpus, like Tables 3 and 10 to 12 of BERGEN.
 
-    Tables 3 and 10 to 12 of the paper have this form. If a grid has no axis ``language``, each
-    dataset counts as a language. For ``table``, ``metrics`` and errors, see :func:`main_table`.
+    There is one column per language and metric. If a grid has no axis ``language``, each dataset
+    counts as a language.
+
+    Args:
+        table: Results to show.
+        metrics: Names of metrics. By default all.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
 
     Example:
         >>> multilingual_table(published(3)).columns[0]
@@ -786,8 +828,8 @@ def _require_metrics(table: ResultTable, *metrics: str) -> None:
 
 
 def _require_rows(rows: Iterable[Any], table: ResultTable, condition: str) -> list[Any]:
-    """Return the rows as a list, or raise a SettingError if there is none."""
+    """Return the rows as a list; if there are none, raise an error that quotes ``condition``."""
     listed = list(rows)
     if not listed:
-        raise SettingError(f"{table.name} has no cells {condition}")
+        raise SettingError(f"the result table {table.name!r} has no cells {condition}")
     return listed

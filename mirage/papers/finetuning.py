@@ -27,18 +27,19 @@ def tuned_models(
     pooled: bool = True,
     seed: int = 0,
 ) -> Result[TunedModelRow]:
-    """Rank fine-tuned models, which were not judged, among the models of an arena (Figure 7).
+    """Rank fine-tuned models, which were not judged, among the judged models of an arena.
 
-    A surrogate is trained on the arena, and predicts the logit of a tuned model from its features
-    (appendix C of the paper). The backbone of a tuned model is the model before fine-tuning; its
-    logit comes from judgments. If the intervals of two models overlap, their order is uncertain.
+    The method is that of Figure 7 and appendix C of MIRAGE-Bench (arXiv 2410.13716). A surrogate is
+    trained on the arena, and predicts the logit of a tuned model from its features. The backbone of
+    a tuned model is the model before fine-tuning; its logit comes from judgments. If the intervals
+    of two models overlap, their order is uncertain.
 
     Args:
         arenas: Arenas of the judged models by language. They contain the backbones, and the
             teachers (the models on whose answers the tuned models were trained).
-        tables: Features of the tuned models by language, the same as those in the arena.
+        tables: Feature tables of the tuned models by language, with the features of the arena.
         backbones: Name of each tuned model's backbone, by name of the tuned model.
-        estimator: Estimator of the surrogate.
+        estimator: Name of the surrogate's estimator; see :class:`~mirage.SurrogateRanker`.
         pooled: Whether all languages share one surrogate.
         seed: Random seed.
 
@@ -49,7 +50,8 @@ def tuned_models(
         UnknownNameError: If a language has no arena, if ``backbones`` lacks a tuned model, or if a
             backbone is not a model of the arena.
         SettingError: If a tuned model has the same name as a judged model.
-        FeatureError: If features and tournaments do not match, or if there are too few models.
+        FeatureError: If the tables of the models have different features, if a model has no value
+            of a feature on any query, or if fewer than three models remain for training.
     """
     for code, tuned in tables.items():
         if code not in arenas:
@@ -68,10 +70,11 @@ def tuned_models(
 
 
 def tuning_settings(recipe: TuningRecipe = MIRAGE_BENCH_TUNING) -> Result[SettingRow]:
-    """Return the settings of fine-tuning as the papers list them (Table 6; Table 8 of BERGEN).
+    """Return the settings of fine-tuning as a table, as in the papers of MIRAGE-Bench and BERGEN.
 
-    The implementation of attention is not listed. MIRAGE-Bench uses FlashAttention-2, and this
-    library uses the default of ``transformers``. Their results differ only by rounding.
+    The papers list them in Table 6 (MIRAGE-Bench) and Table 8 (BERGEN). The result leaves out the
+    implementation of attention: MIRAGE-Bench uses FlashAttention-2, and this library uses the
+    default of ``transformers``. The two implementations differ only by rounding.
 
     Args:
         recipe: :data:`mirage.training.MIRAGE_BENCH_TUNING`, :data:`mirage.training.BERGEN_TUNING`,
@@ -111,7 +114,7 @@ def _check_names(
                 "fine-tuned model"
             )
         if table.model not in backbones:
-            raise UnknownNameError("tuned model with a backbone", table.model, backbones)
+            raise UnknownNameError("tuned model in backbones", table.model, backbones)
         if backbones[table.model] not in judged:
             raise UnknownNameError("model", backbones[table.model], judged)
 

@@ -27,13 +27,13 @@ def fewer_judgments(
     repeats: int = 100,
     seed: int = 0,
 ) -> Result[FewerJudgmentsRow]:
-    """Compare rankings from random subsets of the judgments with the exhaustive one (Figure 6).
+    """Compare rankings from random subsets of the judgments with the ranking from all judgments.
 
-    The exhaustive ranking uses all judgments of an arena. The first rows use all judgments on a
-    random sample of the queries. The other rows use a random sample of the judgments on every
-    query. Samples are drawn without replacement. Within one repeat, a smaller sample is a subset of
-    each larger one. For pairs that are chosen by earlier verdicts instead of at random, see
-    :mod:`mirage.arena.adaptive`.
+    Figure 6 of MIRAGE-Bench (arXiv 2410.13716) shows the same comparison. The first rows use all
+    judgments on a random sample of the queries. The other rows use a random sample of the judgments
+    on every query. Samples are drawn without replacement. Within one repeat, a smaller sample is a
+    subset of each larger one. For pairs that are chosen by earlier verdicts instead of at random,
+    see :mod:`mirage.arena.adaptive`.
 
     Args:
         arenas: Arenas by language.
@@ -85,16 +85,17 @@ def new_models(
     pooled: bool = True,
     seed: int = 0,
 ) -> Result[NewModelRow]:
-    """Compare predicted ranks of new models with their ranks by judgments (Figure 8).
+    """Compare predicted ranks of new models with their ranks by judgments.
 
-    The surrogate is trained on the other models. Its tournaments (fits of logits to the judgments
-    on bootstrap samples of the queries) contain no judgment on the new models. Their number and
-    size are the same as in the arena.
+    Figure 8 of MIRAGE-Bench (arXiv 2410.13716) shows the same comparison. A surrogate, which
+    predicts logits from features, is trained on the other models. Its tournaments (fits of logits
+    to the judgments on bootstrap samples of the queries) contain no judgment on the new models.
+    Their number and size are the same as in the arena.
 
     Args:
         arenas: Arenas by language, each with judgments on all models.
         new: Names of the models that count as new.
-        estimator: Estimator of the surrogate.
+        estimator: Name of the surrogate's estimator; see :class:`~mirage.SurrogateRanker`.
         pooled: Whether all languages share one surrogate.
         seed: Random seed.
 
@@ -102,8 +103,9 @@ def new_models(
         One row per language and new model.
 
     Raises:
-        UnknownNameError: If an arena does not have a new model.
-        FeatureError: If features and tournaments do not match, or if there are too few models.
+        UnknownNameError: If one of the new models is not in every arena.
+        FeatureError: If the tables of the models have different features, if a model has no value
+            of a feature on any query, or if fewer than three models remain for training.
     """
     for arena in arenas.values():
         for model in new:
@@ -126,7 +128,7 @@ def _draw_queries(
 ) -> Floats:
     """Return win matrices from the judgments on random samples of the queries.
 
-    A win matrix counts how often each model beats each other model. The result has the shape
+    A win matrix counts how often each model beats each of the others. The result has the shape
     ``(numbers, repeats, models, models)``.
 
     Args:
@@ -150,7 +152,8 @@ def _draw_pairs(
 ) -> Floats:
     """Return win matrices from random samples of the judgments on each query.
 
-    The result has the shape ``(shares, repeats, models, models)``.
+    A win matrix counts how often each model beats each of the others. The result has the shape
+    ``(shares, repeats, models, models)``.
 
     Args:
         judged: All judgments.

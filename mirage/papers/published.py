@@ -19,7 +19,7 @@ _FIGURE_4 = "Figure 4 (right)"
 
 @dataclass(frozen=True)
 class PublishedRow(Row):
-    """One number of a table in the paper.
+    """One number in a table of the MIRAGE-Bench paper (arXiv 2410.13716).
 
     Attributes:
         setting: Name of a split, an estimator or a set of features, as in this library's results;
@@ -41,7 +41,7 @@ class PublishedRow(Row):
 
 @dataclass(frozen=True)
 class ComparedRow(Row):
-    """A number that this library computes, and the same number in the paper.
+    """A number that this library computes, and the same number in the MIRAGE-Bench paper.
 
     Attributes:
         setting: Name of an estimator, a set of features or a model; empty if there is one row per
@@ -62,13 +62,13 @@ class ComparedRow(Row):
 
 
 def published_table(number: int) -> Result[PublishedRow]:
-    """Return one of the paper's Tables 1 to 5.
+    """Return one of Tables 1 to 5 of the MIRAGE-Bench paper (arXiv 2410.13716).
 
     Args:
         number: Number of the table: 1 for the numbers of queries, 2 for Kendall's tau by language,
-            3 for estimators, 4 for sets of features, 5 for R2 over tournaments.
-            :meth:`mirage.Leaderboard.published` returns Tables 7 and 8. Figures 3 and 5 to 9 are
-            plots without printed numbers.
+            3 for estimators, 4 for sets of features, 5 for R2 over tournaments
+            (bootstrap samples of the queries). :meth:`mirage.Leaderboard.published` returns Tables
+            7 and 8. Figures 3 and 5 to 9 are plots without printed numbers.
 
     Raises:
         SettingError: If there are no numbers for this table.
@@ -94,7 +94,7 @@ def published_table(number: int) -> Result[PublishedRow]:
 def compare_with_paper(
     ours: Result[Any] | Mapping[str, MirageDataset], table: int | None = None
 ) -> Result[ComparedRow]:
-    """Return the differences between results of this library and the paper's numbers.
+    """Return the differences between results of this library and the MIRAGE-Bench paper.
 
     Args:
         ours: Datasets by language (Table 1), or the result of
@@ -104,7 +104,8 @@ def compare_with_paper(
             :func:`~mirage.papers.r2_by_tournaments` (Table 5) or
             :func:`~mirage.papers.surrogate_ranking` (Figure 4, right).
         table: Number of the paper's table for results of estimators or sets of features, 3 or 4. By
-            default the table that has the names in the result; set it if both tables have them.
+            default, the table that contains the names in the result. Set it if both tables contain
+            them.
 
     Returns:
         One row per language, setting and measure that the result and the paper have in common.
@@ -132,8 +133,11 @@ def compare_with_paper(
     )
     if not rows:
         raise SettingError(
-            f"{source} of the paper has no row with these languages and settings; it has the "
-            f"languages {', '.join(sorted({code for code, _, _ in paper}))} and the settings "
+            f"{source} of the paper has no row with the "
+            f"languages {', '.join(sorted({code for code, _, _ in values}))} and the settings "
+            f"{', '.join(sorted({setting or measure for _, setting, measure in values}))} of the "
+            f"result; it has the languages {', '.join(sorted({code for code, _, _ in paper}))} and "
+            "the settings "
             f"{', '.join(sorted({setting or measure for _, setting, measure in paper}))}"
         )
     return Result(f"Ours beside {source} of MIRAGE-Bench", rows)

@@ -38,7 +38,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Row(Line):
-    """A row of a result that has one or several rows per language."""
+    """A row of a result with one or several rows per language.
+
+    ``language`` is a language code, :data:`MEAN` for a mean over languages, or ``all`` for all
+    languages together.
+    """
 
     language: str
 
@@ -73,7 +77,10 @@ class Result(Printed, Generic[R]):
         return {name: [getattr(row, name) for row in self.rows] for name in names}
 
     def mean(self) -> Result[R]:
-        """Average the rows over languages or datasets; a mean is NaN if any value in it is NaN."""
+        """Return a result whose rows are averaged over languages or datasets.
+
+        A mean is NaN if any value in it is NaN.
+        """
         groups: dict[tuple[Any, ...], list[R]] = {}
         for row in self.rows:
             groups.setdefault(tuple(getattr(row, key) for key in row.keys), []).append(row)
@@ -113,7 +120,7 @@ class Result(Printed, Generic[R]):
 
     @staticmethod
     def _is_constant(column: Sequence[object]) -> bool:
-        """Return whether all rows have the same text in a column, which then becomes a note."""
+        """Return whether a column has the same text in all rows; it then becomes a note."""
         return isinstance(column[0], str | bool) and all(value == column[0] for value in column)
 
 
@@ -142,12 +149,12 @@ class TauRow(Row):
 
     Attributes:
         models: Number of models.
-        tau: Kendall's tau-b between two logits of all models: those of a surrogate that was trained
-            without the held-out models, and those fitted to the judge's verdicts. It is averaged
-            over splits (choices of the held-out models).
+        tau: Kendall's tau-b, averaged over splits (choices of the held-out models). In each split,
+            a surrogate is trained without the held-out models. Tau compares the logits that it
+            predicts for all models with the logits fitted to the judge's verdicts.
         lower: Lower end of the range that contains the middle 95 % of the splits.
         upper: Upper end of this range.
-        tau_train: The same tau for a surrogate that was trained on all models.
+        tau_train: Kendall's tau-b for a surrogate that was trained on all models.
     """
 
     models: float
@@ -187,7 +194,7 @@ class ValidationRow(Row):
     """Accuracy of one kind of surrogate in one language.
 
     Only ``tau`` has a valid confidence interval, and only ``tau`` is printed. The other figures can
-    be compared with those of the paper (:func:`mirage.papers.compare_with_paper`).
+    be compared with those of the MIRAGE-Bench paper (:func:`mirage.papers.compare_with_paper`).
 
     Attributes:
         name: Name of the estimator or of the set of features.
@@ -195,13 +202,13 @@ class ValidationRow(Row):
         tau: Kendall's tau-b on held-out models (:attr:`mirage.surrogate.ranker.Validation.tau`).
         lower: Lower end of the 95 % interval of ``tau``; NaN with fewer than eight models.
         upper: Upper end of this interval.
-        r2_train: Share of the variance of the training models' logits that the surrogate predicts.
+        r2_train: R2 on the training models: the share of the variance of their logits that the
+            surrogate explains.
         tau_train: Kendall's tau-b on training models.
-        r2: Share of the variance of the held-out models' logits that the surrogate predicts
-            (:attr:`mirage.surrogate.ranker.Validation.r2`).
+        r2: R2 on the held-out models (:attr:`mirage.surrogate.ranker.Validation.r2`).
         coverage: Share of the logits of held-out models that lie inside their predicted 95 %
             interval.
-        r2_in_paper: The same as ``r2``, but as the paper defines it
+        r2_in_paper: The same as ``r2``, but as the MIRAGE-Bench paper defines it
             (:attr:`mirage.surrogate.ranker.Validation.r2_in_paper`).
     """
 
@@ -225,21 +232,22 @@ class ValidationRow(Row):
 
 @dataclass(frozen=True)
 class R2Row(Row):
-    """Share of the variance of logits that the surrogate predicts in each tournament.
+    """R2 of the surrogate in one language, averaged over tournaments.
 
-    A tournament is a fit of the logits to the judgments on a bootstrap sample of the queries.
+    R2 is the share of the variance of the logits that the surrogate explains. A tournament is a fit
+    of the logits to the judgments on a bootstrap sample of the queries.
 
     Attributes:
-        r2_train: Share for training models, averaged over tournaments.
+        r2_train: R2 on the training models, averaged over tournaments.
         train_lower: Lower end of the range that contains the middle 95 % of the tournaments, for
             training models.
         train_upper: Upper end of this range.
-        r2: Share for the held-out models of all splits together, averaged over tournaments.
+        r2: R2 on the held-out models of all splits together, averaged over tournaments.
         lower: Lower end of the range that contains the middle 95 % of the tournaments, for held-out
             models.
         upper: Upper end of this range.
         r2_in_paper: The same as ``r2``, but with the variance around the mean of all models instead
-            of the training models, as in the paper's Table 5.
+            of the training models, as in Table 5 of the MIRAGE-Bench paper.
     """
 
     r2_train: float
@@ -253,14 +261,14 @@ class R2Row(Row):
 
 @dataclass(frozen=True)
 class ImportanceRow(Row):
-    """Importance of a feature: see :meth:`mirage.surrogate.SurrogateRanker.importances`.
+    """Importance of a feature for a surrogate's predictions on held-out models.
 
     Attributes:
         feature: Name of the feature.
         importance: Increase of the squared error if the feature is permuted, divided by the
             variance of the logits.
-        impurity: Mean decrease in impurity, as in the paper's figure; NaN unless the surrogate is a
-            forest. The values of all features add up to 1.
+        impurity: Mean decrease in impurity, as in Figure 5 of the MIRAGE-Bench paper; NaN unless
+            the surrogate is a forest. The values of all features add up to 1.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("feature",)
@@ -272,13 +280,13 @@ class ImportanceRow(Row):
 
 @dataclass(frozen=True)
 class FewerJudgmentsRow(Row):
-    """Agreement between a ranking from fewer judgments and the exhaustive one.
+    """Agreement between a ranking from fewer judgments and the ranking from all judgments.
 
     Attributes:
         queries: Number of queries whose judgments are used.
-        pairs: Percentage of the judgments on each of these queries that are used.
+        pairs: Percentage of each query's judgments that are used.
         judgments: Number of judgments that are used, averaged over repeats.
-        tau: Kendall's tau-b with the exhaustive ranking, averaged over repeats.
+        tau: Kendall's tau-b with the ranking from all judgments, averaged over repeats.
         lower: Lower end of the range that contains the middle 95 % of the repeats.
         upper: Upper end of this range.
     """
@@ -372,6 +380,6 @@ def tau_b(logits: Floats, others: Floats) -> Floats:
 
 
 def middle(values: Floats | Sequence[float]) -> tuple[float, float]:
-    """Return the 2.5 % and 97.5 % quantiles of some values."""
+    """Return the 2.5 % and 97.5 % quantiles of values, between which the middle 95 % lie."""
     lower, upper = np.quantile(values, [0.025, 0.975]).tolist()
     return lower, upper

@@ -1,7 +1,7 @@
-"""LLM settings of the papers that differ from this library's defaults, for ``LLM(model, **...)``.
+"""LLM settings of MIRAGE-Bench and MEMERAG that differ from the defaults of this library.
 
-The default temperature of :class:`~mirage.LLM` is 0, so repeated runs differ as little as the
-endpoint allows.
+Pass them as keyword arguments, as in ``LLM(model, **GENERATION)``. The default temperature of
+:class:`~mirage.LLM` is 0, so repeated runs differ as little as the endpoint allows.
 """
 
 from __future__ import annotations

@@ -57,15 +57,16 @@ def tau_by_language(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[TauRow]:
-    """Compute Kendall's tau between the surrogate's order of models and the judge's (Table 2).
+    """Compute Kendall's tau between the surrogate's and the judge's order of the models.
+
+    Table 2 of MIRAGE-Bench (arXiv 2410.13716) shows the same measure.
 
     Args:
         arenas: Arenas by language.
-        estimator: Estimator of the surrogate.
+        estimator: Name of the surrogate's estimator; see :class:`~mirage.SurrogateRanker`.
         pooled: Whether all languages share one surrogate.
         holdout: Number of models that are held out of training in each split.
-        repeats: Number of splits (choices of the held-out models), as in
-            :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
+        repeats: Number of splits (choices of the held-out models).
         seed: Random seed.
         n_jobs: Number of processes, as in joblib.
 
@@ -73,7 +74,9 @@ def tau_by_language(
         One row per language.
 
     Raises:
-        FeatureError: If features and tournaments do not match, or if there are too few models.
+        FeatureError: If the tables of the models have different features, if a model has no value
+            of a feature on any query, or if fewer than three models remain for training.
+        SettingError: If ``repeats`` is below 1.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -103,11 +106,28 @@ def surrogate_ranking(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[RankRow]:
-    """Rank the models by a surrogate, with some models held out in each split (Figure 4, right).
+    """Rank the models by a surrogate, with some models held out of training in each split.
 
-    The logit of a model is averaged over all splits. As in the paper, the model is a training model
-    in most splits, and is held out only in the others. Arguments and errors are those of
-    :func:`tau_by_language`: ``arenas``, ``estimator``, ``pooled``, ``holdout`` and ``repeats``.
+    The logit of a model is averaged over all splits. As in Figure 4 (right) of MIRAGE-Bench, the
+    model is a training model in most splits, and is held out only in the others. The result
+    therefore does not show how well a surrogate ranks new models.
+
+    Args:
+        arenas: Arenas by language.
+        estimator: Name of the surrogate's estimator; see :class:`~mirage.SurrogateRanker`.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models that are held out of training in each split.
+        repeats: Number of splits (choices of the held-out models).
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
+
+    Returns:
+        One row per language and model, in the order of the predicted ranks.
+
+    Raises:
+        FeatureError: If the tables of the models have different features, if a model has no value
+            of a feature on any query, or if fewer than three models remain for training.
+        SettingError: If ``repeats`` is below 1.
     """
     rows: list[RankRow] = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -124,7 +144,7 @@ def surrogate_ranking(
     return Result(
         "Ranking by the surrogate, and by the judge",
         tuple(rows),
-        (f"{holdout} models are held out of each split; the range is the middle 95 % of splits.",),
+        (f"{holdout} models are held out in each split; the range is the middle 95 % of splits.",),
     )
 
 
@@ -138,9 +158,9 @@ def compare_regressors(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[ValidationRow]:
-    """Compare estimators on training models and on held-out models (Table 3).
+    """Compare estimators on training models and on held-out models.
 
-    For the paper's table, four models were held out in each of 50 splits. The paper's linear
+    In Table 3 of MIRAGE-Bench, four models were held out in each of 50 splits. The paper's linear
     regression is called ``least_squares`` here. Its XGBoost is called ``boosting``, which uses the
     trees of scikit-learn with the default settings of XGBoost.
 
@@ -149,8 +169,8 @@ def compare_regressors(
         estimators: Names of estimators.
         pooled: Names of the estimators that are trained on all languages together. Other estimators
             are trained on each language separately.
-        holdout: Number of models that are held out in each split.
-        repeats: Number of splits.
+        holdout: Number of models that are held out of training in each split.
+        repeats: Number of splits (choices of the held-out models).
         seed: Random seed.
         n_jobs: Number of processes, as in joblib.
 
@@ -158,7 +178,9 @@ def compare_regressors(
         One row per estimator and language.
 
     Raises:
-        FeatureError: If features and tournaments do not match, or if there are too few models.
+        FeatureError: If the tables of the models have different features, if a model has no value
+            of a feature on any query, or if fewer than three models remain for training.
+        SettingError: If ``repeats`` is below 1.
         UnknownNameError: If there is no estimator with a name in ``estimators`` or ``pooled``.
     """
     for name in (*estimators, *pooled):
@@ -185,16 +207,16 @@ def compare_feature_sets(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[ValidationRow]:
-    """Compare sets of features with one estimator (Table 4).
+    """Compare sets of features with one estimator, as in Table 4 of MIRAGE-Bench.
 
     Args:
         arenas: Arenas by language.
         sets: Names of the features in each set, by name of the set. By default those of
             :func:`feature_sets`.
-        estimator: Estimator of the surrogate.
+        estimator: Name of the surrogate's estimator; see :class:`~mirage.SurrogateRanker`.
         pooled: Whether all languages share one surrogate.
-        holdout: Number of models that are held out in each split.
-        repeats: Number of splits.
+        holdout: Number of models that are held out of training in each split.
+        repeats: Number of splits (choices of the held-out models).
         seed: Random seed.
         n_jobs: Number of processes, as in joblib.
 
@@ -202,7 +224,9 @@ def compare_feature_sets(
         One row per set and language.
 
     Raises:
-        FeatureError: If features and tournaments do not match, or if there are too few models.
+        FeatureError: If the tables of the models have different features, if a model has no value
+            of a feature on any query, or if fewer than three models remain for training.
+        SettingError: If ``repeats`` is below 1.
         UnknownNameError: If a set has a feature that the tables do not have.
     """
     rows: list[ValidationRow] = []
@@ -219,7 +243,7 @@ def compare_feature_sets(
 
 
 def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str, tuple[str, ...]]:
-    """Return the sets of features that the paper compares, by name; empty sets are left out.
+    """Return the sets of features that MIRAGE-Bench compares, by name; empty sets are left out.
 
     The sets are ``all``, ``without LLM-rated``, ``without low correlation`` and ``LLM-rated only``.
     As in the paper, correlations are computed on all models, including those that are held out
@@ -227,8 +251,9 @@ def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str
 
     Args:
         arenas: Arenas by language.
-        least: Threshold of the set ``without low correlation``. It has the features whose Kendall's
-            tau-b with the logit, averaged over languages, is at least this in absolute value.
+        least: Threshold for the set ``without low correlation``. A feature is in this set if its
+            Kendall's tau-b with the logit, averaged over languages, is at least ``least`` in
+            absolute value.
     """
     data = surrogate_data(arenas)
     features = next(iter(data.values())).features
@@ -253,14 +278,30 @@ def r2_by_tournaments(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[R2Row]:
-    """Compute R2 in each tournament, and its mean and range over tournaments (Table 5).
+    """Compute R2 in each tournament, and its mean and range over tournaments.
 
     A tournament is a fit of the models' logits to the judgments on a bootstrap sample of the
     queries. The surrogate predicts the logits of a tournament from the features on its queries. In
     a tournament, R2 is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``, where the mean
-    is that of the training models. ``r2_in_paper`` uses the mean of all models, as in the paper's
-    table. Arguments and errors are those of :func:`tau_by_language`: ``arenas``, ``estimator``,
-    ``pooled``, ``holdout`` and ``repeats``.
+    is that of the training models. ``r2_in_paper`` uses the mean of all models, as in Table 5 of
+    MIRAGE-Bench.
+
+    Args:
+        arenas: Arenas by language.
+        estimator: Name of the surrogate's estimator; see :class:`~mirage.SurrogateRanker`.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models that are held out of training in each split.
+        repeats: Number of splits (choices of the held-out models).
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
+
+    Returns:
+        One row per language.
+
+    Raises:
+        FeatureError: If the tables of the models have different features, if a model has no value
+            of a feature on any query, or if fewer than three models remain for training.
+        SettingError: If ``repeats`` is below 1.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -292,15 +333,32 @@ def feature_importance(
     repeats: int = 20,
     seed: int = 0,
 ) -> Result[ImportanceRow]:
-    """Return the permutation importance of each feature on held-out models (Figure 5).
+    """Return the permutation importance of each feature on held-out models.
 
-    The most important feature is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`.
-    The language of a row is ``"all"`` if languages are pooled. Arguments and errors are those of
-    :func:`tau_by_language`: ``arenas``, ``estimator``, ``pooled``, ``holdout`` and ``repeats``.
+    The importance of a feature is the increase of the squared error if a model's values of the
+    feature are replaced by those of other models
+    (:meth:`mirage.surrogate.SurrogateRanker.importances`).
 
-    If the estimator is a forest, rows also have the importance in the paper's figure: the mean
-    decrease in impurity on training models (Breiman 2001, Random Forests, Machine Learning 45,
+    If the estimator is a forest, rows also have the importance in Figure 5 of MIRAGE-Bench: the
+    mean decrease in impurity on training models (Breiman 2001, Random Forests, Machine Learning 45,
     5-32). It favours features with many distinct values, and gives no information about new models.
+
+    Args:
+        arenas: Arenas by language.
+        estimator: Name of the surrogate's estimator; see :class:`~mirage.SurrogateRanker`.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models that are held out of training in each split.
+        repeats: Number of splits (choices of the held-out models).
+        seed: Random seed.
+
+    Returns:
+        One row per feature, the most important feature first. If languages share a surrogate, the
+        language of a row is ``"all"``. Otherwise there is one row per language and feature.
+
+    Raises:
+        FeatureError: If the tables of the models have different features, if a model has no value
+            of a feature on any query, or if fewer than three models remain for training.
+        SettingError: If ``repeats`` is below 1.
     """
     rows = []
     for ranker, group in fit_rankers(surrogate_data(arenas), estimator, pooled, seed):
@@ -316,7 +374,7 @@ def feature_importance(
         (
             "In units of the variance of the logits; impurity: importance in the trained forest, "
             "as in the paper. Neither has an interval that holds with so few models, so the order "
-            "of features may differ for others.",
+            "of features may differ for other models.",
         ),
     )
 
@@ -341,7 +399,7 @@ def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
 
 
 def _groups(data: Data, pooled: bool) -> list[Data]:
-    """Split the data into groups of languages that share a surrogate: one group, or one each."""
+    """Split the data by language into groups that share a surrogate; one group if ``pooled``."""
     return [data] if pooled else [{code: arena} for code, arena in data.items()]
 
 
@@ -352,7 +410,7 @@ def fit_rankers(
 
     Args:
         data: Training data by language.
-        estimator: Estimator of the surrogates.
+        estimator: Name of the surrogates' estimator.
         pooled: Whether all languages share one surrogate.
         seed: Random seed.
     """
@@ -373,8 +431,8 @@ def _measure_splits(
     """Yield each language with its training data and a list of measurements.
 
     ``measure`` is called with the training data, the estimator, the held-out models and the random
-    seed, and returns a measurement by language. The first measurement is without held-out models.
-    The others are those of the splits.
+    seed, and returns a measurement by language. The first measurement is made without held-out
+    models. Every other measurement belongs to one split.
     """
     from joblib import Parallel, delayed
 
@@ -448,10 +506,10 @@ def _squares(
 ) -> dict[str, tuple[Floats, Floats, Floats]]:
     """Return three sums of squares for each tournament, by language.
 
-    They are sums over the held-out models, or over all models if none is held out. The first sum is
-    that of the squared errors of the predicted logits. The second one is that of the squared
-    differences between the actual logits and the mean logit of the training models. The third one
-    is the same for the mean logit of all models.
+    They are sums over the held-out models, or over all models if none is held out. The first sum
+    adds up the squared errors of the predicted logits. The second sum adds up the squared
+    differences between the actual logits and the mean logit of the training models. The third sum
+    uses the mean logit of all models instead.
     """
     ranker, train_data = _fit_without(data, estimator, held_out, seed)
     model = fit_model(train_data, evaluate(train_data, ranker.recipe, seed=seed), seed=seed)

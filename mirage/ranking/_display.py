@@ -37,7 +37,7 @@ COMPARED = 5
 
 
 class Ranked(Protocol):
-    """The parts of a :class:`mirage.Ranking` that are displayed."""
+    """Protocol with the attributes of a :class:`mirage.Ranking` that are displayed."""
 
     language: str
     title: str
@@ -107,13 +107,13 @@ def ranking_table(ranking: Ranked) -> Table:
 
 
 def _is_marked(ranking: Ranked, entry: Entry) -> bool:
-    """Return whether the table marks a model as new; judged rankings mark no model."""
+    """Return whether the table marks a model as no anchor; judged rankings mark no model."""
     judged = ranking.evidence is not None and ranking.evidence.judgments is not None
     return not entry.anchor and not judged
 
 
 def _comparison_notes(comparisons: tuple[SystemComparison, ...]) -> Iterator[str]:
-    """Yield a line for each comparison of two systems next to each other, up to a limit."""
+    """Yield a line for each comparison of neighbouring systems, with at most five comparisons."""
     yield from (f"{comparison}." for comparison in comparisons[:COMPARED])
     if len(comparisons) > COMPARED:
         yield f"{len(comparisons) - COMPARED} more comparisons: see ranking.comparisons."

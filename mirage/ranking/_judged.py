@@ -1,4 +1,4 @@
-"""Entries of models that were judged, with intervals by Student's t or by tournaments.
+"""Ranking entries of judged models, with intervals from Student's t or from tournaments.
 
 A tournament is a fit of the logits to a bootstrap sample of the queries.
 """
@@ -27,9 +27,14 @@ __all__ = [
 
 
 class Estimates(NamedTuple):
-    """Logits with intervals, rank intervals and confidences, each in the order of the models.
+    """Logits with their intervals, rank intervals and confidences.
 
-    ``winner`` is the interval of the largest logit, corrected for its selection as the largest.
+    Attributes:
+        logits: Logits in the order of the models of the fit.
+        ends: Lower and upper end of the interval of each logit.
+        rank_ends: Best and worst plausible rank of each model.
+        winner: Interval of the largest logit, corrected for its selection as the largest.
+        confidence: Confidence that model a is better than model b, as ``confidence[a][b]``.
     """
 
     logits: Floats
@@ -58,7 +63,7 @@ def clusters_by_query(dataset: MirageDataset | None, cluster: Cluster) -> Mappin
 
 
 def estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: float) -> Estimates:
-    """Return the logits with intervals by Student's t."""
+    """Return ``logits`` with intervals and confidences from the t distribution of a fit."""
     rows = zip(fit.models, fit.confidences.tolist(), strict=True)
     confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
     ends, rank_ends = fit.interval(level=level), fit.rank_interval(level=level)
@@ -70,10 +75,10 @@ def estimates_by_tournaments(
 ) -> Estimates:
     """Return the mean logits of tournaments with their intervals.
 
-    If the fit has unbound models, which won or lost everything, the uncertainty is that of the fit.
-    An unbound model wins or loses every tournament, so its rank would look certain. The intervals
-    of the other models would be too narrow, because all logits are relative to a mean that includes
-    the unbound model.
+    If some models are unbound, because they won or lost everything, the intervals are computed from
+    the fit to all judgments instead. An unbound model wins or loses every tournament, so its rank
+    would look certain. The intervals of the other models would be too narrow, because all logits
+    are relative to a mean that includes the unbound model.
     """
     mean = tournaments.mean
     return estimates_by_t(replace(fit, logits=mean) if fit.unbound else tournaments, mean, level)
@@ -85,7 +90,11 @@ def judged_entries(
     without_interval: Sequence[str],
     answers: Mapping[str, Run],
 ) -> Iterator[Entry]:
-    """Yield the ranking entry of each judged model, with its logit and interval."""
+    """Yield the ranking entry of each judged model, with its logit and interval.
+
+    ``without_interval`` names the models whose logits get no interval. ``answers`` are the runs of
+    models by name, as far as they are known.
+    """
     uncontrolled_logits = (
         fit.uncontrolled.logits.tolist() if fit.uncontrolled else [None] * len(fit.models)
     )

@@ -20,7 +20,7 @@ _plot = imported_when_called("mirage.report.plots", "plot_ranking")
 
 
 class Presentable(NearNames):
-    """A ranking in one language or in several, which can be plotted and written as a page."""
+    """A ranking in one language or in several, which can be plotted and written as an HTML page."""
 
     def write(
         self,
@@ -39,11 +39,13 @@ class Presentable(NearNames):
 
         Args:
             path: Path of the file.
-            judges: Results on the judges, in addition to those of the ranking itself: results of
-                :func:`mirage.arena.judge_agreement`, :func:`~mirage.arena.position_bias`,
-                :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
-                single results), and :func:`mirage.metaeval.evaluate`.
-            details: Further facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
+            judges: Measurements of the judges to show in addition to those of the ranking itself:
+                results of :func:`mirage.arena.judge_agreement`,
+                :func:`~mirage.arena.position_bias`, :func:`~mirage.arena.verbosity_bias` and
+                :func:`mirage.metaeval.evaluate`, and single items of the tuple that
+                :func:`~mirage.arena.self_preference` returns.
+            details: Further entries for the provenance in the report, by name, such as ``{"cost":
+                "4.20 USD"}``.
             retrieval: The retrieval run (``pipeline.retrieve``) of each model, by model name. If
                 the ranking has several languages, each model has a mapping from language code to
                 retrieval run. The report then shows the retrieval scores beside the passages, and a
@@ -51,7 +53,7 @@ class Presentable(NearNames):
 
         Raises:
             MirageError: If the file cannot be written, if ``judges`` contains an object that is not
-                a result on judges, or if ``retrieval`` names a model that is not in the ranking.
+                such a measurement, or if ``retrieval`` names a model that is not in the ranking.
 
         Example:
             >>> from mirage import Leaderboard

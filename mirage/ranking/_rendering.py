@@ -63,7 +63,7 @@ def display_name(entry: Entry) -> str:
 def winner_notes(
     model: str, interval: Interval, winner_interval: Interval, level: float
 ) -> tuple[str, ...]:
-    """Return a line with the best model's interval, corrected for its selection as the best.
+    """Return a line with the best model's interval, corrected for the selection of this model.
 
     The result is empty if the corrected interval, as printed, equals the interval in the model's
     row.
@@ -96,7 +96,7 @@ def fragility_dict(fragile: Fragility | None) -> dict[str, Any] | None:
 
 
 def accuracy_lines(entry: Entry) -> Iterator[str]:
-    """Yield a line with the accuracy of a system, and one with its accuracy without passages."""
+    """Yield a line with the accuracy of a system, and one with that without passages, if known."""
     with_passages, without = entry.accuracy, entry.closed_book
     if with_passages is not None and with_passages.is_known:
         yield f"{entry.model}: {with_passages}."
@@ -109,7 +109,10 @@ def accuracy_lines(entry: Entry) -> Iterator[str]:
 
 
 def accuracy_dict(accuracy: Accuracy | None) -> dict[str, Any] | None:
-    """Return the outcomes of a system's responses as a dictionary, in total and by kind."""
+    """Return the outcomes of a system's responses as a dictionary for JSON.
+
+    It contains the number of responses with each outcome, in total and by kind of question.
+    """
     if accuracy is None:
         return None
     return {
@@ -139,7 +142,7 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
 
 
 def _shorten(reason: str, limit: int = 100) -> str:
-    """Return the reason, shortened with an ellipsis if it is long."""
+    """Return a reason, shortened with an ellipsis if it has more than ``limit`` characters."""
     return reason if len(reason) <= limit else reason[: limit - 1].rstrip() + "…"
 
 

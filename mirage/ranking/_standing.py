@@ -24,16 +24,16 @@ _WITHOUT_MEANS = ("misplaced citation", "denial", "no response")
 
 
 def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Finding]) -> str:
-    """Return a text on a system's neighbours, and on faults that are rarer in the better ones.
+    """Return a text on a system's neighbours, and on its faults that are rarer in better systems.
 
-    A fault is mentioned if it is at most half as frequent in the three nearest better systems, as
-    measured by the mean of its feature. Anchors have no responses, but the means of their features
-    are known.
+    Each kind of fault is measured by a feature. A fault is mentioned if the mean of its feature
+    shows that it is at most half as frequent in the three nearest better systems. Anchors can be
+    among these systems: their responses are not available, but the means of their features are.
 
     Args:
         entries: Entries of the ranking, best first.
         entry: Entry of the system.
-        findings: Faults in its responses.
+        findings: Faults in the responses of the system.
     """
     above = [other for other in entries if other.rank < entry.rank]
     below = [other for other in entries if other.rank > entry.rank]
@@ -70,7 +70,7 @@ def _more_often(
 
 
 def _loss(name: str, mean: float) -> float:
-    """Return how far the mean of a feature between 0 and 1 is from its best value."""
+    """Return how far the mean of the feature ``name``, from 0 to 1, is from its best value."""
     from mirage.features import facts
 
     return mean if facts(name).direction == "lower" else 1 - mean

@@ -38,14 +38,14 @@ FEWEST_OF_KIND = 3
 def outcome(query: Query, values: Mapping[str, float]) -> Outcome:
     """Classify a response to a query as right, wrong, declined, undecided or failed.
 
-    - right: it asserts every short answer and no wrong one. If no passage answers the query, it
-      says so.
-    - wrong: it asserts a listed wrong answer, or denies the right one. If no passage answers the
-      query, it answers nevertheless.
-    - declined: it does not answer, although a passage does.
-    - undecided: none of these was measured, for example because the response gives part of the
-      answer, or an answer that is in no list, or because the query has no short answers. A right
-      answer in unforeseen words is therefore undecided and not wrong.
+    - right: the response asserts every short answer of the query and no wrong one. If no passage
+      contains an answer, the response says that there is none.
+    - wrong: the response asserts an answer that the query lists as wrong, or denies the right one.
+      If no passage contains an answer, the response nevertheless gives one.
+    - declined: the response gives no answer, although a passage contains one.
+    - undecided: the features show none of the above. For example, the response gives only part of
+      the answer, or an answer that the query does not list, or the query has no short answers. A
+      right answer in unforeseen words is therefore undecided and not wrong.
     - failed: there is no response.
 
     ``validation/truth/outcomes.py`` measures how often "right" and "wrong" are correct.
@@ -105,7 +105,7 @@ class Accuracy:
 
     @property
     def is_known(self) -> bool:
-        """Whether at least one response is known to be right, wrong, or declined."""
+        """Whether at least one response is right, wrong or declined (not undecided or failed)."""
         return any(self.count(name) for name in ("right", "wrong", "declined"))
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class Accuracy:
         return ", ".join(parts)
 
     def _weak_kinds(self) -> Iterator[str]:
-        """Yield a text for each kind of question with at most half right responses, worst first."""
+        """Yield a text for each kind of question with at most 50 % right responses, worst first."""
         share = {
             kind: part.right / part.n
             for kind, part in self.kinds.items()
@@ -136,12 +136,12 @@ class Accuracy:
             yield f"{part.n - part.right} of {part.n} of kind {kind_name(kind)} missed"
 
     def right_among(self, query_ids: Iterable[str]) -> int:
-        """Return the number of right responses to the given queries."""
+        """Return the number of the given queries whose responses are right."""
         return sum(self.outcomes.get(id_) == "right" for id_ in query_ids)
 
 
 def kind_name(kind: str) -> str:
-    """Return the name of a kind of question as text."""
+    """Return a kind of question as readers see it, with spaces instead of underscores."""
     return kind.replace("_", " ")
 
 

@@ -50,11 +50,11 @@ MANNER: Mapping[str, float] = MappingProxyType(
         "passage_coverage": 0.05,
     }
 )
-"""Largest difference of each feature that is ignored, because the manner of writing may cause it.
+"""Largest difference of each feature that is ignored, because writing style may cause it.
 
 Layout, courtesies, and other words for the same facts change these features, although the content
 is the same. ``validation/coverage/compared_systems.py`` prints how often the better system is found
-with these limits, and how often a mere difference of manner is reported.
+with these limits, and how often a mere difference of style is reported.
 """
 
 FULL_LIMITS = 0.25
@@ -73,9 +73,9 @@ NEGLIGIBLE = 0.01
 PRIOR = 1.2
 """Shape parameter of the weight of each of the two queries that the Bayesian bootstrap adds.
 
-Some responses differ only because a feature misreads a manner of writing. With 1.2, a system that
-is better on all of three differing queries reaches a probability of 0.9, and one that is better on
-all of four does not reach 0.975.
+Some responses differ only because a feature misreads a writing style. With 1.2, a system that is
+better on all of three differing queries reaches a probability of 0.9, and one that is better on all
+of four does not reach 0.975.
 """
 
 INDEPENDENCE = 4.0
@@ -102,7 +102,7 @@ BLOCK = 1_000
 """Number of draws that are made at a time."""
 
 PRODUCT = 2**18
-"""Number of multiplications up to which OpenBLAS uses one thread; more would mostly wait."""
+"""Number of multiplications up to which OpenBLAS uses one thread; several would mostly wait."""
 
 PAIRS = 256
 """Largest number of pairs of systems that share draws, because all their sums are in memory."""
@@ -214,7 +214,7 @@ class SystemComparison:
 
 
 def is_comparable(evidence: Evidence | None, a: str, b: str) -> bool:
-    """Return whether two systems can be compared query by query: both need features."""
+    """Return whether ``evidence`` has the surrogate, and the features of both systems."""
     return evidence is not None and evidence.ranker is not None and {a, b} <= evidence.tables.keys()
 
 
@@ -231,6 +231,9 @@ def compare_systems(
         accuracies: Outcomes of the responses, by model name.
         a: Name of the first system.
         b: Name of the second system.
+
+    Returns:
+        The difference between the systems, its interval, and the queries on which they differ.
     """
     ids, gains, codes = query_gains
     result = paired_means(gains[:, None], codes)[0]
@@ -251,7 +254,8 @@ class QueryGains(NamedTuple):
 
     Attributes:
         query_ids: Ids of the queries.
-        gains: Advantage on each query; see :func:`advantages`.
+        gains: Advantage on each query: the share of verdicts that the response of the first system
+            is expected to win, minus 0.5.
         codes: Cluster of each query, counted from 0.
     """
 
@@ -263,10 +267,10 @@ class QueryGains(NamedTuple):
 class QueryComparer:
     """Comparisons of the systems of one ranking, query by query.
 
-    Whatever depends on one system only is prepared once, when the system is first compared.
+    The features and texts of a system are prepared once, when it is first compared.
 
     Args:
-        evidence: The features of the systems and the surrogate.
+        evidence: Data behind the ranking, with the surrogate and the features of the systems.
         findings: Faults in the responses, by model name.
     """
 
@@ -283,7 +287,7 @@ class QueryComparer:
             b: Name of the second system.
 
         Raises:
-            MirageError: They share no query.
+            MirageError: The two systems share no query.
         """
         assert self._evidence.ranker is not None  # as is_comparable checks
         first, second = self._table(a), self._table(b)
@@ -301,7 +305,7 @@ class QueryComparer:
         return QueryGains(ids, gains, cluster_codes(ids, first.clusters))
 
     def _table(self, model: str) -> FeatureTable:
-        """Return the features that the surrogate uses, without those of templates."""
+        """Return a system's values of the surrogate's features, after :func:`without_templates`."""
         if model not in self._tables:
             assert self._evidence.ranker is not None  # as is_comparable checks
             table = without_templates(self._evidence.tables[model], self._findings.get(model, ()))
@@ -318,15 +322,16 @@ class QueryComparer:
 
 
 def without_templates(table: FeatureTable, findings: Iterable[Finding]) -> FeatureTable:
-    """Return features that do not count a template of the system as an invented fact.
+    """Return the features of a system without counting its templates as invented facts.
 
-    A signature such as "Your assistant Ada" contains a name that is in no passage. If the same text
-    recurs in at least :data:`RECURRING` responses, it is part of a template. If all unknown facts
-    of a response recur, its feature ``unknown_facts`` is set to 0.
+    A template is a text that a system repeats, such as the signature "Your assistant Ada". Its name
+    is in no passage, and so looks like an invented fact. An unknown fact that recurs in at least
+    :data:`RECURRING` responses counts as part of a template. If all unknown facts of a response
+    recur, its feature ``unknown_facts`` is set to 0.
 
     Args:
         table: Features of the system.
-        findings: Faults in its responses.
+        findings: Faults in the responses of the system.
     """
     if UNKNOWN not in table.features:
         return table
@@ -347,7 +352,7 @@ def without_templates(table: FeatureTable, findings: Iterable[Finding]) -> Featu
 def differing_share(
     runs: Mapping[str, Run], models: tuple[str, str], query_ids: Sequence[str]
 ) -> float:
-    """Return the share of queries to which two systems give different texts.
+    """Return the share of queries on which the responses of two systems have different texts.
 
     White space around a text does not count. The share is 1 if the texts of a system are missing.
 
@@ -385,18 +390,21 @@ def advantages(
 ) -> Floats:
     """Return the advantage of the first system on each query.
 
-    It is the share of verdicts that the first response is expected to win, minus 0.5. The share is
-    computed from the difference of the surrogate's scores (:meth:`mirage.SurrogateRanker.scores`).
-    Differences that the manner of writing may cause (:data:`MANNER`) are first removed from the
-    features: both responses get the mean of their two values. A missing response loses against any
-    response.
+    The advantage is the share of verdicts that the first response is expected to win, minus 0.5.
+    The share is computed from the difference of the surrogate's scores
+    (:meth:`mirage.SurrogateRanker.scores`). A missing response loses against any response.
+
+    Before scoring, small differences in features are removed, because they may be due to writing
+    style alone. If a difference is within the feature's limit (:data:`MANNER`), both responses get
+    the mean of their two values.
 
     Args:
         ranker: The surrogate.
         first: Features of the first system.
         second: Features of the second system on the same queries.
-        differing: Share of queries with different responses. Below :data:`FULL_LIMITS`, the limits
-            are smaller, so smaller differences count too.
+        differing: Share of queries on which the responses have different texts. If it is below
+            :data:`FULL_LIMITS`, the limits are reduced in proportion, so that smaller differences
+            count too. Few responses can then differ by chance.
     """
     first, second = first.columns(ranker.features), second.columns(ranker.features)
     missing = [np.isnan(table.values).all(axis=1) for table in (first, second)]
@@ -414,14 +422,19 @@ def advantages(
 
 
 def p_positive(gains: Floats, codes: Ints) -> float:
-    """Return the probability that the mean gain over all queries like these is above 0.
+    """Return the probability that the first of two systems is better on average.
 
+    The given queries are treated as a sample from all possible queries. The result is the
+    probability that the first system's mean advantage (gain) over all possible queries is above 0.
     It is the share of draws of a Bayesian bootstrap (Rubin 1981, The Bayesian Bootstrap, Annals of
-    Statistics 9, 130-134) in which the mean is above 0. Two queries are added, one with the mean
-    absolute gain of the differing queries and one with its negative, because queries that were not
-    asked may differ either way. Without clusters and with equal gains, the result is that of a beta
-    prior with both parameters :data:`PRIOR` for the share of differing queries on which the first
-    system is better: 0.92 if it is better on three of three.
+    Statistics 9, 130-134) in which the mean is above 0.
+
+    Queries that were not asked may favour either system. Two imaginary queries are therefore added,
+    one in favour of each system. Their gains are plus and minus the mean absolute gain of the
+    queries on which the systems differ. Without clusters and with gains of equal size, the result
+    is that of a beta prior with both parameters :data:`PRIOR`. The prior is for the share of
+    differing queries on which the first system is better. For example, the result is 0.92 if the
+    systems differ on three queries, and the first one is better on all three.
 
     Queries of a cluster are neither independent nor identical. Their weights are therefore
     correlated, with a correlation that is itself random (:func:`draw_correlations`). The weight of
@@ -438,10 +451,10 @@ def p_positive(gains: Floats, codes: Ints) -> float:
 
 
 def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
-    """Return :func:`p_positive` for many pairs of systems, each with its gains and codes.
+    """Return the result of :func:`p_positive` for each of many pairs of systems.
 
-    Without clusters, pairs with the same number of differing queries share their random draws,
-    which take most of the time.
+    ``pairs`` has the gains and the cluster codes of each pair. Without clusters, pairs with the
+    same number of differing queries share their random draws to save time.
     """
     probabilities = np.full(len(pairs), 0.5)
     of_size: dict[int, list[int]] = {}
@@ -460,7 +473,7 @@ def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
 
 
 def _p_positive_without_clusters(gains: Sequence[Floats]) -> Floats:
-    """Return the probability for each pair of systems.
+    """Return :func:`p_positive` for each pair of systems, if no queries form clusters.
 
     Args:
         gains: Gains of each pair, without zeros. All have the same length.
@@ -496,10 +509,10 @@ def draw_correlations(gains: Floats, codes: Ints, rng: np.random.Generator) -> F
     """Draw correlations of the results within clusters from their posterior distribution.
 
     A query has one of three results: the first system is better, the second one is, or neither is.
-    The numbers of queries of a cluster with each result have a Dirichlet-multinomial distribution
-    (Mosimann 1962, On the Compound Multinomial Distribution, Biometrika 49, 65-82), whose parameter
-    is the correlation. The shares of the results are those over all queries. The prior is a beta
-    distribution (:data:`INDEPENDENCE`).
+    In each cluster, the numbers of queries with these results are modelled by a
+    Dirichlet-multinomial distribution (Mosimann 1962, On the Compound Multinomial Distribution,
+    Biometrika 49, 65-82). Its mean shares are the shares of the results among all queries, and its
+    other parameter is the correlation. The correlation has a beta prior (:data:`INDEPENDENCE`).
 
     Args:
         gains: Advantage of the first system on each query.

@@ -1,4 +1,4 @@
-"""Entries of a ranking, and the data behind it."""
+"""Entries of a ranking, and the data from which it was computed."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Entry:
         rank_interval: Best and worst plausible rank. With the confidence :attr:`Ranking.level`, the
             true ranks of all models of the ranking are within their intervals at once. ``None`` if
             there is no interval.
-        features: Mean of each feature over the queries for which it has a value; empty for
-            published models.
+        features: Mean of each feature, by name, over the queries for which it has a value; empty
+            for published models.
         anchor: Whether the model was ranked before, as a training model or in a published ranking.
         answered: Number of queries with a response; ``None`` for anchors, whose responses are not
             available.
-        failures: Reason of each failure, by query id. Failed queries are excluded from the
+        failures: Reason for each failure, by query id. Failed queries are excluded from the
             features' means.
         unfamiliar: Text on how the model's features differ from those of every training model of
             the surrogate; empty if they do not differ, or if there is no surrogate.
@@ -74,7 +74,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The data behind a ranking, for further analysis; each part may be missing.
+    """The data from which a ranking was computed, for further analysis; parts may be missing.
 
     Attributes:
         dataset: The queries, with their passages.

@@ -48,10 +48,10 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     Args:
         rankings: Rankings by language code.
-        left_out: Languages without a ranking, with the reason.
+        left_out: Reason why a language has no ranking, by language code.
 
     Attributes:
-        left_out: Languages without a ranking, with the reason.
+        left_out: Reason why a language has no ranking, by language code.
         models: Names of the models that all rankings contain, best first.
         level: Confidence level of the intervals; the smallest of the rankings' levels.
 
@@ -129,8 +129,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def mean_ranks(self) -> Mapping[str, float]:
         """Mean rank over the languages, for each model that is ranked in all of them, best first.
 
-        It is computed as in Figure 4 of MIRAGE-Bench (arXiv 2410.13716). It has no interval: in
-        each language the rank of a model depends on small differences to all other models, so a
+        The mean is computed as in Figure 4 of MIRAGE-Bench (arXiv 2410.13716). It has no interval:
+        in each language the rank of a model depends on small differences to all other models, so a
         valid interval would contain nearly all ranks.
         """
         return MappingProxyType(self._mean_ranks)
@@ -191,7 +191,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     @property
     def winner_notes(self) -> tuple[str, ...]:
-        """A sentence with :attr:`winner_interval` if it differs from the first row's interval."""
+        """A sentence on :attr:`winner_interval`; empty if the table shows the same interval."""
         best = self.models[0]
         return winner_notes(best, self.intervals[best], self.winner_interval, self.level)
 
@@ -215,7 +215,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's mean logit is larger than b's, from 0 to 1.
 
-        It is the share of random draws in which a's mean logit is larger; draws with equal logits
+        This is the share of random draws in which a's mean logit is larger; draws with equal logits
         count half. In each draw, a query has the same weight in all languages in which it occurs.
 
         Args:
@@ -233,20 +233,20 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         if self._errors is None:
             code = next(code for code, ranking in self.items() if ranking.drawn() is None)
             raise MirageError(
-                f"the ranking in {code!r} has no random draws of logits, so it is not known how "
-                f"probable it is that {a!r} is better than {b!r} over all languages; compare "
-                "their mean logits or ranks"
+                f"the ranking in {code!r} has no random draws of logits, so the probability that "
+                f"{a!r} is better than {b!r} over all languages cannot be computed; compare their "
+                "mean logits or ranks"
             )
         draws = (self._logits + self._errors).T
         return p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])
 
     def to_text(self) -> str:
-        """Return a table of at most 80 characters per line, with mean logits and intervals.
+        """Return a table of mean logits, with at most 80 characters per line.
 
-        The table also has the mean rank, and the languages in which the model has its best and its
-        worst rank. To save space, the mean rank and the best language are left out if there are
-        intervals. ``*`` marks the models that are not anchors (reference models). Lines below the
-        table describe failures, findings and the meaning of the rankings.
+        If the uncertainty is known, the table has intervals, and each model's worst rank with its
+        language. Otherwise there is room for each model's mean rank, best rank and worst rank, the
+        last two with their languages. ``*`` marks the models that are not anchors (reference
+        models). Lines below the table describe failures, findings and the meaning of the rankings.
         """
         rows = []
         for model, ranked in self._ranked_cells():
@@ -259,17 +259,18 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         return to_text(self._table((*self._header, "mean rank", "best", "worst"), rows).filled())
 
     def to_markdown(self) -> str:
-        """Return the mean logit, the mean rank and the ranks by language in GitHub's Markdown."""
+        """Return a table of mean logits, mean ranks and ranks by language in GitHub's Markdown."""
         return to_markdown(self._rank_table())
 
     def _repr_html_(self) -> str:
         return to_html(self._rank_table())
 
     def to_json(self) -> str:
-        """Return a JSON object.
+        """Return the rankings as a JSON object.
 
-        Its keys are ranks, mean_logits, intervals, rank_intervals, winner_interval, mean_ranks,
-        languages with the ranking of each language, and left_out.
+        Its keys are ``ranks``, ``mean_logits``, ``intervals``, ``rank_intervals``,
+        ``winner_interval``, ``mean_ranks``, ``languages`` (the ranking of each language) and
+        ``left_out``.
         """
         content = {
             "ranks": dict(self.ranks),
@@ -310,7 +311,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         return frame_by_model(columns, self.models).astype(integer_columns)
 
     def _notes_on_judgments(self) -> Iterator[str]:
-        """Yield a note on the number of judgments by which a judge placed models, if any."""
+        """Yield a note on the number of judgments, if a judge placed models among anchors."""
         judgment_counts = {
             code: ranking.evidence.provenance["judgments"]
             for code, ranking in self.items()

@@ -167,8 +167,9 @@ class Ranking(Presentable):
             judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
                 :class:`~mirage.Judgments`, records, or a pandas DataFrame with the columns
                 ``query_id``, ``model_a``, ``model_b`` and ``verdict``.
-            dataset: The queries, or the language of bundled ones, for the report.
-            runs: The responses, for the report; those of models without judgments are ignored.
+            dataset: The queries, or the language code of bundled queries. The report shows them.
+            runs: The responses, which the report shows too. Runs of models without judgments are
+                ignored.
             cluster: Groups of related queries, such as queries about one document, if they differ
                 from :attr:`Query.cluster <mirage.Query>`: a key of the queries' metadata, a
                 function of the query, or a mapping from query id. Without a dataset it must be a
@@ -188,8 +189,8 @@ class Ranking(Presentable):
             The ranking.
 
         Raises:
-            JudgmentError: There are no judgments, a row is wrong, or the models fall into groups
-                that were never compared with each other (the message lists them).
+            JudgmentError: There are no judgments, a row is not valid, or the models fall into
+                groups that were never compared with each other (the message lists them).
             SettingError: ``level`` is not between 0 and 1, or ``cluster`` is not a mapping although
                 there is no dataset.
             UnknownNameError: ``cluster`` is a key that the metadata of no query has, or a mapping
@@ -281,8 +282,8 @@ class Ranking(Presentable):
         """Smallest removals of queries, and of verdicts, that change a model's rank, by model name.
 
         See :func:`mirage.arena.fragility`, which takes about a second for 19 models. With more than
-        50 models, only the models in first place are included. It is empty if the ranking does not
-        come from one fit to judgments, or comes from adaptively chosen pairs.
+        50 models, only the models in first place are included. The mapping is empty if the ranking
+        does not come from one fit to judgments, or comes from adaptively chosen pairs.
         """
         evidence = self.evidence
         if evidence is None or evidence.judgments is None or evidence.bradley_terry is None:
@@ -305,7 +306,7 @@ class Ranking(Presentable):
 
     @property
     def winner_notes(self) -> tuple[str, ...]:
-        """A sentence with :attr:`winner_interval` if it differs from the first row's interval."""
+        """A sentence on :attr:`winner_interval`; empty if the table shows the same interval."""
         return winner_notes(self.best.model, self.best.interval, self.winner_interval, self.level)
 
     @property
@@ -322,7 +323,7 @@ class Ranking(Presentable):
 
     @property
     def best(self) -> Entry:
-        """The first entry. If several models have rank 1, it is the first of them by name."""
+        """The entry of the best model, or of the first by name if several have rank 1."""
         return self.entries[0]
 
     def __getitem__(self, model: str | int) -> Entry:
@@ -350,17 +351,18 @@ class Ranking(Presentable):
     def compare(self, a: str, b: str) -> SystemComparison:
         """Compare two systems query by query.
 
-        Two systems that were ranked together answered the same queries. Their difference is
-        therefore estimated more precisely than their logits, which share the errors of the
-        surrogate. On each query, the surrogate predicts the share of verdicts that the first
-        response wins against the second, from features of both. Small differences of features that
-        depend on the manner of writing are ignored, so that only differences in content count. The
-        interval treats the clusters of queries as independent of each other. The probability also
-        estimates how much the queries of a cluster depend on each other.
+        Two systems that were ranked together answered the same queries. The errors of the surrogate
+        affect both systems alike and largely cancel, so their difference is estimated more
+        precisely than the two logits. On each query, the surrogate predicts from features of both
+        responses which share of verdicts the first one would win. Small differences in features
+        that depend on writing style are ignored, so that only differences in content count.
+        The interval treats the clusters of queries as independent of each other. The probability
+        also takes into account how strongly the queries of a cluster depend on each other, which is
+        estimated from the data.
 
         ``validation/coverage/compared_systems.py`` measures how often a difference on three queries
-        is detected, and how often a difference is reported between two manners of writing the same
-        texts.
+        is detected, and how often a difference is reported between texts that have the same content
+        in two styles.
 
         Args:
             a: Name of a system whose responses were ranked; not an anchor.
@@ -372,7 +374,8 @@ class Ranking(Presentable):
 
         Raises:
             UnknownNameError: a or b is not in the ranking.
-            MirageError: The ranking has no features of one of them, or they share no query.
+            MirageError: The ranking has no features of one of the two systems, or they share no
+                query.
 
         Example:
             >>> from mirage import Leaderboard
@@ -394,7 +397,7 @@ class Ranking(Presentable):
         return self._comparisons[a, b]
 
     def _compare_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Add the comparisons of some pairs of systems to those that are known."""
+        """Compute and store the comparisons of the pairs that are not stored yet."""
         # The order of the names is fixed, so that a comparison does not depend on it.
         new = [(min(pair), max(pair)) for pair in pairs if pair not in self._comparisons]
         if not new:
@@ -408,7 +411,7 @@ class Ranking(Presentable):
                 self._comparisons[each.models] = each
 
     def _add_p_better(self, gains: Mapping[tuple[str, str], QueryGains]) -> None:
-        """Add ``p_better`` of pairs of systems, with these gains, to the known ones."""
+        """Compute and store ``p_better`` of the pairs of ``gains`` that have no stored value."""
         new = [pair for pair in gains if pair not in self._p_better]
         probabilities = p_positive_each([(gains[pair].gains, gains[pair].codes) for pair in new])
         for (a, b), p in zip(new, probabilities, strict=True):
@@ -421,7 +424,7 @@ class Ranking(Presentable):
 
     @cached_property
     def comparisons(self) -> tuple[SystemComparison, ...]:
-        """Comparisons of each system with the next one below it, without anchors, best first.
+        """Comparisons of each system with the next system below, best first, without anchors.
 
         See :meth:`compare`. Empty if fewer than two systems have features.
         """
@@ -431,15 +434,18 @@ class Ranking(Presentable):
 
     @property
     def accuracy_notes(self) -> tuple[str, ...]:
-        """Lines with the numbers of right, wrong and declining responses of each system.
+        """A line for each system on how many responses are right, are wrong, or decline to answer.
 
-        If a system was also asked without passages, a second line has its results without them.
+        If a system was also asked without passages, a second line has these results.
         """
         return tuple(line for entry in self for line in accuracy_lines(entry))
 
     @property
     def standing_notes(self) -> tuple[str, ...]:
-        """A line for each system: its neighbours, and faults that are rarer in better systems."""
+        """A line for each system on its neighbours in the ranking and on some of its faults.
+
+        These faults are at most half as frequent in the three nearest better systems.
+        """
         return tuple(
             standing_note(self.entries, entry, self.findings[entry.model])
             for entry in self
@@ -449,13 +455,13 @@ class Ranking(Presentable):
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's logit is larger than b's, from 0 to 1.
 
-        For judged rankings it is the one-sided confidence by Student's t. For predicted rankings it
-        is the share of draws in which a is ahead of b, with ties counted half. If the responses of
-        both were ranked in one call, it is the result of :meth:`compare`, which is more certain
-        because it compares responses to the same query. Published rankings have only intervals. For
-        them, each logit is assumed to be normal, with a standard deviation of the interval's
-        length / (2 * 1.96). The two logits are assumed to be independent, although both models
-        answered the same queries.
+        In a judged ranking, this is the one-sided confidence by Student's t. In a predicted
+        ranking, it is the share of random draws in which a's logit is larger; draws with equal
+        logits count half. If the responses of both models were ranked in one call, the result is
+        that of :meth:`compare` instead, which is more precise because it compares responses to the
+        same queries. Published rankings have only intervals. For them, the two logits are assumed
+        to be normal and independent, although both models answered the same queries. The standard
+        deviation of a logit is taken to be the length of its interval divided by 2 * 1.96.
 
         Args:
             a: Name of a model.
@@ -505,7 +511,7 @@ class Ranking(Presentable):
     def p_better_matrix(self, rows: Sequence[str], columns: Sequence[str]) -> Floats:
         """Return :meth:`p_better` for each model of ``rows`` and each of ``columns``.
 
-        It is faster than one call per pair.
+        This is faster than one call per pair.
 
         Args:
             rows: Names of models.
@@ -606,8 +612,8 @@ class Ranking(Presentable):
     def to_json(self) -> str:
         """Return the ranking as a JSON object.
 
-        Its keys are language, title, about, entries, comparisons, winner_interval, notes and
-        agreement. NaN and missing values are null.
+        Its keys are ``language``, ``title``, ``about``, ``entries``, ``comparisons``,
+        ``winner_interval``, ``notes`` and ``agreement``. NaN and missing values are null.
         """
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 

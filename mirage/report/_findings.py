@@ -40,7 +40,7 @@ _UNQUOTED = ("no citation", "wrong citation")  # there is no text to quote for a
 
 
 def about(rankings: Iterable[Ranking]) -> Iterator[Element]:
-    """Yield one paragraph for each distinct description (``about``) among the rankings."""
+    """Yield one paragraph for each distinct text in the attribute ``about`` of the rankings."""
     for words in dict.fromkeys(ranking.about for ranking in rankings if ranking.about):
         yield tag("p", words, class_="about")
 
@@ -51,14 +51,14 @@ def findings(
     model_indices: Mapping[str, int],
     positions: Mapping[str, Mapping[str, int]],
 ) -> Child:
-    """Return the findings about each model's responses in one language.
+    """Return a section with the findings about each model's responses in one language.
 
     Returns ``None`` if there are no findings.
 
     Args:
         code: Language code.
         ranking: The ranking in this language.
-        model_indices: Position of each model in the page's list of models, which links use.
+        model_indices: Position of each model in the page's list of models; links contain it.
         positions: For each model, the positions of queries in the dataset, by query id. Only
             queries whose response the page shows have a position.
     """
@@ -78,11 +78,11 @@ def findings(
 def pooled_findings(
     ranking: MultilingualRanking, model_indices: Mapping[str, int], names: Mapping[str, str]
 ) -> Child:
-    """Return the findings about each model over all languages; ``None`` if there are none.
+    """Return a section with each model's findings over all languages; ``None`` if there are none.
 
     Args:
         ranking: The ranking in several languages.
-        model_indices: Position of each model in the page's list of models, which links use.
+        model_indices: Position of each model in the page's list of models; links contain it.
         names: English names of the languages, by code.
     """
     if not ranking.findings:
@@ -111,10 +111,18 @@ def _model_part(
     items: Sequence[Element],
     models: int,
 ) -> Element:
-    """Return the findings of one model, collapsed if there are more than ``OPEN`` models."""
+    """Return a part of the page with the findings about one model.
+
+    Args:
+        model: Name of the model.
+        page: Link to the page of the model.
+        model_findings: The findings, which are counted in the title of a collapsed part.
+        items: The findings as list items.
+        models: Number of models on the page. If it exceeds ``OPEN``, the part is collapsed.
+    """
     body: Child = tag("ul", items)
     if not items:
-        body = tag("p", "No fault was found by the features of its responses.", class_="hint")
+        body = tag("p", "The features of its responses show no fault.", class_="hint")
     name = tag("a", tag("bdi", breakable(model)), href=page)
     if models <= OPEN:
         return tag("div", tag("h4", name), body)
@@ -149,7 +157,7 @@ def _pooled_item(finding: PooledFinding, model_index: int, names: Mapping[str, s
 
 
 def _interval(finding: Finding) -> str:
-    """Return the interval of the share of queries with the fault, as text.
+    """Return, as text, the 95 % interval of the share of queries on which the fault occurs.
 
     The text is empty if the finding has no interval, as for failed responses.
     """
@@ -169,7 +177,10 @@ def _join_with_commas(links: Iterable[Element]) -> list[Child]:
 
 
 def _quote(code: str, finding: Finding) -> Element | None:
-    """Return a quotation from the first response with the fault; ``None`` if there is none."""
+    """Return a quotation from the first response with the fault.
+
+    Returns ``None`` if there is nothing to quote, as for a missing citation.
+    """
     quote = cut(finding.quotes.get(finding.query_ids[0], ""), 200)[0]
     if finding.kind in _UNQUOTED or not quote:
         return None

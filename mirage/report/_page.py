@@ -37,12 +37,12 @@ COLUMNS = 40
 
 
 def write(ranking: Ranking | MultilingualRanking, path: str | Path, **options: Any) -> None:
-    """Write the report of a ranking; see :meth:`mirage.Ranking.write`.
+    """Write the report of a ranking to an HTML file.
 
     Args:
         ranking: Ranking in one language or in several.
         path: Path of the file.
-        options: Keyword arguments of :func:`render`.
+        options: Further contents of the page, as keyword arguments of :func:`render`.
     """
     save(render(ranking, **options), path)
 
@@ -57,11 +57,17 @@ def render(
 ) -> str:
     """Return the HTML page that :meth:`mirage.Ranking.write` writes, as a string.
 
-    The arguments are those of that method, without the path.
+    Args:
+        ranking: Ranking in one language or in several.
+        judges: Measurements of the judges to show, such as position bias, in addition to those that
+            are computed from the ranking's votes.
+        details: Further entries for the provenance in the report, by name.
+        retrieval: Retrieval run of each model, by model name. If the ranking has several languages,
+            each model has a mapping from language code to retrieval run.
 
     Raises:
-        MirageError: If ``judges`` contains something other than a result on judges, or a retrieval
-            run names a model that is not in the ranking.
+        MirageError: If ``judges`` contains an object that is not such a measurement, or if
+            ``retrieval`` names a model that is not in the ranking.
 
     Example:
         >>> from mirage import Leaderboard
@@ -96,14 +102,14 @@ def render(
 
 
 class _Report:
-    """A builder of the page's parts, with the rankings and the values that the parts share.
+    """A builder of the sections of a report.
 
     Attributes:
         whole: The ranking that the report is written for.
         rankings: The rankings by language.
         sample: The responses to show.
         retrieval: Retrieval runs by language and model.
-        model_indices: Position of each model in the page's list of models, which links use.
+        model_indices: Position of each model in the page's list of models; links contain it.
         new: Names of the models to mark as new.
         matrices: The table of win probabilities by language. If a language has none, the value is
             a text with the reason.
@@ -285,9 +291,10 @@ def _measure_votes(evidence: Evidence | None) -> list[JudgeFinding]:
 
 
 def _fault_costs(code: str, ranker: SurrogateRanker) -> Child:
-    """Return a section with the logits that each kind of fault costs.
+    """Return a section that shows how much each kind of fault lowers the logit.
 
-    Returns ``None`` if the surrogate (the regression that predicts logits) has no such costs.
+    Returns ``None`` if the surrogate (the regression that predicts logits) was not trained on
+    systems with simulated faults.
     """
     costs = fault_costs(ranker, code)
     return sections.fault_costs(code, costs, len(ranker.data[code].query_ids)) if costs else None
@@ -303,7 +310,11 @@ def _picker(rankings: Mapping[str, Ranking]) -> Element:
 
 
 def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
-    """Return the table of win probabilities in thousandths, or the reason why it is missing."""
+    """Return the table of win probabilities, or the reason why it is missing.
+
+    The keys of the table are ``rows`` and ``columns``. Each row has the probabilities of one model,
+    in thousandths. The columns are given as positions in the ranking.
+    """
     columns = _columns(ranking, new)
     try:
         table = ranking.p_better_matrix(ranking.models, columns).tolist()
@@ -387,7 +398,10 @@ def _facts(ranking: Ranking) -> Iterator[tuple[str, object]]:
 
 
 def _flatten(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield nested facts with dotted names such as ``validation.tau``."""
+    """Yield nested facts with dotted names, such as ``validation.tau``.
+
+    Each name begins with ``prefix``.
+    """
     for name, value in facts.items():
         if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{name}.")

@@ -1,4 +1,4 @@
-"""Select the responses that a report shows (best, worst and failed of each model) and cut them."""
+"""Select the best, worst and failed responses of each model for a report, and cut long texts."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class Sampling(NamedTuple):
     """Limits on the number and length of the responses in a report.
 
     Attributes:
-        most: Largest number of best responses per model and language. The same limit applies to
-            worst and to failed responses.
-        in_findings: Largest number of other responses that findings name, per model and language.
-        response: Characters after which a response or a reference is cut.
-        passage: Characters after which a passage is cut.
+        most: Maximum number of best responses to show per model and language. The same maximum
+            applies to the worst and to the failed responses.
+        in_findings: Maximum number of further responses to show per model and language, because
+            they have a fault that the findings at the top of the report name.
+        response: Number of characters after which a response or a reference is cut.
+        passage: Number of characters after which a passage is cut.
         all_passages: Whether to show the text of every passage. If False, show only those that
             a shown response cites and those that are known to be relevant.
     """
@@ -68,10 +69,10 @@ class Excerpt(NamedTuple):
         code: Language code.
         model: Name of the model.
         kind: The heading under which the page lists the response: ``best``, ``worst``,
-            ``failed``, or ``found`` for other responses that findings name.
+            ``failed``, or ``found`` for other responses that are named in a finding about a fault.
         query: The query of the dataset.
-        whole: The same query with more passages added to its own: all passages that any model was
-            given for its response, such as retrieved ones.
+        whole: The same query with all passages that any model received for it, including retrieved
+            passages.
         response: The response itself.
     """
 
@@ -88,10 +89,11 @@ class Sample:
     """The responses that a report shows.
 
     Attributes:
-        pages: Responses by language, model and kind (best, worst, failed or found).
+        pages: Responses by language, model and kind: ``best``, ``worst``, ``failed``, or ``found``
+            for other responses that are named in a finding about a fault.
         queries: Queries of these responses, by language and id, each with its position ``n`` in
             the dataset.
-        notes: Sentences that describe the responses and texts that are left out.
+        notes: Sentences that state which responses and texts the report leaves out.
     """
 
     pages: Mapping[str, Mapping[str, Mapping[str, list[dict[str, Any]]]]]
@@ -99,7 +101,10 @@ class Sample:
     notes: tuple[str, ...]
 
     def places(self, code: str, model: str) -> dict[str, int]:
-        """Return the positions, by id, of the queries for which the report shows a response."""
+        """Return the positions in the dataset of a model's queries, by query id.
+
+        Only queries for which the report shows the response of ``model`` are included.
+        """
         kinds = self.pages.get(code, {}).get(model, {})
         ids = [row["query"] for rows in kinds.values() for row in rows]
         return {id_: self.queries[code][id_]["n"] for id_ in ids}
@@ -109,7 +114,7 @@ def sample(
     rankings: Mapping[str, Ranking],
     retrieval: Mapping[str, Mapping[str, RetrievalRun]] = MappingProxyType({}),
 ) -> Sample:
-    """Select the responses that the report shows, as many as fit into the file.
+    """Select the responses that the report shows, as many as its size limit allows.
 
     The same rankings always give the same sample. Rankings without responses or dataset are
     skipped.
@@ -158,7 +163,7 @@ def response_scores(table: FeatureTable, data: TrainingData) -> NDArray[np.float
 
 
 class _Weights(NamedTuple):
-    """The values of the training data that :func:`response_scores` needs, one per feature."""
+    """The statistics of the training data that :func:`response_scores` needs, one per feature."""
 
     features: tuple[str, ...]
     means: NDArray[np.float64]
@@ -221,7 +226,7 @@ def _correlations(X: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.
 
 @dataclass(frozen=True)
 class _Candidates:
-    """The responses of one model from which the report selects.
+    """One model's responses, from which the report selects those that it shows.
 
     Attributes:
         run: All responses of the model.
@@ -229,7 +234,7 @@ class _Candidates:
         whole: The same queries with the passages of all models' responses added.
         ordered: Ids of the answered queries, best response first. The order is by features if a
             surrogate is available, otherwise by the share of judgments won.
-        in_findings: Ids of the queries that findings name.
+        in_findings: Ids of the queries on which a finding reports a fault of this model.
     """
 
     run: Run
@@ -268,8 +273,9 @@ class _Candidates:
     def by_kind(self, sampling: Sampling) -> dict[str, list[tuple[Query, Response]]]:
         """Return the selected responses by kind, each with its query.
 
-        The kinds are ``best``, ``worst`` (worst first), ``failed``, and ``found`` for other
-        responses that findings name. No response appears under two kinds.
+        ``sampling`` limits their number. The kinds are ``best``, ``worst`` (worst first),
+        ``failed``, and ``found`` for other responses that findings name. No response appears under
+        two kinds.
         """
         best = min(sampling.most, (len(self.ordered) + 1) // 2)
         worst = min(sampling.most, len(self.ordered) - best)
@@ -309,7 +315,7 @@ def _candidates(
 
 
 def whole_query(query: Query, runs: Iterable[Run]) -> Query:
-    """Return a query with its own passages and, after them, further passages of its responses."""
+    """Return a copy of a query with the passages of all its responses in ``runs`` added."""
     passages = {passage.id: passage for passage in query.passages}
     for run in runs:
         response = run.get(query.id)
@@ -319,7 +325,7 @@ def whole_query(query: Query, runs: Iterable[Run]) -> Query:
 
 
 def _queries_in_findings(ranking: Ranking, model: str) -> tuple[str, ...]:
-    """Return the ids of the queries that the findings name and that the model responded to.
+    """Return the ids of the queries that a model's findings name and to which it responded.
 
     The first query of every finding comes before the second query of any finding.
     """
@@ -344,7 +350,7 @@ def _excerpts(
 
 
 def _fitting(excerpts: Sequence[Excerpt], sampling: Sampling) -> list[Excerpt]:
-    """Return as many of the first excerpts as fit into the size limit of the file.
+    """Return the first excerpts, as many as the size limit of the file allows.
 
     A text that several excerpts share counts once.
     """
@@ -454,7 +460,7 @@ def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) ->
 
 
 def _plain_passages(item: Excerpt) -> dict[str, Any]:
-    """Return the passages in the prompt of a response, and the positions of relevant ones.
+    """Return the passages in the prompt of a response, and which of them are relevant.
 
     A passage counts as relevant if its id or its text matches a passage that is judged relevant,
     because systems may use their own passage ids.
@@ -471,15 +477,19 @@ def _plain_passages(item: Excerpt) -> dict[str, Any]:
 
 
 def _fault_spans(item: Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
-    """Return the answer in the text of a response, which may be cut, and the spans of faults."""
+    """Return the answer of a response, and the spans of its faults.
+
+    ``text`` is the text of the response, which may be shortened.
+    """
     answer = answered(item.query, item.response.model_copy(update={"text": text}))
     return answer.parsed.answer, spans(answer)
 
 
 def _shift_spans(block: Block, answer: str, faults: Sequence[Span]) -> list[tuple[int, int, str]]:
-    """Convert offsets of faults in the answer to offsets in a block: (start, end, type).
+    """Convert offsets of faults in the answer to offsets in a block.
 
-    Returns an empty list if the block does not contain the whole answer in one piece.
+    The result has a tuple (start, end, type of fault) for each fault. It is empty if the block does
+    not contain the whole answer in one piece.
     """
     at = block.text.find(answer) if block.kind in ("answer", "text") and answer else -1
     return [] if at < 0 else [(at + span.start, at + span.end, span.type) for span in faults]
@@ -493,7 +503,7 @@ def _plain_piece(piece: str | Cited, type_: str, order: Sequence[str]) -> str | 
 
 
 def _plain_features(table: FeatureTable, item: Excerpt) -> dict[str, Any]:
-    """Return the feature values of a response, and the reasons for missing ones."""
+    """Return the feature values of a response, and the reasons why values are missing."""
     if item.kind == "failed" or item.query.id not in table.query_ids:
         return {}
     row = table.values[table.query_ids.index(item.query.id)]

@@ -82,7 +82,7 @@ def retrieved(
     Args:
         code: Language code.
         ranking: The ranking in this language.
-        model_indices: Position of each model in the page's list of models, which links use.
+        model_indices: Position of each model in the page's list of models; links contain it.
         retrieval: Retrieval runs by model.
     """
     evidence = ranking.evidence

@@ -25,6 +25,11 @@ def stability(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> 
 
     The table has one row per model and one column per feature. Returns ``None`` if no model
     answered the queries repeatedly.
+
+    Args:
+        code: Language code.
+        ranking: The ranking in this language.
+        model_indices: Position of each model in the page's list of models; links contain it.
     """
     tables = {} if ranking.evidence is None else ranking.evidence.tables
     stabilities = {

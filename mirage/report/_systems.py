@@ -34,7 +34,15 @@ def systems(ranking: Ranking) -> list[Entry]:
 
 
 def accuracy(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> Child:
-    """Return a section on right and wrong answers; ``None`` if no system has a known accuracy."""
+    """Return a section that counts the right and wrong answers of each system.
+
+    Returns ``None`` if no system has a known accuracy.
+
+    Args:
+        code: Language code.
+        ranking: The ranking in this language.
+        model_indices: Position of each model in the page's list of models; links contain it.
+    """
     entries = systems(ranking)
     if not entries:
         return None
@@ -130,7 +138,10 @@ def _kind_cell(result: Accuracy | None) -> Element:
 
 
 def comparisons(code: str, ranking: Ranking) -> Child:
-    """Return a section that compares neighbours in the ranking; ``None`` if there are none."""
+    """Return a section that compares pairs of adjacent systems in the ranking, query by query.
+
+    Returns ``None`` if the ranking has no comparisons or no dataset.
+    """
     evidence = ranking.evidence
     if evidence is None or evidence.dataset is None or not ranking.comparisons:
         return None
@@ -154,7 +165,10 @@ def _comparison(
     comparison: SystemComparison,
     collapsed: bool,
 ) -> Element:
-    """Return one comparison, collapsed if there are several."""
+    """Return an HTML element that compares two systems query by query.
+
+    If ``collapsed``, only the title is visible until a reader opens the element.
+    """
     a, b = comparison.models
     cards = [
         _card(code, ranking, dataset, comparison.models, row) for row in _most_different(comparison)
@@ -171,9 +185,10 @@ def _comparison(
 
 
 def _most_different(comparison: SystemComparison) -> list[QueryDifference]:
-    """Return the queries on which the systems differ most.
+    """Return the queries on which the two systems differ most.
 
-    They are sorted from the largest advantage of the first system to that of the second one.
+    The queries are sorted from those on which the first system is far better to those on which the
+    second system is far better.
     """
     rows = sorted(comparison.queries, key=lambda row: -abs(row.advantage))[:SHOWN]
     return sorted(rows, key=lambda row: -row.advantage)

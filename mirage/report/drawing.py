@@ -47,7 +47,7 @@ class Scale:
 
     @property
     def ticks(self) -> list[float]:
-        """Two to five round numbers in the range."""
+        """Between two and five round numbers in the range, for an axis."""
         rough = (self.high - self.low) / 4
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(n * power for n in (1, 2, 5, 10) if n * power >= rough)
@@ -56,7 +56,7 @@ class Scale:
 
 
 def axis(scale: Scale) -> Element:
-    """Draw the axis above a column of drawings: the round numbers of their scale."""
+    """Return the SVG of the axis above a column of charts, with labels at round numbers."""
     marks = [
         tag("text", f"{tick:.4g}".replace("-", "−"), x=scale.at(tick), y="11", class_="tick")
         for tick in scale.ticks
@@ -65,7 +65,7 @@ def axis(scale: Scale) -> Element:
 
 
 def interval(scale: Scale, value: float, ends: tuple[float, float]) -> Element:
-    """Draw a dot at a value and a line between the ends of its interval.
+    """Return the SVG of a dot at a value and of a line between the ends of its interval.
 
     Screen readers skip the drawing, because the table also contains the numbers.
     """
@@ -82,7 +82,7 @@ def interval(scale: Scale, value: float, ends: tuple[float, float]) -> Element:
 
 
 def bar(scale: Scale, value: float) -> Element:
-    """Draw a bar from 0 to a value."""
+    """Return the SVG of a bar from 0 to a value."""
     start, end = sorted(float(scale.at(number)[:-1]) for number in (0.0, value))
     x, width = f"{start:.1f}%", f"{max(end - start, 0.5):.1f}%"
     side = "bar" if value >= 0 else "bar below"

@@ -81,12 +81,12 @@ def _append(element: Element, child: Child) -> None:
 
 
 def style(sheet: str) -> tuple[Element, str]:
-    """Return a ``<style>`` element and its hash for the content security policy."""
+    """Return a ``<style>`` element with CSS, and its hash for the content security policy."""
     return _raw("style", sheet)
 
 
 def script(code: str) -> tuple[Element, str]:
-    """Return a ``<script>`` element and its hash for the content security policy."""
+    """Return a ``<script>`` element with code, and its hash for the content security policy."""
     return _raw("script", code)
 
 
@@ -117,5 +117,5 @@ def rounded(value: float) -> float | None:
 
 
 def document(html: Element) -> str:
-    """Return the text of the HTML file with this root element."""
+    """Return the text of the HTML file whose root element is ``html``."""
     return "<!doctype html>\n" + tostring(html, encoding="unicode", method="html") + "\n"

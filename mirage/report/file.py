@@ -14,7 +14,7 @@ from mirage.report.elements import tag
 
 
 def save(page: str, path: str | Path) -> None:
-    """Write a page to a file.
+    """Write a page, given as HTML text, to a file.
 
     Raises:
         MirageError: If the file cannot be written.

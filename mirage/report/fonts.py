@@ -42,7 +42,7 @@ ALWAYS = "DejaVu Sans"
 
 
 class MissingFontWarning(UserWarning):
-    """Warning that no installed font can display a script that a plot needs."""
+    """Warning that no installed font can display the script of a text in a plot."""
 
 
 @dataclass(frozen=True)

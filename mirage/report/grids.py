@@ -39,7 +39,7 @@ MOST_BYTES = 28_000_000
 that is not enough, only some queries are shown."""
 
 _HOPELESS = 1.5
-"""If the estimated size is above this multiple of :data:`MOST_BYTES`, stricter limits are tried."""
+"""If the estimated size exceeds this multiple of :data:`MOST_BYTES`, stricter limits are tried."""
 
 _ESTIMATED_FROM = 200
 """Approximate number of responses that are sampled to estimate the size."""
@@ -88,7 +88,15 @@ def render_grid(
 ) -> str:
     """Return the page that :func:`write_grid` writes, as a string.
 
-    Arguments and exceptions are those of :func:`write_grid`.
+    Args:
+        table: The cells with their results.
+        runs: The responses of each cell, in the order of the cells; ``None`` for a cell without
+            responses. By default no cell has responses.
+        datasets: The datasets by name. Required if there are runs.
+
+    Raises:
+        SettingError: If the numbers of runs and cells differ.
+        UnknownNameError: If the dataset of a cell with a run is not in ``datasets``.
     """
     cell_runs = list(runs) or [None] * len(table)
     if len(cell_runs) != len(table):
@@ -241,7 +249,10 @@ def _format_interval(score: Score) -> str:
 def _fitting_data(
     table: ResultTable, cells: Sequence[_CellData]
 ) -> tuple[dict[str, Any], Sampling, float]:
-    """Return the data that fit into the file, their limits on lengths, and the share of queries."""
+    """Return the page's data, cut to the size limit of the file.
+
+    The limits on the lengths of texts, and the share of queries that are shown, are returned too.
+    """
     queries = {
         name: _whole_queries([part for part in cells if part.dataset == name])
         for name in dict.fromkeys(part.dataset for part in cells if part.run is not None)
@@ -270,7 +281,10 @@ def _fitting_data(
 def _estimated_size(
     cells: Sequence[_CellData], queries: Mapping[str, Mapping[str, Query]], sampling: Sampling
 ) -> float:
-    """Estimate the size of the data from some responses and the lengths of the passages."""
+    """Estimate the size of the page's data in bytes.
+
+    The estimate uses a sample of the responses, and the lengths of all passages.
+    """
     pairs = [(part, *pair) for part in cells for pair in part.responses()]
     some = pairs[:: max(1, len(pairs) // _ESTIMATED_FROM)]
     size = sum(
@@ -287,7 +301,7 @@ def _bytes(value: Any) -> int:
 
 
 def _spread(queries: Mapping[str, Query], share: float) -> dict[str, Query]:
-    """Return a share of the queries, evenly spread, and at least one."""
+    """Return a share of the queries at evenly spaced positions, at least one query."""
     count = max(1, int(len(queries) * share))
     ids = list(queries)
     return {ids[i * len(ids) // count]: queries[ids[i * len(ids) // count]] for i in range(count)}

@@ -122,7 +122,7 @@ def measure_judges(
 
 
 def _verbosity(votes: list[Vote], dataset: list[Query], runs: list[Run]) -> JudgeFinding:
-    """Return the verbosity bias, or an ``Unmeasured`` if responses are missing."""
+    """Return the verbosity bias, or an ``Unmeasured`` if ``runs`` lacks a judged model."""
     judged = dict.fromkeys(model for vote in votes for model in (vote.model_a, vote.model_b))
     missing = [model for model in judged if model not in {run.model for run in runs}]
     if missing:
@@ -133,10 +133,12 @@ def _verbosity(votes: list[Vote], dataset: list[Query], runs: list[Run]) -> Judg
 
 
 def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
-    """Yield a table for each kind of result, and a list of the properties not measured.
+    """Yield a table for each kind of finding about judges.
+
+    A list of the judges' properties that could not be measured comes last.
 
     Raises:
-        MirageError: If an item is not a result on judges.
+        MirageError: If an item is not a finding about judges.
     """
     judges = list(judges)
     for finding in judges:

@@ -17,8 +17,8 @@ def render_labels(task: Mapping[str, Any], *, offline: bool = False) -> str:
     shows the next item when the server has stored the label.
 
     Args:
-        task: The items in the order of the page, the labels, the rater, and the labels so far, as
-            :meth:`mirage.labelling.session.Session.data` returns them.
+        task: The items in the order of the page, the possible labels, the name of the rater, and
+            the labels given so far, as :meth:`mirage.labelling.session.Session.data` returns them.
         offline: Whether the page works without a server: it then keeps the labels in the browser,
             and a button saves them to a file.
     """

@@ -49,6 +49,9 @@ def plot_features(
         models: Models to highlight in colour, at most six. By default the new models, or the best
             one if there are none.
 
+    Returns:
+        The matplotlib figure, which is neither shown nor saved.
+
     Raises:
         MirageError: If no model has features, or if ``models`` has more than six names.
         UnknownNameError: If a model is not in the ranking.
@@ -143,10 +146,13 @@ def _features_of_many(
 
 
 def plot_ranking(ranking: Ranking | MultilingualRanking) -> Figure:
-    """Plot the logits of a ranking, or its ranks if it has several languages.
+    """Plot the logits of a ranking, or the ranks if the ranking has several languages.
 
     Args:
         ranking: Ranking in one language or in several.
+
+    Returns:
+        The matplotlib figure, which is neither shown nor saved.
 
     Raises:
         MissingPackageError: If matplotlib is not installed.
@@ -218,6 +224,9 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
         importances: Result of :meth:`mirage.SurrogateRanker.importances` or
             :func:`mirage.papers.feature_importance`.
 
+    Returns:
+        The matplotlib figure, which is neither shown nor saved.
+
     Raises:
         MirageError: If ``importances`` is empty.
         MissingPackageError: If matplotlib is not installed.
@@ -229,7 +238,9 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
         for row in importances:
             by_feature.setdefault(row.feature, []).append(row.importance)
     if not by_feature:
-        raise MirageError("importances is empty: there is nothing to plot")
+        raise MirageError(
+            "importances is empty, so there is nothing to plot; pass at least one feature"
+        )
     means = {name: float(np.mean(values)) for name, values in by_feature.items()}
     names = sorted(means, key=lambda name: -means[name])
     letters = lettering(names)
@@ -252,15 +263,18 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
 
 
 def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
-    """Plot Kendall's tau with the exhaustive ranking against the number of judgments (Figure 6).
+    """Plot how well rankings from fewer judgments agree with the exhaustive ranking (Figure 6).
 
-    One panel varies the number of queries that are judged, the other the percentage of pairs that
-    are judged per query. The exhaustive ranking uses all of them. Each language is a line. With a
-    single language, the 95 % range over random draws is shaded. With several languages, one more
-    line shows their mean.
+    The exhaustive ranking uses all judgments, and the agreement is Kendall's tau. In one panel, the
+    number of judged queries varies; in the other, the percentage of judged pairs per query. Each
+    language is a line. With a single language, the 95 % range over random draws is shaded. With
+    several languages, one more line shows their mean.
 
     Args:
         rows: Result of :func:`mirage.papers.fewer_judgments`.
+
+    Returns:
+        The matplotlib figure, which is neither shown nor saved.
 
     Raises:
         MirageError: If ``rows`` is empty.
@@ -268,7 +282,7 @@ def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
     """
     rows = list(rows)
     if not rows:
-        raise MirageError("rows is empty: there is nothing to plot")
+        raise MirageError("rows is empty, so there is nothing to plot; pass at least one row")
     codes = list(dict.fromkeys(row.language for row in rows))
     by_queries = [row for row in rows if row.pairs == 100]
     # Rows with fewer than all pairs judge all queries, so they give the number of queries.
@@ -317,12 +331,15 @@ def _lines(
 def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
     """Plot predicted logits of held-out models beside their logits from judgments (Figure 8).
 
-    Each model has a panel. Dots are predictions with their 95 % intervals, and diamonds are
-    logits from judgments. The title of a panel has Kendall's tau, averaged over languages: the
-    correlation of the predicted order of all models with their judged order.
+    Each model has a panel. Dots are predictions with their 95 % intervals, and diamonds are logits
+    from judgments. The title of a panel shows Kendall's tau between the predicted and the judged
+    order of all models, averaged over languages.
 
     Args:
         rows: Result of :func:`mirage.papers.new_models`.
+
+    Returns:
+        The matplotlib figure, which is neither shown nor saved.
 
     Raises:
         MirageError: If ``rows`` is empty.
@@ -332,7 +349,7 @@ def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
     for row in rows:
         by_model.setdefault(row.model, {})[row.language] = row
     if not by_model:
-        raise MirageError("rows is empty: there is nothing to plot")
+        raise MirageError("rows is empty, so there is nothing to plot; pass at least one row")
     codes = list(dict.fromkeys(code for results in by_model.values() for code in results))
     letters = lettering([*_native(codes), *map(label, by_model)])
     count, width = len(by_model), max(0.42 * len(codes) + 1.6, 4.2)
@@ -375,13 +392,16 @@ def plot_gains(rows: Iterable[GainRow | OracleRow]) -> Figure:
         rows: Result of :func:`mirage.papers.bergen.retrieval_gain` or
             :func:`~mirage.papers.bergen.oracle_gain`.
 
+    Returns:
+        The matplotlib figure, which is neither shown nor saved.
+
     Raises:
         MirageError: If ``rows`` is empty.
         MissingPackageError: If matplotlib is not installed.
     """
     ordered = sorted(rows, key=lambda row: -row.gain)
     if not ordered:
-        raise MirageError("rows is empty: there is nothing to plot")
+        raise MirageError("rows is empty, so there is nothing to plot; pass at least one row")
     parts = [[row.dataset, *(str(getattr(row, key)) for key in row.keys)] for row in ordered]
     # Bars are named by the settings in which they differ.
     differing = [i for i in range(len(parts[0])) if len({part[i] for part in parts}) > 1] or [0]
@@ -414,6 +434,9 @@ def plot_retrieval(rows: Iterable[SystemRow]) -> Figure:
     Args:
         rows: Result of :func:`mirage.papers.bergen.retrieval_vs_generation`.
 
+    Returns:
+        The matplotlib figure, which is neither shown nor saved.
+
     Raises:
         MirageError: If no system has scores for both retrieval and answers.
         MissingPackageError: If matplotlib is not installed.
@@ -427,7 +450,10 @@ def plot_retrieval(rows: Iterable[SystemRow]) -> Figure:
         if any(not math.isnan(row.retrieval + row.answers) for row in systems)
     }
     if not measured:
-        raise MirageError("no system has scores for both retrieval and answers")
+        raise MirageError(
+            "no system has scores for both retrieval and answers, so there is nothing to plot; "
+            "pass at least one system with both"
+        )
     generators = list(
         dict.fromkeys(row.generator for systems in measured.values() for row in systems)
     )
@@ -488,9 +514,17 @@ def _short(model: str, most: int = 40) -> str:
 def _drawing(
     letters: Lettering, rows: int, columns: int, *, width: float, height: float, **shared: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Yield a figure and its panels, inside a style context.
+    """Context manager that yields a new figure and its panels (axes), and applies the style.
 
-    The layout is computed at the end, while the style still applies.
+    The layout is computed at the end of the ``with`` block, while the style still applies.
+
+    Args:
+        letters: Fonts for the texts of the figure.
+        rows: Number of rows of panels.
+        columns: Number of columns of panels.
+        width: Width of the figure in inches.
+        height: Height of the figure in inches.
+        **shared: Further arguments of ``Figure.subplots``.
     """
     with needing("matplotlib"):
         import matplotlib as mpl

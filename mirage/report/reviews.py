@@ -23,8 +23,8 @@ def write_review(
     """Write a page with all items of a test set, each with a checkbox to strike it out.
 
     Answers and wrong answers are highlighted in the passages that contain them word for word. A
-    notice marks items that no passage answers. A warning marks items with a passage that may
-    give instructions to its reader or a model. A button saves the decisions to a file, and
+    notice marks items whose question no passage answers. A warning marks items with a passage that
+    may give instructions to its reader or a model. A button saves the decisions to a file, and
     :func:`mirage.testsets.strike` removes the struck items from the test set. The page needs no
     server and sends nothing.
 
@@ -46,7 +46,12 @@ def write_review(
 
 
 def render_review(dataset: MirageDataset, *, rejected: Iterable[RejectedItem] = ()) -> str:
-    """Return the page that :func:`write_review` writes, as a string."""
+    """Return the page that :func:`write_review` writes, as a string.
+
+    Args:
+        dataset: The items.
+        rejected: Items that the checks rejected, which are listed with reasons.
+    """
     left_out = list(rejected)
     entry = Language.of(dataset.language)
     lead = (
@@ -143,7 +148,7 @@ def _passage(passage: Passage, query: Query, writing: Mapping[str, Any]) -> Elem
 
 
 def _highlight(text: str, query: Query) -> Iterator[Child]:
-    """Yield a passage's text with the right and wrong answers to a query highlighted.
+    """Yield the pieces of a passage's text as HTML, with right and wrong answers highlighted.
 
     If several answers match at one position, the longest match is highlighted.
     """

@@ -1,8 +1,4 @@
-"""Build the parts of the page that need no script: tables of one language and of all languages.
-
-``code`` is the code of a language. ``model_indices`` has the position of each model in the page's
-list of models, which links use. Models in ``new`` are marked as new.
-"""
+"""Build the sections of the report that need no script: tables for one and for all languages."""
 
 from __future__ import annotations
 
@@ -26,15 +22,15 @@ SIDEWAYS = "There is more to the right: scroll sideways →"
 
 
 def language(code: str) -> Language:
-    """Return the language of a code, or a placeholder if the code is unknown.
+    """Return the language with a code, or a placeholder if the code is unknown.
 
-    The code is empty if judgments have no language.
+    For judgments without a language, the code is empty.
     """
     return ALL_LANGUAGES.get(code) or Language(code, "Language not known", "")
 
 
 def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
-    """Return a table in a scrollable region, below a hint.
+    """Return a hint and, below it, the table ``rows`` in a scrollable region.
 
     If the table is too wide, the region scrolls by mouse or keyboard, its edge fades, and a
     second line asks the reader to scroll. ``name`` describes the table for screen readers.
@@ -51,8 +47,8 @@ def filtering(target: str, count: int, both_kinds: bool) -> Element:
     Args:
         target: The id of the table.
         count: Number of models.
-        both_kinds: Whether there are both new models and others. If so, add a checkbox for new
-            models.
+        both_kinds: Whether the table has new models and also other models. If so, the controls
+            include a checkbox that shows only new models.
     """
     new_only = None
     if both_kinds:
@@ -90,7 +86,7 @@ def sortable(name: str, *, numeric: bool = True, first: str = "down", **more: st
 
 
 def number(value: float, text: str, **more: str) -> Element:
-    """Return a cell with a number; a dash, sorted last, if the number is NaN."""
+    """Return a cell that shows ``text`` and is sorted by ``value``; NaN is shown as a dash."""
     if math.isnan(value):
         return tag("td", tag("span", "—", title="not known"), class_="number")
     more["class_"] = f"number {more.pop('class_', '')}".strip()
@@ -103,7 +99,7 @@ def table(head: Iterable[Child], rows: Iterable[Child], **attributes: str) -> El
 
 
 def column(*children: Child, class_: str) -> Element:
-    """Return the header cell of a column without a sort button."""
+    """Return the header cell of a column without a sort button; ``children`` are its content."""
     return tag("th", *children, scope="col", class_=class_)
 
 
@@ -125,7 +121,7 @@ def model_row(
     cells: Iterable[Child],
     unfamiliar: str = "",
 ) -> Element:
-    """Return a row of a table of models: the first cell, the linked name, and the other cells.
+    """Return a row of a table of models: the first cell, a link to ``href``, and ``cells``.
 
     ``new`` marks the model as one that was added to the leaderboard. If the model is unlike those
     of the leaderboard, ``unfamiliar`` explains the difference; otherwise it is empty.
@@ -155,9 +151,14 @@ def leaderboard(
     new: set[str],
     failures_shown: int,
 ) -> Element:
-    """Return the leaderboard of one language, best model first, with drawn intervals.
+    """Return a section with the leaderboard of one language, best model first.
 
-    ``failures_shown`` is the largest number of failed queries to list for each model.
+    Args:
+        code: Language code.
+        ranking: The ranking in this language.
+        model_indices: Position of each model in the page's list of models; links contain it.
+        new: Names of the models to mark as new.
+        failures_shown: Maximum number of failed queries to list for each model.
     """
     has_logits = any(not math.isnan(entry.logit) for entry in ranking)
     has_ranks = any(entry.rank_interval for entry in ranking)
@@ -227,7 +228,7 @@ def _ends(ends: tuple[float, float]) -> str:
 def _removals(fragility: Fragility | None) -> str:
     """Return, as text, how few queries or verdicts must be removed to change a model's rank.
 
-    If no such set of queries or verdicts was found, the text is a dash.
+    If no removal that changes the rank was found, the text is a dash.
     """
     removals = (fragility.queries, fragility.verdicts) if fragility else (None, None)
     parts = [
@@ -239,10 +240,10 @@ def _removals(fragility: Fragility | None) -> str:
 
 
 def notes(ranking: Ranking) -> Element | None:
-    """Return a list of the notes on a ranking, warnings first; ``None`` if there are no notes.
+    """Return the notes on a ranking as an HTML list, warnings first; ``None`` if there are none.
 
     Notes on fragility come last. They state the smallest number of queries or verdicts whose
-    removal changes the first place.
+    removal would change which system ranks first.
     """
     lines = [
         *ranking.unanswered_notes,
@@ -294,7 +295,13 @@ def heat_map(
     model_indices: Mapping[str, int],
     new: set[str],
 ) -> Element:
-    """Return a section with the rank of each model in each language (Figure 4 of the paper)."""
+    """Return a section with the rank of each model in each language (Figure 4 of MIRAGE-Bench).
+
+    Args:
+        rankings: The rankings by language.
+        model_indices: Position of each model in the page's list of models; links contain it.
+        new: Names of the models to mark as new.
+    """
     head, means = model_head("Rank"), rankings.mean_ranks
     intervals = _interval_columns(rankings)
     head += [column(title, class_="number wide") for title in intervals]
@@ -320,8 +327,8 @@ def heat_map(
     )
     if intervals:
         hint += (
-            " The first column is the rank by mean logit. Intervals are of the mean logit, and the "
-            "same question in several languages counts once."
+            " The first column is the rank by mean logit. Intervals are those of the mean logit; "
+            "for them, the same question in several languages counts once."
         )
     hint = " ".join((hint, *rankings.winner_notes))
     left_out = len(model_indices) - len(means)
@@ -338,10 +345,10 @@ def heat_map(
 
 
 def _interval_columns(rankings: MultilingualRanking) -> dict[str, dict[str, str]]:
-    """Return the columns with mean logits, their intervals and the rank intervals.
+    """Return the columns of the heat map with mean logits, their intervals and the rank intervals.
 
     Returns:
-        The text of each cell by title of the column and model. Empty columns are left out.
+        For each column title, the text of each model's cell. Empty columns are left out.
     """
     logits = {model: _signed(logit) for model, logit in rankings.mean_logits.items()}
     means = {
@@ -378,7 +385,7 @@ def _rank_cell(entry: Entry, models: int, href: str) -> Element:
 
 
 def shade(share: float) -> str:
-    """Return the CSS class of a shade, from 0 (lightest) to 1 (darkest)."""
+    """Return the CSS class of a shade; ``share`` is from 0 (lightest) to 1 (darkest)."""
     return f"h{min(int(share * SHADES), SHADES - 1)}"
 
 
@@ -386,9 +393,15 @@ def shade(share: float) -> str:
 
 
 def features(code: str, ranking: Ranking, model_indices: Mapping[str, int], new: set[str]) -> Child:
-    """Return a section with the mean features of each model (Figure 3 of the paper).
+    """Return a section with the mean features of each model (Figure 3 of MIRAGE-Bench).
 
     Returns ``None`` if no model has features.
+
+    Args:
+        code: Language code.
+        ranking: The ranking in this language.
+        model_indices: Position of each model in the page's list of models; links contain it.
+        new: Names of the models to mark as new.
     """
     names = list(dict.fromkeys(name for entry in ranking for name in entry.features))
     if not names:
@@ -453,8 +466,8 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
         column(axis(scale), tag("span", "drawn", class_="unseen"), class_="drawn"),
     ]
     hint = (
-        "Fall of the logit of a simulated system without faults if its responses have a fault, "
-        f"on all {queries} queries or on one of them."
+        "How much the logit of a simulated system without faults falls if its responses have the "
+        f"fault, on all {queries} queries or on one of them."
     )
     bars = scrolling(table(head, rows, class_="plain"), "Cost of a fault", hint)
     return tag("section", tag("h3", "Cost of a fault", id=f"{code}-costs"), *bars)
@@ -486,7 +499,7 @@ def verdicts(
         ranking: The ranking in this language.
         judgments: The judgments to count.
         columns: Names of the models that have a column.
-        model_indices: Position of each model in the page's list of models, which links use.
+        model_indices: Position of each model in the page's list of models; links contain it.
     """
     wins, ties = judgments.results()
     at = {model: index for index, model in enumerate(judgments.models)}
@@ -524,6 +537,6 @@ def verdicts(
 
 
 def definitions(rows: Sequence[tuple[str, str]]) -> Element:
-    """Return a definition list of names and values."""
+    """Return an HTML definition list of ``rows``, which are pairs of a name and a value."""
     terms = ((tag("dt", tag("bdi", name)), tag("dd", tag("bdi", value))) for name, value in rows)
     return tag("dl", chain.from_iterable(terms))

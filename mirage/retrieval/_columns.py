@@ -78,7 +78,7 @@ def _damage_error(number: int) -> DatasetError:
 
 
 def numpy_adder(columns: Columns, size: int) -> Add:
-    """Return a function that adds columns with numpy.
+    """Return a function that adds columns of an index to scores with numpy.
 
     When one of the longest columns is used for the first time, it is copied to a dense array, which
     has one entry per passage and 0 for passages without the term.
@@ -105,10 +105,11 @@ def numpy_adder(columns: Columns, size: int) -> Add:
 
 
 def compiled_adder(columns: Columns, size: int) -> Add:
-    """Return a function that adds columns with numba; the sums are the same as with numpy.
+    """Return a function that adds columns of an index to scores with numba.
 
-    Compiling takes about a second. The longest columns are copied as in :func:`numpy_adder`. If
-    numba is not installed, the result of :func:`numpy_adder` is returned.
+    The sums are the same as with numpy. Compiling takes about a second. The longest columns are
+    copied as in :func:`numpy_adder`. If numba is not installed, the result of :func:`numpy_adder`
+    is returned.
 
     Args:
         columns: The inverted index.
@@ -143,7 +144,11 @@ def compiled_adder(columns: Columns, size: int) -> Add:
 
 
 def _wide_columns(columns: Columns, size: int) -> frozenset[int]:
-    """Return the indices of the longest columns, as many as fit in :data:`ROOM` bytes if dense."""
+    """Return the indices of the longest columns, which are worth copying to dense arrays.
+
+    Each of these columns has entries for at least 1 in :data:`WIDE` of the ``size`` passages. Their
+    dense arrays take at most :data:`ROOM` bytes together.
+    """
     lengths = np.diff(columns.starts)
     numbers = np.flatnonzero(lengths * WIDE >= size)
     longest = numbers[np.argsort(-lengths[numbers], kind="stable")]

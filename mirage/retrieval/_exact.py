@@ -1,4 +1,4 @@
-"""Exact nearest-neighbour search in vectors on disk, with one block of them in memory at a time."""
+"""Exact nearest-neighbour search among vectors on disk, which are read block by block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ Rows = NDArray[np.int64]
 
 
 class Shard(NamedTuple):
-    """A file that contains the vectors of some passages in float16."""
+    """A file that contains the vectors of some passages in float16.
+
+    Attributes:
+        path: The path of the file.
+        rows: The number of vectors.
+        dimensions: The length of each vector; ``None`` if it is not known yet.
+    """
 
     path: Path
     rows: int
@@ -113,9 +119,14 @@ def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) 
 
 
 class _Search:
-    """A search for the vectors that have the highest dot products with each of some questions.
+    """A search for the ``k`` vectors with the highest dot products, for each of several questions.
 
     The vectors of the corpus are added block by block.
+
+    Args:
+        questions: The vectors of the questions, one per row.
+        k: The number of vectors to find for each question.
+        longest: An upper bound on the norm of the vectors of the corpus.
     """
 
     def __init__(self, questions: Floats, k: int, longest: float) -> None:
@@ -135,7 +146,7 @@ class _Search:
 
         Args:
             block: The vectors, one per row.
-            start: The row in the corpus of the first vector of the block.
+            start: The corpus row of the block's first vector.
         """
         scores = self.rough @ block.T
         least = self.floor - self.slack
@@ -168,7 +179,7 @@ class _Search:
         self.floor[full] = scores[high][lasts[full]]
 
     def results(self) -> list[Nearest]:
-        """Return the vectors nearest to each question among all blocks."""
+        """Return, for each question, the nearest vectors of all blocks that were added."""
         self._prune()
         question, rows, scores = self.candidates[0]
         ends = np.searchsorted(question, np.arange(1, len(self.questions)))

@@ -128,7 +128,13 @@ class _Sizes(NamedTuple):
 
 
 def _fault(data: Bytes, size: int, dimensions: int) -> str:
-    """Describe the damage in a graph file; return an empty string if there is none."""
+    """Describe the damage in a graph file; return an empty string if there is none.
+
+    Args:
+        data: The content of the file.
+        size: The number of vectors that the graph must have.
+        dimensions: The number of dimensions of the vectors.
+    """
     vectors_end = 8 + size * dimensions * 2
     levels_start = vectors_end + _HEAD.itemsize + 8 * len(_Sizes._fields)
     nodes_start = levels_start + 2 * size
@@ -174,7 +180,14 @@ def _sizes_fault(sizes: _Sizes, levels: NDArray[np.int64]) -> str:
 def _links_fault(
     data: Bytes, sizes: _Sizes, levels: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> str:
-    """Describe invalid levels or neighbours of nodes; return an empty string if all are valid."""
+    """Describe invalid levels or neighbours of nodes; return an empty string if all are valid.
+
+    Args:
+        data: The content of the file.
+        sizes: The numbers that describe the graph.
+        levels: The level of each node.
+        starts: The offset of each node in the file.
+    """
     for rows in _batches(np.arange(len(starts))):
         if (_numbers(data, starts[rows] + 8, "<i2")[:, 0] != levels[rows]).any():
             return "the level of a node differs from the list of levels"
@@ -204,9 +217,9 @@ def _batches(array: NDArray[Any], size: int = _NODE_BATCH) -> Iterator[NDArray[A
 
 
 def _numbers(data: Bytes, starts: NDArray[np.int64], dtype: str, count: int = 1) -> NDArray[Any]:
-    """Return ``count`` consecutive numbers from each byte offset of a file, one row per offset.
+    """Return ``count`` consecutive numbers from each offset in a file, one row per offset.
 
-    The offsets need not be aligned.
+    The offsets ``starts`` are in bytes and need not be aligned.
     """
     width = np.dtype(dtype).itemsize * count
     numbers: NDArray[Any] = data[starts[:, None] + np.arange(width)].view(dtype)

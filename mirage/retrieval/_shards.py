@@ -23,7 +23,7 @@ SHARD = 1024
 
 
 def shard_starts(size: int) -> range:
-    """Return the position in the corpus of the first passage of each shard.
+    """Return the corpus row at which each shard begins.
 
     Args:
         size: The number of passages in the corpus.
@@ -32,16 +32,16 @@ def shard_starts(size: int) -> range:
 
 
 def shard_rows(corpus: Corpus, start: int) -> range:
-    """Return the positions in the corpus of the passages of the shard that begins at ``start``."""
+    """Return the corpus rows of the shard that begins at row ``start``."""
     return range(start, min(start + SHARD, len(corpus)))
 
 
 @contextmanager
 def deleting_damaged(path: Path) -> Iterator[None]:
-    """Delete the file of a shard if the ``with`` block raises a ``DatasetError`` while reading it.
+    """Return a context manager that deletes a shard's file if reading it raises an error.
 
-    The error is raised again with the advice to build again, because the next build writes the
-    deleted shard anew.
+    Only a ``DatasetError`` has this effect. It is raised again with the advice to repeat the build,
+    which then writes the deleted shard again.
     """
     try:
         yield
@@ -97,8 +97,8 @@ def fill_shards(
 def _identity(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:
     """Return the function unchanged.
 
-    It serves as the ``load`` function of a :class:`~mirage.executors.base.Once`. Nothing is left to
-    load, because a worker loads the model when it unpickles ``work``.
+    :class:`~mirage.executors.base.Once` requires a function that loads what a worker needs. Here it
+    has nothing to do, because a worker loads the model when it unpickles ``work``.
     """
     return work
 

@@ -1,4 +1,4 @@
-"""Selection of the highest scores of many, in the same order on every machine."""
+"""Selection of the highest of many scores, with the same result on every machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 _BLOCK = 32
 _FEW = 256
-"""Number of scores up to which sorting all of them takes less time than selecting some."""
+"""Up to this number of scores, sorting all of them is faster than selecting the highest."""
 
 
 def top_rows(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ class Retriever(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the retriever, which its runs (results) have too."""
+        """The name of the retriever, which is also the name of its runs (results)."""
 
     @property
     def corpus(self) -> Corpus:
@@ -24,7 +24,7 @@ class Retriever(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A string that changes whenever the results may change.
+        """A string that changes whenever the retriever might return other results.
 
         It depends on the corpus, the model and the settings.
         """
@@ -51,7 +51,10 @@ class Reranker(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A string that changes whenever the order may change, for example with another model."""
+        """A string that changes whenever the reranker might order passages differently.
+
+        It depends, for example, on the model.
+        """
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int

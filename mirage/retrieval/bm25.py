@@ -79,20 +79,26 @@ class BM25:
     """A retriever that ranks passages by BM25 (Robertson and Zaragoza 2009); its index is on disk.
 
     By default, the terms of a passage are the tokens that :func:`mirage.text.tokenize` finds in its
-    title and text, in all 18 languages. In languages that are written without spaces (Japanese,
-    Thai, Chinese), a term is a character. With another ``analyzer``, terms are stems, bigrams, or
-    words without stop words. Each occurrence of a term in the question adds the following amount to
-    the score of a passage ::
+    title and text. In languages that are written without spaces (Japanese, Thai, Chinese), a term
+    is a character. With another ``analyzer``, terms are stems, bigrams, or words without stop
+    words. Each occurrence of a term in the question adds the following amount to the score of a
+    passage ::
 
         log(1 + (n - d + 0.5) / (d + 0.5)) * f / (f + k1 * (1 - b + b * l / L))
 
     Here ``f`` is the number of occurrences of the term in the passage, ``l`` the number of terms in
     the passage, and ``L`` the mean of ``l`` over all passages. The corpus has ``n`` passages, of
-    which ``d`` contain the term. This is the variant of BM25 that Kamphuis et al. 2020 call Lucene.
-    The value of this formula for each term and passage is computed when the index is built, as in
-    bm25s (Lù 2024, arXiv 2407.03618). A search therefore only adds up the stored values of the
-    question's terms. Passages with equal scores keep the order of the corpus. Create an index with
-    :meth:`build`, and load it with :meth:`open`, which explains ``verify``.
+    which ``d`` contain the term. ``k1`` and ``b`` are arguments of :meth:`build`. This is the
+    variant of BM25 that Kamphuis et al. 2020 call Lucene. The value of this formula for each term
+    and passage is computed when the index is built, as in bm25s (Lù 2024, arXiv 2407.03618). A
+    search therefore only adds up the stored values of the question's terms. Passages with equal
+    scores keep the order of the corpus. Create an index with :meth:`build`, and load it with
+    :meth:`open`.
+
+    Args:
+        folder: The folder of the index.
+        corpus: The corpus from which the index was built.
+        verify: Whether to check the SHA-256 of every file; see :meth:`open`.
 
     Example:
         >>> from mirage.models import Passage
@@ -180,9 +186,9 @@ class BM25:
                 of the extra ``retrieval``). ``"trigrams"`` leaves out function words and uses all
                 sequences of three characters of the others. ``"bigrams"`` uses characters and
                 pairs of neighbouring characters in Japanese, Chinese, Thai and Korean.
-                ``"best"`` selects the analyzer that was best for the language on topics with
-                relevance judgments.
-            n_jobs: The number of processes that tokenize passages, as in joblib.
+                ``"best"`` selects the analyzer that performed best for the language in
+                experiments on topics with relevance judgments.
+            n_jobs: The number of processes that tokenize passages; -1 uses all CPUs.
             progress: Whether to show a progress bar if stderr is a terminal.
 
         Raises:
@@ -226,7 +232,7 @@ class BM25:
 
         Raises:
             DatasetError: There is no index in the folder, a file of the index is missing or
-                damaged, or it was built from another corpus.
+                damaged, or it was built from a different corpus.
         """
         return cls(Path(folder), corpus, verify=verify)
 
@@ -242,10 +248,14 @@ class BM25:
         return f"BM25({len(self)} passages, language={self.language!r}, k1={self.k1}, b={self.b})"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
+        """Return the best ``k`` passages for each query, or fewer if fewer match.
 
         If numba is installed, large batches of queries are faster, with identical results. Copies
         of the index entries of frequent terms take up to 64 MiB of memory.
+
+        Args:
+            queries: The queries.
+            k: The number of passages to retrieve for each query.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -261,8 +271,12 @@ class BM25:
     def search(self, question: str, k: int) -> list[Hit]:
         """Return the ``k`` passages with the highest scores for a question, best first.
 
-        Passages with equal scores have the order of the corpus. The list is shorter than ``k`` if
+        Passages with equal scores keep the order of the corpus. The list is shorter than ``k`` if
         fewer passages share a term with the question.
+
+        Args:
+            question: The question.
+            k: The number of passages to return.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -358,7 +372,7 @@ def _key(corpus: Corpus, terms: Analysis, k1: float, b: float) -> str:
 def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
     """Return 64-bit hashes of terms.
 
-    The probability that any two of a billion distinct terms have the same hash is 0.03.
+    The probability that a billion distinct terms include two with the same hash is 0.03.
     """
     digests = b"".join(
         hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -371,7 +385,7 @@ def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
 
 
 class _Shard(NamedTuple):
-    """The index entries of some passages: the passages that contain each term, with its counts."""
+    """The index entries of up to :data:`SHARD` passages: which terms occur in which passages."""
 
     terms: NDArray[np.uint64]
     """The hashes of the terms, ascending."""
@@ -411,7 +425,8 @@ def _build(
 ) -> None:
     """Write the files of an index into a folder.
 
-    If an interrupted build left shards in the folder, they are reused.
+    If an interrupted build left shards in the folder, they are reused. ``terms`` splits a text into
+    terms, and ``manifest`` has the settings of the index.
     """
     k1, b = manifest["k1"], manifest["b"]
     assert isinstance(k1, float | int)
@@ -431,7 +446,10 @@ def _build(
 def _write_missing_shards(
     corpus: Corpus, shards: Path, starts: Sequence[int], terms: Analysis, n_jobs: int
 ) -> Iterator[int]:
-    """Write the missing shards, and yield the first row of each shard as soon as it exists."""
+    """Write the missing shards, and yield the first row of each shard as soon as it exists.
+
+    ``starts`` are the first rows of all shards, and ``terms`` splits a text into terms.
+    """
     from joblib import Parallel, delayed
 
     missing = [start for start in starts if not _shard_path(shards, start).is_file()]
@@ -442,7 +460,7 @@ def _write_missing_shards(
 
 
 def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
-    """Return the path of one array of a shard.
+    """Return the path of the array ``name`` of the shard that begins at row ``start``.
 
     The array ``checksums`` is written last, so a shard is complete if this file exists.
     """
@@ -527,7 +545,7 @@ def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
 
 
 def _mapped(shards: Path, start: int, name: str) -> NDArray[Any]:
-    """Map one array of a shard into memory, after :func:`_read_shard` has checked the shard."""
+    """Map the array ``name`` of a shard into memory; :func:`_read_shard` must have checked it."""
     return mapped_array(_shard_path(shards, start, name), _SHARD_TYPES[name])
 
 
@@ -545,9 +563,12 @@ def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
 
 
 def merge_shards(shards: Path, size: int, folder: Path, k1: float, b: float) -> None:
-    """Merge all shards into the inverted index, which has the passages and impacts of each term.
+    """Merge all shards into the inverted index.
 
-    Terms are merged in blocks of about :data:`BLOCK` entries, so that memory does not grow with the
+    For each term, the index has the passages that contain the term and its impacts, the amounts
+    that the term adds to the scores of these passages.
+
+    Terms are merged in blocks of about :data:`BLOCK` entries, so memory use does not grow with the
     corpus. Shards are sorted by term, so each block uses one contiguous part of each shard.
 
     Args:
@@ -593,7 +614,7 @@ def merge_shards(shards: Path, size: int, folder: Path, k1: float, b: float) -> 
 def _vocabulary(
     shards: Path, starts: Sequence[int], size: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """Return the hashes of all terms, ascending, and the number of terms in each passage."""
+    """Return the term hashes of all shards, ascending, and the number of terms per passage."""
     terms = np.empty(0, np.uint64)
     waiting: list[NDArray[np.uint64]] = []
     lengths: list[NDArray[np.int32]] = []
@@ -652,7 +673,7 @@ class _Part(NamedTuple):
 
 
 class _ShardReader:
-    """Reads the terms of a shard in order, some of them at each call.
+    """A reader of a shard, which returns the entries of the next few terms at each call.
 
     No file stays open between calls, because there may be thousands of shards.
     """
@@ -662,7 +683,7 @@ class _ShardReader:
         self._term = self._entry = 0
 
     def read(self, last: np.uint64) -> _Part:
-        """Return the next terms of the shard, up to the term with the hash ``last``."""
+        """Return the entries of the next terms, up to the term with the hash ``last``."""
         terms = _mapped(self._shards, self._start, "terms")
         end = int(np.searchsorted(terms, last, side="right"))
         counts = _mapped(self._shards, self._start, "counts")[self._term : end]

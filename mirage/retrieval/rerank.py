@@ -62,7 +62,7 @@ class CrossEncoderReranker:
 
     Args:
         model: The name of a model on the hub, by default :data:`mirage.neural.RERANKER_MODEL`; the
-            folder of a model; or a :class:`mirage.neural.Reranker` if its settings matter.
+            folder of a model; or a :class:`mirage.neural.Reranker`, to choose its settings.
 
     Raises:
         NeuralError: The model does not exist, or returns more than one score per pair.
@@ -78,7 +78,7 @@ class CrossEncoderReranker:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all that affects the scores; see :class:`mirage.neural.Reranker`."""
+        """A digest of everything that affects the scores; see :class:`mirage.neural.Reranker`."""
         return self.scorer.fingerprint
 
     def rerank(
@@ -120,12 +120,12 @@ class CrossEncoderReranker:
 
 
 class EndpointReranker:
-    """A reranker that calls an endpoint ``POST .../rerank``, as vLLM, TEI, Jina and Cohere offer.
+    """A reranker that calls an endpoint ``POST .../rerank`` (vLLM, TEI, Jina, Cohere and others).
 
     The cache, budget, retries and headers are those of the :class:`~mirage.LLM`; see
     :func:`mirage.llm.relevance_all`. If a request fails, the passages of its query keep the order
-    of the run, and a warning is logged. The attribute ``failures`` has, for the last call, the
-    reason for each such query by query id.
+    of the run, and a warning is logged. After a call of :meth:`rerank`, the attribute ``failures``
+    maps the ids of these queries to the reasons.
 
     Args:
         llm: An LLM with the name of the reranking model and the address of the endpoint without
@@ -186,8 +186,14 @@ class EndpointReranker:
 def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: bool) -> None:
     """Log the number of queries that keep the order of the run because requests failed.
 
+    Args:
+        name: Name of the reranker.
+        failures: Why requests failed, by query id.
+        total: Number of queries.
+        every: Whether every request failed, so no query was reranked.
+
     Raises:
-        LLMError: ``every`` is true, so that no query was reranked.
+        LLMError: ``every`` is true.
     """
     if not failures:
         return
@@ -231,9 +237,9 @@ class LLMReranker:
 
     Passages that a response does not mention come last in their window, in their previous order. If
     a request fails, or no response can be parsed after six attempts, the passages of the window
-    keep their order, and a warning is logged. The attribute ``failures`` has, for the last call,
-    the reason for each such query by query id. In the new run, the last passage has score 1, the
-    one before it 2, and so on.
+    keep their order, and a warning is logged. After a call of :meth:`rerank`, the attribute
+    ``failures`` contains the reasons, by query id. In the new run, the last passage has score 1,
+    the one before it 2, and so on.
 
     Args:
         llm: The LLM that orders the passages, or its name.
@@ -340,7 +346,7 @@ def _form(n: int) -> Form[list[int]]:
 
 
 def _order(text: str, n: int) -> list[int] | None:
-    """Parse the ranking in the last line of a response.
+    """Parse the ranking of ``n`` passages in the last line of a response.
 
     Returns:
         The positions of the passages, counted from 0, best first; passages that the response does

@@ -34,7 +34,7 @@ class QueryRewriter(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A string that changes whenever the rewritten queries may change.
+        """A string that changes whenever the rewriter might return other texts.
 
         It depends, for example, on the model and its prompt.
         """
@@ -126,7 +126,9 @@ class RecordedQueries:
         """
         missing = next((query.id for query in queries if query.id not in self.texts), None)
         if missing is not None:
-            raise DatasetError(f"the recorded rewritten queries have no text for query {missing!r}")
+            raise DatasetError(
+                f"the recorded rewritten queries have no text for query {missing!r}; add it"
+            )
         return [_with_text(query, self.texts[query.id], self.language) for query in queries]
 
 
@@ -135,12 +137,12 @@ class LLMQueryRewriter:
 
     Responses are cached, and calls count towards the budget of the LLM. If a call fails or its
     response cannot be parsed, the query stays unchanged. The number of such queries is logged, and
-    the attribute ``kept`` has the reasons by query id.
+    the attribute ``kept`` maps their ids to the reasons.
 
     Args:
         llm: The LLM that rewrites queries, or its name.
-        language: The language to translate queries into. By default queries are reworded in the
-            language that they have.
+        language: The language to translate queries into. By default, queries are reworded in their
+            own language.
 
     Raises:
         UnknownNameError: The language is unknown.
@@ -152,7 +154,7 @@ class LLMQueryRewriter:
         suffix = "rewritten" if self.language is None else f"in {self.language}"
         self.name: str = f"{Path(self.llm.model).name} {suffix}".replace(" ", "-")
         self.kept: dict[str, str] = {}
-        """The reason why a query stayed unchanged in the last call, by query id."""
+        """The reasons why queries stayed unchanged in the last call, by query id."""
 
     @property
     def fingerprint(self) -> str:

@@ -44,8 +44,8 @@ class RetrievalRun(Mapping[str, Hits]):
     """Ranked passages by query id, as in TREC: the results of one retriever.
 
     Passages are ordered by descending score; passages with equal scores keep the order in which
-    they were given. If the retriever found nothing for a query, the query is in the run without
-    passages, so that measures count it.
+    they were given. If the retriever found nothing for a query, the run contains the query without
+    passages, and measures count it as 0.
 
     Args:
         hits: The passages and scores of each query, best first, by query id.
@@ -168,7 +168,9 @@ class RetrievalRun(Mapping[str, Hits]):
         try:
             return self._hits[query_id]
         except KeyError:
-            raise UnknownNameError(f"query of {self.name}", query_id, self._hits) from None
+            raise UnknownNameError(
+                f"query in the run {self.name!r}:", query_id, self._hits
+            ) from None
 
     def __repr__(self) -> str:
         most = max((len(ids) for ids, _ in self._hits.values()), default=0)

@@ -22,11 +22,11 @@ _ROWS = 100_000  # number of ids to read at a time; all ids of a large corpus ma
 def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tuple[str, ...]]:
     """Return, for each query, the ids of the relevant passages that are in a corpus.
 
-    The relevance judgments (qrels) of a query are a list of ids. If at least one id in the qrels of
-    all queries is the id of a passage in the corpus, all ids are taken as passage ids. Otherwise
-    they are taken as document ids, as in KILT, and every passage of these documents is relevant.
-    The result then begins with the first passage of each document, followed by the second passage
-    of each, and so on.
+    The relevance judgments (qrels) of a query are ids of passages or of documents. If the
+    corpus has a passage with an id from the qrels of at least one query, all ids are taken as
+    passage ids. Otherwise all ids are taken as document ids, as in KILT, and every passage of these
+    documents is relevant. The passages of a query are then ordered as follows: the first passage of
+    each document, then the second passage of each, and so on.
 
     Raises:
         DatasetError: No query has qrels, or the corpus has none of the passages or documents.
@@ -73,12 +73,12 @@ def _passages_by_document(corpus: Corpus, documents: Collection[str]) -> Mapping
 
 
 class OracleRetriever:
-    """A retriever that returns the passages that are marked as relevant, as an upper bound.
+    """A retriever that returns the relevant passages of each query; it serves as an upper bound.
 
-    It reads them from the relevance judgments (qrels) of the query, which no other retriever sees.
-    Use it only to measure the quality of answers with perfect retrieval (BERGEN, Rau et al. 2024,
-    arXiv 2407.01102, section 4.1). Passages that are not in the corpus are left out. If the qrels
-    contain document ids, the passages of these documents are returned.
+    It reads the relevance judgments (qrels) of the query, which no other retriever sees. Use it
+    only to measure the quality of answers with perfect retrieval (BERGEN, Rau et al. 2024, arXiv
+    2407.01102, section 4.1). Passages that are not in the corpus are left out. If the qrels contain
+    document ids, the passages of these documents are returned.
     """
 
     name = "oracle"
@@ -90,12 +90,13 @@ class OracleRetriever:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the first ``k`` relevant passages of each query.
 
-        They are in the order of the qrels. If the qrels contain document ids, the first passage of
-        each document comes first, then the second of each, and so on.
+        The passages are in the order of the qrels. If the qrels contain document ids, the first
+        passage of each document comes first, then the second passage of each, and so on.
 
         Raises:
-            DatasetError: No query has qrels, or the corpus has none of the passages in them. A
-                system under test cannot use this retriever, because its queries have no qrels.
+            DatasetError: No query has qrels, or the corpus has none of the passages in them. The
+                queries that a system under test gets have no qrels, so the system cannot use this
+                retriever.
         """
         passages = relevant_passages(queries, self.corpus)
         return RetrievalRun(
@@ -127,8 +128,8 @@ class RunRetriever:
             unknown_id = next((id_ for id_ in ids if id_ not in corpus), None)
             if unknown_id is not None:
                 raise DatasetError(
-                    f"run {self.name!r} ranks passage {unknown_id!r} for query {query_id!r}, which "
-                    f"{corpus} does not have; pass the corpus on which the run was made"
+                    f"run {self.name!r}: passage {unknown_id!r} of query {query_id!r} is not in "
+                    f"{corpus}; pass the corpus on which the run was made"
                 )
 
     @property
@@ -144,6 +145,10 @@ class RunRetriever:
         """Return the first ``k`` recorded passages of each query.
 
         A query that is not in the recorded run gets no passages.
+
+        Args:
+            queries: The queries.
+            k: The number of passages to retrieve for each query.
         """
         rankings = {query.id: self.run.get(query.id) for query in queries}
         hits = {id_: (each or NO_HITS).top(k) for id_, each in rankings.items()}
@@ -159,10 +164,10 @@ class HybridRetriever:
         retrievers: The retrievers, usually two or more; all must have the same corpus.
         depth: The number of passages that each retriever contributes to the fusion. If
             :meth:`retrieve` is called with a larger ``k``, each contributes ``k`` passages.
-        k: The constant in the formula of the fusion.
+        k: The constant in the formula of reciprocal rank fusion.
 
     Raises:
-        DatasetError: The retrievers have different corpora, or there is none.
+        DatasetError: The retrievers have different corpora, or no retriever is given.
 
     Example:
         >>> from mirage.models import Passage, Query
@@ -193,7 +198,12 @@ class HybridRetriever:
         return repr(([each.fingerprint for each in self.retrievers], self.depth, self.k))
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the best ``k`` passages for each query after the fusion."""
+        """Return the best ``k`` passages for each query after the fusion.
+
+        Args:
+            queries: The queries.
+            k: The number of passages to retrieve for each query.
+        """
         batch = list(queries)
         first, *rest = (each.retrieve(batch, max(k, self.depth)) for each in self.retrievers)
         return first.fuse(*rest, k=self.k, name=self.name).top(k)

@@ -52,9 +52,15 @@ class SparseRetriever:
     contain the term. The score of a passage is the dot product of the term weights of the passage
     and the question. Passages without a positive score are not retrieved; passages with equal
     scores keep the order of the corpus. The weights are stored as SciPy sparse matrices, one per
-    1,024 passages, and a search has one of these matrices in memory at a time. Create an index with
-    :meth:`build`, and load it with :meth:`open`, which explains ``verify``. Both take the model as
-    ``embedder``.
+    1,024 passages. A search loads one of these matrices at a time.
+
+    Create an index with :meth:`build`, and load it with :meth:`open`.
+
+    Args:
+        folder: The folder of the index.
+        corpus: The corpus from which the index was built.
+        embedder: The model that predicted the term weights of the index.
+        verify: Whether to check the SHA-256 of every file; see :meth:`open`.
     """
 
     name = "sparse"
@@ -154,7 +160,7 @@ class SparseRetriever:
 
         Raises:
             DatasetError: There is no index in the folder, a file of the index is missing or
-                damaged, or it was built from another corpus or with another model.
+                damaged, or it was built from a different corpus or with a different model.
         """
         return cls(Path(folder), corpus, _as_embedder(embedder), verify=verify)
 
@@ -165,7 +171,11 @@ class SparseRetriever:
         return f"SparseRetriever({len(self)} passages, {self.embedder!r})"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
+        """Return the best ``k`` passages for each query, or fewer if fewer match.
+
+        Args:
+            queries: The queries.
+            k: The number of passages to retrieve for each query.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -210,7 +220,7 @@ def _key(corpus: Corpus, embedder: SparseEmbedder) -> str:
 
 
 def _shard_bytes(weights: csr_array) -> bytes:
-    """Return the content of a shard's file that stores these term weights."""
+    """Return the content of the shard file that stores these term weights."""
     file = io.BytesIO()
     np.savez(
         file,

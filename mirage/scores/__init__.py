@@ -1,4 +1,4 @@
-"""Scores per item from files of other evaluation tools, from any table, and from objects in memory.
+"""Read scores per item from files of other evaluation tools, from any table, or from objects.
 
 Each format is one module. :data:`mirage.scores.reading.FORMATS` lists them in the order in which
 they are tried.

@@ -20,8 +20,8 @@ def members(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the content of each file in an archive.
 
     Raises:
-        DatasetError: The archive is damaged, or is larger than the size limit for files.
-        MissingPackageError: A member is compressed with zstd, and zstandard is not installed.
+        DatasetError: If the archive is damaged, or is larger than the size limit for files.
+        MissingPackageError: If a member is compressed with zstd, and zstandard is not installed.
     """
     remaining = limit_of("file")
     try:

@@ -47,10 +47,10 @@ def load(data: Any, name: str = "scores") -> Content:
             ``EvaluationResult`` of ragas, an ``EvalLog`` of inspect_ai, an ``EvaluationReport`` of
             pydantic-evals, an ``EvaluationResult`` of DeepEval or an ``ExperimentResult`` of
             Langfuse.
-        name: Name of an object in messages.
+        name: Name to use for an object in messages. A file is named by its path.
 
     Raises:
-        DatasetError: The file cannot be read, or the object has an unsupported type.
+        DatasetError: If the file cannot be read, or the object has an unsupported type.
     """
     if isinstance(data, str | Path):
         return _load_file(Path(data))
@@ -76,17 +76,17 @@ def _fields(value: Any) -> Any:
 
 
 def check_document(document: Any, name: str) -> Mapping[str, Any]:
-    """Return a value if it is a JSON object.
+    """Check that a value is a JSON object, and return it.
 
     Args:
         document: The value.
         name: Name of the value, for errors.
 
     Raises:
-        DatasetError: The value is not a JSON object.
+        DatasetError: If the value is not a JSON object.
     """
     if not isinstance(document, Mapping):
-        raise DatasetError(f"{name}: expected an object, got {type(document).__name__}")
+        raise DatasetError(f"{name}: expected a JSON object, got {type(document).__name__}")
     return document
 
 
@@ -142,7 +142,7 @@ def _entries(values: list[Any], source: str) -> Rows:
     for number, value in enumerate(values, 1):
         where = f"{source}, entry {number}"
         if not isinstance(value, Mapping):
-            raise DatasetError(f"{where}: expected an object, got {type(value).__name__}")
+            raise DatasetError(f"{where}: expected a JSON object, got {type(value).__name__}")
         rows.append((where, {str(key): each for key, each in value.items()}))
     if not rows:
         raise DatasetError(f"{source}: the file has no entries")

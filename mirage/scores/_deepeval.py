@@ -26,17 +26,17 @@ _DEFAULT_NAME = re.compile(r"(conversational_)?test_case_\d+")
 
 
 def recognises(content: Content) -> bool:
-    """Return whether the content has the test cases of a run."""
+    """Return whether the content is a DeepEval test run."""
     return content.document is not None and any(key in content.document for key in _KEYS)
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the name of a test case or its input.
+    """Read the scores; the name of a test case, or its input, identifies the item.
 
-    Names are used if every test case has a different name that DeepEval did not generate.
+    Names are used if they are all different and DeepEval generated none of them.
 
     Raises:
-        DatasetError: A test case or a metric is not valid.
+        DatasetError: If a test case or a metric is not valid.
     """
     document = content.document or {}
     key = next(key for key in _KEYS if key in document)
@@ -76,7 +76,7 @@ def _entries(rows: list[Mapping[str, Any]], wheres: list[str], *, named: bool) -
             metric = check_object(part, where, "a metric")
             name = check_text(metric, "name", where)
             if name in scores:
-                raise DatasetError(f"{where}: metric {name!r} occurs twice")
+                raise DatasetError(f"{where}: metric {name!r} occurs twice in this test case")
             score = score_of(metric.get("score"), where, name)
             scores[name] = math.nan if metric.get("error") else score
         item = row.get("name") if named else row.get("input") or row.get("turns")

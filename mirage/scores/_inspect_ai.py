@@ -24,7 +24,7 @@ from mirage.scores.records import (
 
 
 def recognises(content: Content) -> bool:
-    """Return whether the content is an evaluation log."""
+    """Return whether the content is an inspect_ai log."""
     if content.archive is not None:
         return True
     document = content.document or {}
@@ -32,12 +32,12 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the id of a sample, and the repeat is its epoch.
+    """Read the scores; a sample's id identifies the item, and its epoch identifies the repeat.
 
     A scorer that returns several values gives one metric for each of them.
 
     Raises:
-        DatasetError: The log or a sample is not valid.
+        DatasetError: If the log or a sample is not valid.
     """
     if content.archive is None:
         header = content.document or {}
@@ -101,7 +101,10 @@ def _entries(samples: Any, source: str, model: str) -> Iterator[Entry]:
 
 
 def _values(name: str, value: Any, where: str) -> dict[str, float]:
-    """Return the values of a scorer by metric."""
+    """Return the values of the scorer ``name``, by name of the metric.
+
+    ``value`` may be a single value, a list of values, or a mapping with several values.
+    """
     if isinstance(value, Mapping):
         return {f"{name}/{key}": score_of(each, where, key) for key, each in value.items()}
     if isinstance(value, list):

@@ -24,18 +24,18 @@ _TEXTS = "has texts instead of numbers"
 
 
 def recognises(content: Content) -> bool:
-    """Return whether the content has experiment items."""
+    """Return whether the content is a Langfuse experiment."""
     return bool(_items(content)[0])
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the id of a dataset item.
+    """Read the scores; the id of a dataset item identifies the item.
 
     If an item of an ``ExperimentResult`` has no id, its input identifies it. Scores whose values
     are texts, such as categories, are skipped.
 
     Raises:
-        DatasetError: An item or a score is not valid.
+        DatasetError: If an item or a score is not valid.
     """
     rows, key = _items(content)
     skipped: dict[str, str] = {}
@@ -44,7 +44,10 @@ def read(content: Content) -> ScoreFile:
 
 
 def _items(content: Content) -> tuple[list[tuple[str, Mapping[str, Any]]], str]:
-    """Return the items with their locations, and the key of the scores."""
+    """Return the items with their locations, and the name of the field that contains their scores.
+
+    The list of items is empty if the content has another format.
+    """
     document = content.document or {}
     values: Any = document.get("item_results", document.get("data"))
     key = "evaluations" if "item_results" in document else "scores"

@@ -1,4 +1,4 @@
-"""lm-evaluation-harness: the files of ``--log_samples``."""
+"""lm-evaluation-harness: the files that its option ``--log_samples`` writes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _POOLED = "has no score per item, because the harness computes it over all items
 
 
 def recognises(content: Content) -> bool:
-    """Return whether the content is a list of logged samples."""
+    """Return whether the content is a list of samples that lm-evaluation-harness logged."""
     return {"doc_id", "filtered_resps"} <= content.first_row().keys()
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the id of a document with the start of its digest.
+    """Read the scores; the id of a document and the start of its digest identify the item.
 
     Metrics such as BLEU, which the harness computes over all items, have no score per item and are
     skipped.
 
     Raises:
-        DatasetError: A sample is not valid.
+        DatasetError: If a sample is not valid.
     """
     skipped: dict[str, str] = {}
     entries = list(_entries(content, skipped))

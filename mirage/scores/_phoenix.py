@@ -1,4 +1,4 @@
-"""Phoenix: the runs of an experiment as JSON, ``GET /v1/experiments/ID/json``."""
+"""Phoenix: the runs of an experiment as JSON, from ``GET /v1/experiments/ID/json``."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from mirage.scores.records import (
 
 
 def recognises(content: Content) -> bool:
-    """Return whether the content has the runs of an experiment."""
+    """Return whether the content is a Phoenix experiment."""
     return {"example_id", "repetition_number", "annotations"} <= content.first_row().keys()
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the annotations; the item is the id of an example.
+    """Read the annotations; the id of an example identifies the item.
 
     If an annotation has no score, its label is read as the score, such as ``pass``. The annotation
     is skipped if its label cannot be read as a score.
 
     Raises:
-        DatasetError: A run or an annotation is not valid.
+        DatasetError: If a run or an annotation is not valid.
     """
     skipped: dict[str, str] = {}
     return finish(content.source, "phoenix", list(_entries(content, skipped)), skipped)
@@ -64,6 +64,9 @@ def _entries(content: Content, skipped: dict[str, str]) -> Iterator[Entry]:
 
 
 def _free(name: str, scores: dict[str, float]) -> str:
-    """Return the name of a metric, with a number added if another annotator has used the name."""
+    """Return the name of a metric, made unique among the names in ``scores``.
+
+    If another annotator has used the name, a number is added to it, as in ``quality (2)``.
+    """
     names = (name if number == 1 else f"{name} ({number})" for number in count(1))
     return next(each for each in names if each not in scores)

@@ -23,7 +23,7 @@ _ERROR = 2  # promptfoo's failureReason of an item that was not answered or not 
 
 
 def recognises(content: Content) -> bool:
-    """Return whether the content has the results of an evaluation."""
+    """Return whether the content is a promptfoo evaluation."""
     results = (content.document or {}).get("results")
     return isinstance(results, Mapping) and "results" in results
 
@@ -31,10 +31,10 @@ def recognises(content: Content) -> bool:
 def read(content: Content) -> ScoreFile:
     """Read the overall score and the named scores; the variables of a test identify the item.
 
-    The system is the provider, followed by the prompt if there are several.
+    The name of the system is the provider, followed by the prompt if there are several prompts.
 
     Raises:
-        DatasetError: A result is not valid.
+        DatasetError: If a result is not valid.
     """
     results = check_list((content.document or {})["results"]["results"], content.source, "results")
     rows = [

@@ -19,16 +19,18 @@ from mirage.scores.records import (
 
 
 def recognises(content: Content) -> bool:
-    """Return whether the content is a report."""
+    """Return whether the content is a pydantic-evals report."""
     document = content.document or {}
     return isinstance(document.get("cases"), list) and "failures" in document
 
 
 def read(content: Content) -> ScoreFile:
-    """Read scores and assertions; the item is the name of a case, and runs of it are repeats.
+    """Read scores and assertions; the name of a case identifies the item.
+
+    Several executions of a case are repeats of the item.
 
     Raises:
-        DatasetError: A case is not valid.
+        DatasetError: If a case is not valid.
     """
     return finish(content.source, "pydantic_evals", _entries(content.document or {}, content))
 

@@ -27,16 +27,16 @@ _INDEX = re.compile(r"|Unnamed: \d+(\.\d+)?|index|level_\d+|__index_level_\d+__"
 
 
 def recognises(content: Content) -> bool:
-    """Return whether the content has the columns of a ragas sample."""
+    """Return whether the content has the columns of ragas samples."""
     row = content.first_row()
     return "user_input" in row or {"question", "contexts", "answer"} <= row.keys()
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the scores; the item is the user's input.
+    """Read the scores; the user's input identifies the item.
 
     Raises:
-        DatasetError: A row lacks the input, or no column has numbers.
+        DatasetError: If a row lacks the input, or no column has numbers.
     """
     columns = dict.fromkeys(key for _, row in content.rows for key in row)
     candidates = [name for name in columns if name not in SAMPLE and not _INDEX.fullmatch(name)]
@@ -50,9 +50,10 @@ def read(content: Content) -> ScoreFile:
 
 
 def _is_metric(content: Content, name: str) -> bool:
-    """Return whether more than half of the values of a column are scores or missing.
+    """Return whether the column ``name`` contains a metric.
 
-    The other values of such a column are errors.
+    In a metric's column, more than half of the values are scores or missing. The other values are
+    errors.
     """
     values = [row.get(name) for _, row in content.rows]
     return sum(map(is_score, values)) > len(values) / 2

@@ -39,10 +39,11 @@ def read(content: Content, item: str = "") -> ScoreFile:
 
     Args:
         content: The file.
-        item: Attribute of a span that names its item. By default the system's input names it.
+        item: Attribute of a span that identifies its item. By default, the input of the system
+            identifies it.
 
     Raises:
-        DatasetError: A span is not valid, or lacks the attribute.
+        DatasetError: If a span is not valid, or lacks the attribute.
     """
     return finish(content.source, "otel", _entries(content, item))
 

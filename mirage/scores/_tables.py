@@ -34,28 +34,27 @@ Fields = Mapping[str, Sequence[str]]
 def read(content: Content, fields: Fields) -> ScoreFile:
     """Read the scores of a table.
 
-    Each row has one score and may name its metric. If ``fields`` has several names for ``score``,
-    each of these fields is a metric.
+    A row has one score, and may name the metric of this score. If ``fields`` lists several fields
+    for ``score``, a row has one score per field, and each field is a metric.
 
     Args:
         content: The table.
-        fields: Names of the fields in the table, by the keys of :data:`NAMES`. Other fields have
-            their usual names.
+        fields: Names of fields in the table, by their role, such as ``item`` or ``score``. The
+            roles are the keys of :data:`NAMES`, which lists the usual names. These are used for the
+            roles that ``fields`` leaves out.
 
     Raises:
-        DatasetError: The table has no field for the item or the score, or a row is not valid.
+        DatasetError: If the table has no field for the item or the score, or a row is not valid.
     """
     if content.archive is not None or not content.rows:
-        raise DatasetError(
-            f"{content.source}: the content is not a table, which needs at least one row"
-        )
+        raise DatasetError(f"{content.source}: the content is not a table with at least one row")
     first = content.first_row()
     used = {name: [*fields.get(name, ())] or _usual(name, first) for name in NAMES}
     for name in ("item", "score"):
         if not used[name]:
             raise DatasetError(
-                f"{content.source}: no field contains the {name}, as far as the names show; name "
-                f"the field with --field {name}=NAME. The fields are {_list_fields(content)}"
+                f"{content.source}: no field has a usual name for the {name}; name the field with "
+                f"--field {name}=NAME. The fields are {_list_fields(content)}"
             )
     return finish(content.source, "table", _entries(content, used))
 
@@ -85,8 +84,8 @@ def _entries(content: Content, used: Mapping[str, list[str]]) -> Iterator[Entry]
         if used["metric"]:
             if is_missing(metric) or metric == "" or len(names) > 1:
                 raise DatasetError(
-                    f"{where}: field {used['metric'][0]!r} must be the name of a metric, with a "
-                    "single score field"
+                    f"{where}: field {used['metric'][0]!r} must contain the name of a metric, and "
+                    f"there must be one score field; got the score fields {', '.join(names)}"
                 )
             scores = {name_of(metric): score_of(_value(row, names, where), where, names[0])}
         else:

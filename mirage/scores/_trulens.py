@@ -24,10 +24,12 @@ def recognises(content: Content) -> bool:
 
 
 def read(content: Content) -> ScoreFile:
-    """Read the feedback; the item is the input. The system is the name and version of the app.
+    """Read the feedback as scores.
+
+    The input identifies the item. The name and the version of the app identify the system.
 
     Raises:
-        DatasetError: A row is not valid, or no column has feedback.
+        DatasetError: If a row is not valid, or no column has feedback.
     """
     columns = content.first_row()
     metrics = [name for name in columns if f"{name}{_CALLS}" in columns]

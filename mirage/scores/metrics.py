@@ -104,14 +104,15 @@ def metric_facts(
 
     Args:
         name: Name of the metric.
-        scores: Its scores in all files that are compared, NaN for failures.
-        lower: Names of metrics for which smaller is better.
-        higher: Names of metrics for which larger is better.
-        scale: Lowest and highest possible score.
-        by_file: For each file that shows the direction of the metric, whether smaller is better.
+        scores: Scores of the metric in all compared files; NaN if the metric failed.
+        lower: Names of the metrics for which the user stated that smaller scores are better. This
+            overrides all other sources of the direction.
+        higher: Names of the metrics for which the user stated that larger scores are better.
+        scale: Lowest and highest possible score; ``None`` if the user passed none.
+        by_file: Direction of the metric in each file that shows it: true if smaller is better.
 
     Raises:
-        SettingError: Files disagree on the direction, a score is not on the scale, or the name
+        SettingError: If files disagree on the direction, a score is not on the scale, or the name
             suggests an error rate or a cost but the metric is not known.
 
     Example:
@@ -138,7 +139,7 @@ def metric_facts(
         is_lower = _KNOWN[stem]
     elif _OFTEN_LOWER.search(stem):
         raise SettingError(
-            f"metric {name!r}: it is not known whether smaller scores are better; give "
+            f"metric {name!r}: its name does not show whether smaller scores are better; give "
             f"--lower-is-better {name!r} or --higher-is-better {name!r}"
         )
     else:

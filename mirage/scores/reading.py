@@ -1,4 +1,4 @@
-"""Read scores in any format, which is recognised by content or named by the caller."""
+"""Read scores in any format, which is detected from the content or named by the caller."""
 
 from __future__ import annotations
 
@@ -74,18 +74,20 @@ def read_scores(
     """Read the scores of items from a file or an object.
 
     Args:
-        data: File, DataFrame, rows or result, as for :func:`mirage.scores._content.load`.
-        fields: Names of the fields in the data, by the keys of
-            :data:`mirage.scores._tables.NAMES`. A dot separates the keys of nested objects, as in
-            ``metadata.document``. ``score`` may be a list of names.
+        data: Path of a file, a DataFrame, a list of rows, or the result object of an evaluation
+            tool.
+        fields: Names of fields in the data, by their role: ``item``, ``score``, ``metric``,
+            ``system``, ``cluster``, ``repeat``, ``error`` or ``answer``. A dot separates the keys
+            of nested objects, as in ``metadata.document``. For ``score``, a list of names may be
+            passed.
         format: Name of the format in :data:`FORMATS`, or ``table``. By default the format is
-            recognised by content.
-        name: Name of an object in messages. It is not used for files.
+            detected from the content.
+        name: Name to use for an object in messages. A file is named by its path.
 
     Raises:
-        DatasetError: The data cannot be read; the message names the location.
-        UnknownNameError: There is no such format or field.
-        SettingError: A field can be renamed only in a table, but the data has another format.
+        DatasetError: If the data cannot be read; the message names the location.
+        UnknownNameError: If there is no such format or field.
+        SettingError: If a field can be renamed only in a table, but the data has another format.
 
     Example:
         >>> rows = [{"item": "q1", "score": 1}, {"item": "q2", "score": 0}]
@@ -129,12 +131,17 @@ def _recognise(content: Content, names: Mapping[str, Sequence[str]]) -> str:
 def _check_format(content: Content, name: str) -> None:
     if not FORMATS[name].recognises(content):
         raise DatasetError(
-            f"{content.source}: the file does not have the format of {FORMATS[name].title}"
+            f"{content.source}: the file is not in the format {name!r} ({FORMATS[name].title}); "
+            "set another format, or leave it out to detect the format"
         )
 
 
 def _renamed(file: ScoreFile, names: Mapping[str, Sequence[str]]) -> ScoreFile:
-    """Return the scores with items, systems, clusters and repeats from the given fields."""
+    """Replace the names of items, systems, clusters or repeats by values of other fields.
+
+    The user chose these fields. ``names`` maps ``item``, ``system``, ``cluster`` or ``repeat`` to a
+    list whose first element is the name of the field.
+    """
     if not names:
         return file
     entries = []

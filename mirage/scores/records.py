@@ -56,7 +56,8 @@ class ScoreFile:
         format: Name of the format.
         entries: The scores, one entry for each answer.
         skipped: Reasons why metrics are not compared, by metric.
-        lower: Whether smaller scores are better, by metric, if the file shows the direction.
+        lower: Mapping from a metric to whether smaller scores are better. It has only the metrics
+            whose direction the file shows.
     """
 
     source: str
@@ -82,8 +83,8 @@ class ScoreFile:
             name: Name of the system; ``None`` if the file has only one.
 
         Raises:
-            DatasetError: The file has several systems, and ``name`` is ``None``.
-            UnknownNameError: The file has no such system.
+            DatasetError: If the file has several systems, and ``name`` is ``None``.
+            UnknownNameError: If the file has no such system.
         """
         if name is None:
             if len(self.systems) > 1:
@@ -108,7 +109,7 @@ def score_of(value: Any, where: str, name: str) -> float:
         name: Name of the metric, for errors.
 
     Raises:
-        DatasetError: The value is not a score, or is infinite.
+        DatasetError: If the value is not a score, or is infinite.
 
     Example:
         >>> score_of("pass", "file, line 2", "quality"), score_of(0.5, "file, line 2", "quality")
@@ -156,7 +157,7 @@ def name_of(value: Any) -> str:
 
 
 def check_object(value: Any, where: str, name: str) -> Mapping[str, Any]:
-    """Return a value if it is a JSON object.
+    """Check that a value is a JSON object, and return it.
 
     Args:
         value: The value.
@@ -164,7 +165,7 @@ def check_object(value: Any, where: str, name: str) -> Mapping[str, Any]:
         name: Name of the value, for errors.
 
     Raises:
-        DatasetError: The value is not a JSON object.
+        DatasetError: If the value is not a JSON object.
     """
     if not isinstance(value, Mapping):
         raise DatasetError(f"{where}: {name} must be an object, got {shortened(value)}")
@@ -172,7 +173,7 @@ def check_object(value: Any, where: str, name: str) -> Mapping[str, Any]:
 
 
 def check_list(value: Any, where: str, name: str) -> Sequence[Any]:
-    """Return a value if it is a JSON array.
+    """Check that a value is a JSON array, and return it.
 
     Args:
         value: The value.
@@ -180,7 +181,7 @@ def check_list(value: Any, where: str, name: str) -> Sequence[Any]:
         name: Name of the value, for errors.
 
     Raises:
-        DatasetError: The value is not a JSON array.
+        DatasetError: If the value is not a JSON array.
     """
     if not isinstance(value, list | tuple):
         raise DatasetError(f"{where}: {name} must be a list, got {shortened(value)}")
@@ -188,7 +189,7 @@ def check_list(value: Any, where: str, name: str) -> Sequence[Any]:
 
 
 def check_text(row: Mapping[str, Any], key: str, where: str) -> str:
-    """Return a field of an entry as text.
+    """Return the value of a field of an entry, as text.
 
     Args:
         row: The entry.
@@ -196,7 +197,7 @@ def check_text(row: Mapping[str, Any], key: str, where: str) -> str:
         where: Location of the entry, for errors.
 
     Raises:
-        DatasetError: The field is missing or empty, or has an array or object.
+        DatasetError: If the field is missing or empty, or contains an array or an object.
     """
     value = row.get(key)
     if is_missing(value) or value == "" or isinstance(value, list | dict):
@@ -205,7 +206,7 @@ def check_text(row: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def answer_of(value: Any) -> str | None:
-    """Return an answer if it is a text, else ``None``."""
+    """Return the answer of a system, or ``None`` if the value is not a text."""
     return value if isinstance(value, str) else None
 
 
@@ -216,17 +217,18 @@ def finish(
     skipped: Mapping[str, str] | None = None,
     lower: Mapping[str, bool] | None = None,
 ) -> ScoreFile:
-    """Return the entries as a score file, after checking that it has scores.
+    """Return a score file with these entries, after checking that at least one has a score.
 
     Args:
         source: Name of the file or object.
         form: Name of the format.
         entries: The scores of each answer.
         skipped: Reasons why metrics are not compared, by metric.
-        lower: Whether smaller scores are better, by metric, if the file shows the direction.
+        lower: Mapping from a metric to whether smaller scores are better. It has only the metrics
+            whose direction the file shows.
 
     Raises:
-        DatasetError: There is no entry, or no entry has a score.
+        DatasetError: If there is no entry, or no entry has a score.
     """
     file = ScoreFile(source, form, tuple(entries), skipped or {}, lower or {})
     if not file.entries:

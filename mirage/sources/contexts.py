@@ -1,4 +1,4 @@
-"""Conversion of questions, retrieved texts and answers of logs and other tools to records."""
+"""Convert questions, retrieved texts and answers from logs and other tools to records."""
 
 from __future__ import annotations
 
@@ -51,13 +51,14 @@ def query_of(
         id: Id of the query.
         language: ISO 639-1 code.
         text: Question.
-        retrieved: Retrieved texts in the order of the prompt.
-        reference: Reference answer.
-        relevant: Relevant texts. A retrieved text is relevant if it is equal to one of them.
-            Relevant texts that were not retrieved get the ids ``unretrieved-1`` and so on, and
-            count as missed. A warning is logged if a relevant text matches several retrieved texts,
-            or only a part of one.
-        retrieved_ids: Ids of the retrieved texts.
+        retrieved: Retrieved texts in the order of the prompt; ``None`` if there are none.
+        reference: Reference answer; ``None`` if there is none.
+        relevant: Relevant texts; ``None`` if there are none. A retrieved text is relevant if it is
+            equal to one of them.
+            Relevant texts that the retrieval missed get the ids ``unretrieved-1`` and so on. A
+            warning is logged if a relevant text matches several retrieved texts, or only a part of
+            one.
+        retrieved_ids: Ids of the retrieved texts; by default their positions.
         relevant_ids: Ids of the relevant passages. If they are passed, ``relevant`` is ignored.
 
     Raises:
@@ -126,12 +127,12 @@ def response_to(
     shown: Sequence[str] | None = None,
     passages: Sequence[Passage] = (),
 ) -> Response:
-    """Return the response to a query, which is a failed one if there is no text.
+    """Return the response to a query, marked as failed if there is no text.
 
     Args:
         query_id: Id of the query.
         text: Text of the response; ``None`` if the system failed.
-        error: Reason of the failure, which is used only if ``text`` is ``None``.
+        error: Reason for the failure; used only if ``text`` is ``None``.
         shown: Ids of the passages in the order of the prompt. By default, the prompt showed the
             passages of the query in their order.
         passages: Passages of the prompt that the query lacks.

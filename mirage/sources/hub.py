@@ -102,7 +102,7 @@ def find(
         revisions: Revision to read (a commit hash, tag or branch), by name of the dataset.
 
     Raises:
-        DatasetError: If there are no such files, or if the hub cannot be reached; the message has
+        DatasetError: If there are no such files, or if the hub cannot be reached; the message gives
             the commands that download the files. Also if both ``path`` and ``revisions`` are
             passed.
         UnknownNameError: If there is no such language, or if ``revisions`` names another dataset.
@@ -111,7 +111,7 @@ def find(
     code = Language.with_board(language).code
     for dataset in revisions or {}:
         if dataset not in DATASETS:
-            raise UnknownNameError("dataset of the benchmark", dataset, DATASETS)
+            raise UnknownNameError("MIRAGE-Bench dataset", dataset, DATASETS)
     if path is None:
         return _find_on_hub(name, code, revisions or {})
     if revisions:
@@ -274,7 +274,7 @@ class LeftOut(list[str]):
 
         Args:
             split: Files that were read, for the message.
-            what: Word for the rows in the message, such as ``"rows"``.
+            what: Noun that names the rows in the message, such as ``"rows"``.
 
         Raises:
             DatasetError: If more than half of the rows were left out, because the files then
@@ -298,11 +298,12 @@ def queries(
 
     Args:
         language: ISO 639-1 code.
-        path: Folder with copies of the datasets; see :func:`find`.
-        revisions: Revisions to read, by name of the dataset; see :func:`find`.
+        path: Folder with copies of the datasets, to read instead of the hub.
+        revisions: Revision to read (a commit hash, tag or branch), by name of the dataset.
 
     Raises:
-        DatasetError: If files are missing or cannot be read, as in :func:`find`.
+        DatasetError: If files are missing or cannot be read, if the hub cannot be reached, or if
+            both ``path`` and ``revisions`` are passed.
         UnknownNameError: If there is no such language or dataset.
         MissingPackageError: If the extra ``hub`` is not installed.
     """
@@ -319,13 +320,13 @@ def read_queries(
     Question and passages are extracted from the column ``prompt``. The question is between
     ``Question:`` and the first line ``Contexts:`` (or ``Context:``). The passages are between that
     line and the last line that begins with ``Instruction``. The columns ``positive_ids`` and
-    ``negative_ids`` have the ids of the passages.
+    ``negative_ids`` contain the ids of the passages.
 
     A passage begins at the first line that begins with its id in brackets, and ends at the next
-    passage. Quotation marks may surround the brackets, as in the paper's Figure 10, or other
-    punctuation may replace them. All other brackets are part of the text, such as ids of other
-    queries' passages, ids within a line, and the second occurrence of an id. A title, if the prompt
-    has one, is part of the text.
+    passage. The brackets may be in quotation marks, as in the paper's Figure 10. If no line begins
+    with the id in brackets, the id may have other punctuation around it, or none. All other
+    bracketed ids are part of the text: ids of other queries' passages, ids within a line, and the
+    second occurrence of an id. A title, if the prompt has one, is part of the text.
 
     ``metadata["prompt"]`` is the whole prompt, and ``relevant`` are the positive ids. The reference
     is the output of :data:`REFERENCE_MODEL`. A row that occurs twice counts once. A row is left out
@@ -494,7 +495,7 @@ def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -
 
 
 def _output_row(where: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Response]]:
-    """Return the query id of a row, and the response of each model by its name."""
+    """Return the query id of a row, and a dict from the names of models to their responses."""
     query_id, outputs = _columns(where, row, ("query_id", "outputs"))
     for name, values in row.items():
         if _is_feature(values):
@@ -502,7 +503,7 @@ def _output_row(where: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Resp
     responses: dict[str, Response] = {}
     for item in outputs or ():
         if not isinstance(item, Mapping) or not item.get("model"):
-            raise DatasetError(f"{where}, column 'outputs': {item!r} has no model")
+            raise DatasetError(f"{where}, column 'outputs': {item!r} does not name its model")
         text = item.get("output")
         error = None if text is not None else "the published data has no output"
         response = validated(Response, {"query_id": query_id, "text": text, "error": error}, where)
@@ -562,14 +563,14 @@ def read_judgments(
         judge: Name of the judge in the files. By default the only judge or, if there are several,
             GPT-4o (its name may contain a date or ``-azure``).
         as_in_paper: Whether to count verdicts as the code of MIRAGE-Bench (arXiv 2410.13716) does.
-            If so, ties are left out, and only the last of several verdicts on a query for the same
-            two models in the same order counts.
+            If so, ties are left out. If a query has several verdicts on the same two models in the
+            same order, only the last one counts.
         left_out: List to which the reasons for left-out rows are added.
 
     Raises:
-        DatasetError: If more than 1 % of the verdicts are invalid (the message has the first one),
-            if no judgment remains, or if ``judge`` is not passed and there are several judges but
-            not exactly one GPT-4o.
+        DatasetError: If more than 1 % of the verdicts are invalid (the message quotes the first
+            one), or if no judgment remains. Also if ``judge`` is not passed although there are
+            several judges, unless exactly one of them is GPT-4o.
         UnknownNameError: If there is no judge with this name.
     """
     left_out = LeftOut() if left_out is None else left_out

@@ -1,4 +1,4 @@
-"""A survey of MIRAGE-Bench in one language: counts of the contents, and rows that are invalid."""
+"""A survey of MIRAGE-Bench in one language: counts of its records, and its invalid rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mirage.sources import hub
 
 
 class Part(NamedTuple):
-    """The survey of one dataset of the benchmark.
+    """The survey of one MIRAGE-Bench dataset.
 
     Attributes:
         dataset: Name of the dataset.
@@ -40,13 +40,16 @@ Contents = tuple[dict[str, int], dict[str, tuple[str, ...]]]
 
 
 def survey(language: str, *, path: str | Path | None = None) -> list[Part]:
-    """Return a survey of each dataset in :data:`mirage.sources.hub.DATASETS` in one language.
+    """Survey the datasets of :data:`mirage.sources.hub.DATASETS` in one language.
 
     If a dataset cannot be used, the others are still surveyed.
 
     Args:
         language: ISO 639-1 code.
         path: Folder with copies of the datasets, to read instead of the hub.
+
+    Returns:
+        One survey per dataset: outputs, queries and judgments.
     """
     runs: dict[str, Run] = {}
 

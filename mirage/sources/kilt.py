@@ -65,7 +65,7 @@ def qrels(path: str | Path, *, paragraphs: bool = False) -> dict[str, dict[str, 
 
     Args:
         path: Path of a KILT file. Its rows may lack the question, as in KILT's TriviaQA.
-        paragraphs: Whether to return ids of paragraphs instead of pages; see :func:`queries`.
+        paragraphs: Whether to return ids of paragraphs, such as ``page#3``, instead of pages.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
@@ -80,7 +80,9 @@ def qrels(path: str | Path, *, paragraphs: bool = False) -> dict[str, dict[str, 
 def _query_id(row: Mapping[str, Any], where: str) -> str:
     id_ = row.get("id")
     if not isinstance(id_, str | int) or id_ == "":
-        raise DatasetError(f"{where}: field 'id' is missing; the row has {', '.join(row)}")
+        raise DatasetError(
+            f"{where}: field 'id' is missing; the row has the fields {', '.join(row)}"
+        )
     return str(id_)
 
 

@@ -22,7 +22,7 @@ __all__ = ["load"]
 class LabelledSentence(NamedTuple):
     """One sentence of an answer, with one label per annotator.
 
-    Section 3 of the paper describes the labels.
+    Section 3 of the paper (arXiv 2502.17163) describes the labels.
 
     Attributes:
         query_id: Id of the query.
@@ -57,8 +57,8 @@ class Memerag(NamedTuple):
     def write_labels(self, path: str | Path) -> None:
         """Write the sentences to a file for :meth:`~mirage.metaeval.LabelledSentences.from_jsonl`.
 
-        The labels of a sentence are those of its factuality. Fine-grained labels are written if
-        there are any.
+        The labels are those for factuality, and the fine-grained ones if there are any. Relevance
+        labels are not written.
 
         Args:
             path: Path of the file.
@@ -106,7 +106,7 @@ def load(path: str | Path, language: str) -> Memerag:
             raise DatasetError(f"{where}: field {error} is missing") from None
         # For example, a row whose answer is null or a text.
         except TypeError as error:
-            raise DatasetError(f"{where}: not a row of MEMERAG ({error})") from None
+            raise DatasetError(f"{where}: not a MEMERAG row ({error})") from None
         queries.append(query)
         responses.append(Response(query_id=query.id, text=text))
         sentences.extend(labelled)

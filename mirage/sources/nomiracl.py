@@ -2,7 +2,7 @@
 
 The files are those of project-miracl/nomiracl (Thakur et al. 2024, arXiv 2312.11361). Queries in
 the folder ``relevant`` can be answered from their passages, and queries in ``non_relevant`` cannot.
-It is therefore known which outputs are right, and models can be compared without a judge.
+The folder thus shows which outputs are right, so models can be compared without a judge.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class NoMiracl(NamedTuple):
     Attributes:
         dataset: The queries.
         runs: Run of each model, by name.
-        judgments: Judgments without a judge, one per query and pair of models.
+        judgments: Judgments derived from the correctness of the outputs (:func:`is_right`), one per
+            query and pair of models.
     """
 
     dataset: MirageDataset
@@ -111,7 +112,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def is_right(output: str, answerable: bool) -> bool:
-    """Return whether an output is right about whether the passages contain an answer.
+    """Return whether an output correctly states that an answer is present or missing.
 
     A right output states that an answer is present if the passages contain one, and otherwise that
     the answer is unknown. An output that states both or neither is wrong.
@@ -136,10 +137,10 @@ def _query(
     except KeyError as error:
         raise DatasetError(f"{where}: field {error} is missing") from None
     except (TypeError, ValueError) as error:
-        raise DatasetError(f"{where}: not a row of NoMIRACL ({error})") from None
+        raise DatasetError(f"{where}: not a NoMIRACL row ({error})") from None
     if not isinstance(prompt, str) or not isinstance(docids, list):
         raise DatasetError(
-            f"{where}: not a row of NoMIRACL ('prompt' must be a text, and 'docids' a list)"
+            f"{where}: not a NoMIRACL row ('prompt' must be a text, and 'docids' a list)"
         )
     question, contexts = _sections(prompt, where)
     # split() alternates numbers and texts, after the text before the first number.

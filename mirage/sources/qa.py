@@ -60,12 +60,13 @@ def queries(
         form: Name of the format, one of :data:`FORMS`.
         language: ISO 639-1 code of the queries that name no language. If a file of the format
             ``mkqa`` or ``xor-tydi`` has several languages, only queries in this language are read.
-        qrels: File of relevance judgments, which replace those of the queries. It has lines in the
-            format of TREC or BEIR, or is a KILT file (``.jsonl``). For example, the judgments in
-            KILT's Natural Questions apply to MKQA, which has the same query ids.
+        qrels: File of relevance judgments, which are used instead of those in ``path``. It has
+            lines in the format of TREC or BEIR, or is a KILT file (``.jsonl``). For example, the
+            judgments in KILT's Natural Questions apply to MKQA, which has the same query ids.
         fields: Names of fields in the rows, such as ``{"answers": "correct_answers"}``; see
             :func:`answers`.
-        where: Condition on the rows to read, such as ``{"label": 1}``; see :func:`answers`.
+        where: Values that the fields of a row must have for the row to be read, such as
+            ``{"label": 1}``; see :func:`answers`.
         paragraphs: Whether to read the relevant paragraphs of KILT files instead of pages; see
             :func:`mirage.sources.kilt.queries`.
         judged: Whether to leave out queries that do not occur in ``qrels``, as BERGEN does with
@@ -139,8 +140,8 @@ def answers(
     braces joins fields, such as ``{title}: {question}``. If ``fields`` is set and rows have no id,
     the id is the number of the row, counted from 0.
 
-    If ``where`` is set, rows with the same id become one query, such as the right sentences of
-    WikiQA; their answers become forms of one answer.
+    If ``where`` is set, rows with the same id become one query, and their answers become forms of
+    one answer. In WikiQA, for example, such rows contain the sentences that answer one question.
 
     If ``fields`` has ``choices``, the query is a multiple-choice question, as in MMLU (Hendrycks et
     al. 2021, arXiv 2009.03300): the choices follow the question, one per line. The field of the
@@ -201,7 +202,10 @@ def _forms(query: Query) -> Iterator[str]:
 
 
 def _matches(value: object, pattern: object) -> bool:
-    """Return whether the value of a field equals a value or matches a pattern with ``*``."""
+    """Return whether a field's value equals ``pattern``.
+
+    If ``pattern`` is a text with ``*``, the value must match it, as for file names.
+    """
     if isinstance(pattern, str) and "*" in pattern:
         return isinstance(value, str) and fnmatchcase(value, pattern)
     return value == pattern
@@ -241,7 +245,10 @@ def _query(
 
 
 def _choice_question(question: Any, choices: Any, answer: Any, where: str) -> dict[str, Any]:
-    """Return the text, the answers and the wrong answers of a multiple-choice question."""
+    """Return the text, the answers and the wrong answers of a multiple-choice question.
+
+    ``answer`` names the right choice by its number, counted from 0, its letter or its text.
+    """
     if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
         raise DatasetError(f"{where}: field 'choices': expected a list of texts")
     number = answer
@@ -266,8 +273,8 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
     """Yield the queries of MKQA (Longpre et al. 2021, arXiv 2007.15207) in one language.
 
     The texts and aliases of all answers to a question are forms of one answer. A question is not
-    answerable if all of its answers have the type ``unanswerable``. A question with a long answer
-    gets no short answer.
+    answerable if all of its answers have the type ``unanswerable``. If the answer is a long text,
+    which MKQA does not provide, the query has no answers and ``answerable`` is ``None``.
 
     Args:
         path: Path of the file ``mkqa.jsonl.gz``.
@@ -371,7 +378,9 @@ def _first_value(
     """
     value = next((row[name] for name in names if row.get(name) is not None), default)
     if value is None:
-        raise DatasetError(f"{where}: field {names[0]!r} is missing; the row has {', '.join(row)}")
+        raise DatasetError(
+            f"{where}: field {names[0]!r} is missing; the row has the fields {', '.join(row)}"
+        )
     return value
 
 
@@ -387,7 +396,7 @@ def _answers(value: Any, where: str) -> list[list[str]]:
 
 
 def _from_json(value: Any) -> Any:
-    """Return the list if a text is one in the notation of JSON or Python; else return the value."""
+    """Return the list that a text contains in JSON or Python notation, or else the value itself."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         for parse in (json.loads, ast.literal_eval):
             try:

@@ -1,4 +1,4 @@
-"""A survey of a file of queries: counts of the contents, and a list of problems."""
+"""A survey of a file of queries: counts of queries and passages, and a list of problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBLEMS_SHOWN = 10
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts of the contents of queries, and a list of problems; ``str()`` prints them.
+    """Counts of queries and their passages, and a list of problems; ``str()`` formats them as text.
 
     Attributes:
         name: Name of the file or dataset.
@@ -32,7 +32,8 @@ class Survey:
         unanswerable: Number of queries that are marked as unanswerable.
         problems: Errors and contradictions that prevent the use of the queries, each with its
             location in the file.
-        remarks: Remarks with the numbers of queries that lack data that some features need.
+        remarks: Remarks on missing data, such as ``3 of 40 queries have no reference, ...``.
+            Without these data, some features cannot be computed.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Survey:
 
 
 def survey(name: str, queries: Iterable[Query]) -> Survey:
-    """Count the contents of queries, and list their problems.
+    """Count queries, passages and references, and list the problems of the queries.
 
     Args:
         name: Name of the dataset, for the title.
@@ -87,7 +88,7 @@ def survey(name: str, queries: Iterable[Query]) -> Survey:
 
 
 def survey_file(path: str | Path) -> Survey:
-    """Count the contents of a JSON Lines file of queries, and list its problems.
+    """Count queries, passages and references in a JSON Lines file, and list its problems.
 
     Lines that are not valid queries are listed as problems.
 

@@ -16,9 +16,11 @@ def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> 
     """Yield the queries of a topics file, with the passages that were judged for them.
 
     Args:
-        topics: Path of a file for :func:`read_topics`.
-        qrels: Path of a file for :func:`read_qrels`.
-        passages: Path of a file for :func:`read_passages`; ``None`` for queries without passages.
+        topics: Path of a file with lines ``id<TAB>text``.
+        qrels: Path of a file of relevance judgments in the format of TREC or BEIR
+            (:func:`read_qrels`).
+        passages: Path of a JSON Lines file of passages (:func:`read_passages`); ``None`` for
+            queries without passages.
         language: ISO 639-1 code of the queries.
 
     Raises:
@@ -59,13 +61,15 @@ def read_topics(path: Path) -> dict[str, str]:
         if not tab or not query_id.strip() or not text.strip():
             raise DatasetError(f"{where}: expected 'id<TAB>text', got {line[:80]!r}")
         if query_id.strip() in topics:
-            raise DatasetError(f"{where}: query {query_id.strip()!r} occurs a second time")
+            raise DatasetError(
+                f"{where}: query {query_id.strip()!r} occurs a second time; ids must be unique"
+            )
         topics[query_id.strip()] = text.strip()
     return topics
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Return the relevance of the judged passages by passage id, for each query id.
+    """Return, for each query id, a dict from the ids of the judged passages to their grades.
 
     Args:
         path: Path of a TREC file with lines ``id Q0 passage-id relevance``, or of a BEIR file with
@@ -92,14 +96,14 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
         grades = qrels.setdefault(query_id, {})
         if grades.setdefault(passage_id, relevance) != relevance:
             raise DatasetError(
-                f"{where}: passage {passage_id!r} is judged twice for query {query_id!r}, "
-                f"{grades[passage_id]} and {relevance}"
+                f"{where}: passage {passage_id!r} has two grades for query {query_id!r}, "
+                f"{grades[passage_id]} and {relevance}; keep one of them"
             )
     return qrels
 
 
 def read_passages(path: Path) -> dict[str, Passage]:
-    """Return passages by id.
+    """Read the passages of a file; return them by id.
 
     Args:
         path: Path of a JSON Lines file with the fields ``id`` (or ``docid``), ``text`` and

@@ -4,8 +4,8 @@ All coefficients are ``(po - pe) / (1 - pe)``. Here ``po`` is the observed agree
 the agreement that would be expected by chance. The coefficient is the observed agreement beyond
 chance, as a share of the largest possible agreement beyond chance. The coefficients differ in the
 formula for ``pe``. 1 is full agreement, 0 is chance level, and values below 0 are worse than
-chance. If one label is far more frequent than the others, kappa and alpha are low although judges
-hardly ever differ; AC1 is not.
+chance. If one label is far more frequent than the others, kappa and alpha are low even if judges
+hardly ever differ. AC1 remains high in this case.
 
 The argument ``counts`` of :func:`terms` is a table of shape ``(items, labels)``, which contains the
 number of judges that gave each label to each item. Items may have different numbers of labels, from
@@ -35,9 +35,11 @@ from mirage.statistics.bootstrap import ratio
 
 
 def cohen_of(cells: Floats) -> Floats:
-    """Return Cohen's kappa from flattened contingency tables of two judges.
+    """Return Cohen's kappa of two judges; NaN if all labels are the same.
 
-    The tables have the shape ``(..., labels ** 2)``.
+    Args:
+        cells: Contingency tables, flattened to the shape ``(..., labels ** 2)``. The cells of a
+            table count the items by the label of the first judge and the label of the second judge.
     """
     size = round(cells.shape[-1] ** 0.5)
     table = cells.reshape(*cells.shape[:-1], size, size)
@@ -48,11 +50,18 @@ def cohen_of(cells: Floats) -> Floats:
 
 
 def terms(counts: ArrayLike) -> Floats:
-    """Return the terms of each item, which are summed over items to compute coefficients.
+    """Return one row of numbers per item; sums of these rows determine the agreement coefficients.
 
-    The sums suffice for all coefficients except Cohen's kappa (:func:`cohen_of`). The shape of the
-    terms is ``(items, 4 + 2 * labels)``; :class:`Sums` gives names to the columns. If all items
-    have the same number of labels, the terms are whole numbers, so their sums are exact.
+    Sum the rows over items, and pass the sums to :func:`ac1_of`, :func:`fleiss_of` or
+    :func:`alpha_of`. Cohen's kappa is computed from contingency tables instead (:func:`cohen_of`).
+    If all items have the same number of labels, the numbers are whole, so their sums are exact.
+
+    Args:
+        counts: Number of judges that gave each label to each item, of shape ``(items, labels)``.
+
+    Returns:
+        The numbers, of shape ``(items, 4 + 2 * labels)``. :class:`Sums` computes named totals from
+        their sums.
 
     Raises:
         JudgmentError: If ``counts`` is not a table of items by labels.
@@ -82,15 +91,20 @@ def terms(counts: ArrayLike) -> Floats:
 
 
 class Sums(NamedTuple):
-    """Sums of :func:`terms` over items, by name, each of shape ``(...)`` or ``(..., labels)``.
+    """Totals over items, from which the agreement coefficients are computed.
+
+    :meth:`of` creates them from the summed rows of :func:`terms`. The sums may have further
+    dimensions, such as one for bootstrap draws. The dots in the shapes below stand for them.
 
     Attributes:
-        agreement: Mean over items of the share of label pairs that are equal.
-        pairs: Sum over items of the number of equal label pairs of the item, divided by its number
-            of labels minus one.
-        shares: Sum over items of each label's share among the labels of the item. The second column
-            of :func:`terms` is the sum of this field over labels.
-        paired: Number of each label in items with two or more labels.
+        agreement: Share of an item's pairs of judges who gave the same label, averaged over items
+            with two or more labels; of shape ``(...)``.
+        pairs: Number of ordered pairs of an item's judges who gave the same label, divided by the
+            item's number of labels minus one, and summed over items; of shape ``(...)``.
+        shares: Share of each label among the labels of an item, summed over items, and multiplied
+            by the largest number of labels of any item; of shape ``(..., labels)``.
+        paired: Number of times that each label occurs in items with two or more labels; of shape
+            ``(..., labels)``.
     """
 
     agreement: Floats
@@ -100,18 +114,21 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, sums: Floats) -> Sums:
-        """Split the columns of summed :func:`terms` into named fields."""
+        """Return the totals, given the sum over items of the rows of :func:`terms`."""
         labels = (sums.shape[-1] - 4) // 2
         agreement = ratio(sums[..., 2], sums[..., 0])
         return cls(agreement, sums[..., 3], *np.split(sums[..., 4:], [labels], axis=-1))
 
 
 def ac1_of(sums: Floats) -> Floats:
-    """Return Gwet's (2008) AC1 from sums of :func:`terms`; NaN if there is only one label.
+    """Return Gwet's (2008) AC1; NaN if there is only one possible label.
 
-    ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``. Here
-    ``share`` is as for :func:`fleiss_of`. A label that no judge gave still counts as one of the
-    possible labels.
+    The agreement by chance is the sum over labels of ``share * (1 - share)``, divided by
+    ``labels - 1``. The share of a label is computed among the labels of each item, and then
+    averaged over items. A label that no judge gave still counts as one of the possible labels.
+
+    Args:
+        sums: Sums over items of the rows of :func:`terms`.
     """
     agreement, _, shares, _ = Sums.of(sums)
     labels = shares.shape[-1]
@@ -122,11 +139,14 @@ def ac1_of(sums: Floats) -> Floats:
 
 
 def fleiss_of(sums: Floats) -> Floats:
-    """Return Fleiss' (1971) kappa from sums of :func:`terms`; NaN if all labels are the same.
+    """Return Fleiss' (1971) kappa; NaN if all labels are the same.
 
-    If the number of labels varies between items, the formula of Gwet (2014) is used. ``pe`` is the
-    sum of the squared label shares. The share of a label is computed among the labels of each item,
-    and then averaged over items.
+    The agreement by chance is the sum of the squared label shares. The share of a label is computed
+    among the labels of each item, and then averaged over items. If the number of labels varies
+    between items, the formula of Gwet (2014) is used.
+
+    Args:
+        sums: Sums over items of the rows of :func:`terms`.
 
     Example:
         >>> round(float(fleiss_of(terms([[2, 0], [0, 2], [1, 1], [2, 0]]).sum(axis=0))), 3)
@@ -140,11 +160,14 @@ def fleiss_of(sums: Floats) -> Floats:
 
 
 def alpha_of(sums: Floats) -> Floats:
-    """Return Krippendorff's (2019) alpha from sums of :func:`terms`; NaN if all labels are equal.
+    """Return Krippendorff's (2019) alpha; NaN if all labels are the same.
 
-    Alpha is 1 minus the ratio of two shares: the share of differing labels among pairs of labels of
-    the same item, and the share of differing labels among all pairs of labels. Items with fewer
-    than two labels are ignored.
+    Alpha is ``1 - a / b``. Here ``a`` is the probability that two labels of the same item differ,
+    and ``b`` is the probability that any two labels differ. Items with fewer than two labels are
+    ignored.
+
+    Args:
+        sums: Sums over items of the rows of :func:`terms`.
     """
     _, pairs, _, paired = Sums.of(sums)
     total = paired.sum(axis=-1)

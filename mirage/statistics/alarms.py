@@ -1,4 +1,6 @@
-"""An alarm for a series that is checked after every value, with one error rate for all checks.
+"""An alarm for a series that is checked after every value.
+
+The probability that any of the checks gives a false alarm is limited.
 
 The null hypothesis is that the values vary around a level that does not rise: they are normal
 deviates with the same mean and the same unknown variance. Means over many answers are close to
@@ -25,8 +27,8 @@ class RiseEvidence(NamedTuple):
     Attributes:
         evidence: The e-value after each value: the factor by which the values so far are more
             likely if the level rose at some point than if it did not. Under the null hypothesis,
-            the probability that it ever reaches ``1 / alpha`` is at most ``alpha``. Its inverse is
-            therefore a p-value that is valid at any time.
+            the probability that the e-value ever reaches ``1 / alpha`` is at most ``alpha``.
+            Therefore 1 divided by the e-value is a p-value that is valid at any time.
         start: Position of the value at which the rise most likely began; 0 while there are too few
             values for a rise.
     """
@@ -44,24 +46,25 @@ def rise_evidence(
 ) -> RiseEvidence:
     """Return, for each value of a series, the evidence so far that the level has risen permanently.
 
-    For each possible start of a rise, the likelihood ratio of a rise against none is averaged over
-    sizes from a half-normal distribution. The unknown level and variance are integrated out under
-    the right Haar prior. The ratio then depends only on differences of values in units of their
-    standard deviation, and is a test martingale (Perez-Ortiz, Lardy, de Heide & Grunwald 2024,
-    E-statistics, Group Invariance and Anytime-valid Testing, Annals of Statistics 52, 1410-1432;
-    Wang & Ramdas 2025, Anytime-valid t-tests and Confidence Sequences for Gaussian Means with
-    Unknown Variance, Sequential Analysis 44). The ratios are averaged with fixed weights over the
-    starts (Shin, Ramdas & Rinaldo 2024, E-detectors, New England Journal of Statistics in Data
-    Science 2, 229-260). By Ville's inequality the average reaches ``1 / alpha`` with a probability
-    of at most ``alpha``.
+    For each possible start of a rise, the function computes the likelihood ratio of a rise against
+    no rise. This ratio is averaged over a half-normal distribution of the size of the rise. The
+    unknown level and variance are integrated out under the right Haar prior. The ratio then depends
+    only on differences of values in units of their standard deviation, and is a test martingale
+    (Perez-Ortiz, Lardy, de Heide & Grunwald 2024, E-statistics, Group Invariance and Anytime-valid
+    Testing, Annals of Statistics 52, 1410-1432; Wang & Ramdas 2025, Anytime-valid t-tests and
+    Confidence Sequences for Gaussian Means with Unknown Variance, Sequential Analysis 44). The
+    ratios are averaged with fixed weights over the starts (Shin, Ramdas & Rinaldo 2024,
+    E-detectors, New England Journal of Statistics in Data Science 2, 229-260). By Ville's
+    inequality the average reaches ``1 / alpha`` with a probability of at most ``alpha``.
 
     The variance is estimated from the series itself. It therefore includes all noise between
     values, such as the noise of the day on which each value was measured.
 
     Args:
-        values: Values in the order of time, of shape ``(values, columns)``; larger is worse.
+        values: Values in chronological order, of shape ``(values, columns)``; larger is worse.
         smallest: The smallest credible standard deviation of the values, for each column. If all
-            values so far are equal, it alone determines how large a difference counts as a rise.
+            values so far are equal, this limit alone determines how large a difference counts as a
+            rise.
         groups: An integer for each value that identifies its group, such as its day of the week.
             Values of different groups may have different levels. By default all values have the
             same level.
@@ -101,7 +104,7 @@ def rise_evidence(
 
 
 def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degrees: int) -> Floats:
-    """Return the likelihood ratio of a rise at each start against none.
+    """Return the likelihood ratio of a rise at each start against no rise.
 
     The result has the shape ``(starts, columns)``.
 
@@ -132,7 +135,7 @@ def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degre
 
 
 def _without_group_means(values: Floats, groups: Ints) -> Floats:
-    """Return each value minus the mean of its group, of shape ``(values, columns)``."""
+    """Return each value minus the mean of its group, separately for each column."""
     members = np.eye(int(groups.max()) + 1)[groups]
     counts = np.maximum(members.sum(axis=0), 1.0)
     return np.asarray(values - members @ ((members / counts).T @ values))

@@ -37,18 +37,20 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, Interval]:
-    """Compute a statistic from the column sums of a table, and its bootstrap interval over queries.
+    """Compute a statistic from the column sums of a table, with a bootstrap interval.
 
     Queries are the clusters, because judgments on one query are not independent. If queries
     themselves depend on each other, whole clusters of queries are drawn instead. The interval is
-    centred on the statistic. Its width is that of the bootstrap distribution after the correction
-    for few queries (:func:`widened`).
+    centred on the statistic. It is as wide as the central interval of the bootstrap draws,
+    corrected for a small number of queries (:func:`widened`).
 
     Args:
-        query: Query of each row, as integers.
-        values: The table, with one row per element of ``query`` and one column per sum.
-        statistic: Function from sums ``(..., columns)`` to numbers ``(...)`` between -1 and 1.
-        cluster: Cluster of each row's query; by default each query is its own cluster.
+        query: Query of each row of ``values``, as an integer.
+        values: The table, of shape ``(rows, columns)``.
+        statistic: Function that gets the sums of the columns, of shape ``(..., columns)``, and
+            returns the statistic, of shape ``(...)``. Its values must be between -1 and 1.
+        cluster: Cluster of each row's query, as an integer; by default each query is its own
+            cluster.
         draws: Number of bootstrap draws.
         level: Confidence level of the interval.
         seed: Random seed.
@@ -84,15 +86,18 @@ def bootstrap(
 
 
 def sums_by_query(query: Ints, values: Floats) -> Floats:
-    """Sum the rows of ``values`` of each query, in the order of the sorted queries."""
+    """Return the sums of the rows that belong to the same query, sorted by query.
+
+    ``query`` has an integer for each row of ``values`` that identifies its query.
+    """
     row = np.unique(query, return_inverse=True)[1]
     return np.stack([np.bincount(row, column) for column in values.T], axis=1)
 
 
 def middle(drawn: Floats | Ints, level: float) -> Floats:
-    """Return the two percentiles that enclose the central ``level`` share along the first axis.
+    """Return the ends of the central interval that contains the share ``level`` of the draws.
 
-    The result has shape ``(2, ...)``.
+    The first axis of ``drawn`` is that of the draws. The result has the shape ``(2, ...)``.
     """
     check_level(level)
     return np.asarray(np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0))
@@ -103,11 +108,11 @@ def draws_covariance(
 ) -> Floats:
     """Estimate the covariance of estimates from a bootstrap over queries.
 
-    It is the covariance of the draws times ``m / (n - 1)`` if each draw consists of ``m`` of ``n``
-    queries. With ``m = n``, the variance of the draws is smaller than that of the estimates, by a
-    factor of ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988, Resampling
-    Inference with Complex Survey Data, Journal of the American Statistical Association 83,
-    231-241). It is NaN with fewer than two queries.
+    The estimate is the covariance of the draws times ``m / (n - 1)`` if each draw consists of ``m``
+    of ``n`` queries. With ``m = n``, the variance of the draws is smaller than that of the
+    estimates, by a factor of ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988,
+    Resampling Inference with Complex Survey Data, Journal of the American Statistical Association
+    83, 231-241). The estimate is NaN with fewer than two queries.
 
     Args:
         draws: The estimates on each draw, of shape ``(draws, estimates)``.
@@ -121,10 +126,14 @@ def draws_covariance(
 
 
 def draws_degrees(counts: NDArray[np.int32], clusters: Sequence[str] = ()) -> float:
-    """Return the degrees of freedom of :func:`draws_covariance`.
+    """Return the degrees of freedom of a covariance from :func:`draws_covariance`.
 
-    The result is the number of queries minus one. If clusters were drawn, it is that of
-    :func:`mirage.statistics.clusters.small_sample`.
+    Their number is the number of queries minus one. If whole clusters were drawn, it is the number
+    that :func:`mirage.statistics.clusters.small_sample` returns for these clusters.
+
+    Args:
+        counts: Number of times that each draw contains each query, of shape ``(draws, queries)``.
+        clusters: Cluster of each query, if whole clusters were drawn.
     """
     return small_sample(_cluster_counts(counts, clusters)[1]).degrees
 
@@ -134,11 +143,19 @@ def widened(
 ) -> Floats:
     """Spread bootstrap draws about their mean, so that percentile intervals reach nominal coverage.
 
-    The central interval that contains the share ``level`` of the result is as wide as an interval
-    by Student's t. That interval has the covariance of :func:`draws_covariance` and the degrees of
-    freedom of :func:`draws_degrees`. Plain percentiles of few queries are too narrow (Hesterberg
-    2015, What Teachers Should Know About the Bootstrap, American Statistician 69, 371-386).
-    Arguments are those of :func:`draws_covariance`; the result is NaN with fewer than two queries.
+    With few queries, plain percentile intervals are too narrow (Hesterberg 2015, What Teachers
+    Should Know About the Bootstrap, American Statistician 69, 371-386). The percentile interval of
+    the result is as wide as an interval by Student's t, with the covariance of
+    :func:`draws_covariance` and the degrees of freedom of :func:`draws_degrees`.
+
+    Args:
+        draws: The estimates on each draw, of shape ``(draws, estimates)``.
+        counts: Number of times that each draw contains each query, of shape ``(draws, queries)``.
+        clusters: Cluster of each query, if whole clusters were drawn.
+        level: Confidence level of the percentile intervals.
+
+    Returns:
+        The spread draws, in the shape of ``draws``; NaN with fewer than two queries.
     """
     check_level(level)
     mean = draws.mean(axis=0)
@@ -149,7 +166,10 @@ def widened(
 
 
 def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
-    """Return the factor on the deviations of draws from their mean in :func:`draws_covariance`."""
+    """Return the factor that corrects the deviations of draws from their mean for few queries.
+
+    Its square is the factor of the covariance in :func:`draws_covariance`.
+    """
     once, sizes = _cluster_counts(counts, clusters)
     weights = np.square(sizes) / np.square(sizes).sum()
     factor = small_sample(sizes).factors @ weights
@@ -157,7 +177,10 @@ def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
 
 
 def _cluster_counts(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return how often the first draw contains each cluster, and the size of each cluster."""
+    """Return the number of times that the first draw contains each cluster, and cluster sizes.
+
+    The first draw is enough, because all draws contain the same number of clusters.
+    """
     if not clusters:
         return counts[0].astype(np.intp), np.ones(counts.shape[1], dtype=np.intp)
     _, first, sizes = np.unique(clusters, return_index=True, return_counts=True)
@@ -173,8 +196,14 @@ def ratio(above: Floats, below: Floats) -> Floats:
 def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[np.int32]:
     """Draw queries at random, and return how often each draw contains each query.
 
-    The result has the shape ``(draws, queries)``. Each draw consists of ``size`` queries, drawn
-    with replacement, as in MIRAGE-Bench (arXiv 2410.13716), which calls a draw a tournament.
+    Queries are drawn with replacement, as in MIRAGE-Bench (arXiv 2410.13716), which calls a draw a
+    tournament. The result has the shape ``(draws, queries)``.
+
+    Args:
+        queries: Total number of queries.
+        size: Number of queries in each draw.
+        draws: Number of draws.
+        seed: Random seed.
     """
     picks = np.random.default_rng(seed).integers(queries, size=(draws, size))
     cells = picks + np.arange(draws)[:, None] * queries
@@ -188,12 +217,13 @@ def draw_clusters(
     """Draw whole clusters at random, and return how often each draw contains each query.
 
     The result has the shape ``(draws, queries)``. The draws depend only on the sorted names of the
-    clusters. The same clusters in another order, or in another language, therefore get the same
-    draws.
+    clusters. Datasets with the same clusters, such as translations, therefore get the same draws,
+    even if their queries are in a different order.
 
     Args:
         clusters: Cluster of each query.
-        size: Average number of queries in a draw, at most all queries; ``None`` for all.
+        size: Average number of queries in a draw, at most the total number of queries. ``None``
+            means the total number.
         draws: Number of draws.
         seed: Random seed.
     """

@@ -24,14 +24,14 @@ def upper_bounds(
 ) -> Floats:
     """Return the upper confidence bound for the mean of each column.
 
-    A hypothetical cluster is added. It is as large as the largest cluster, and all its values are
-    the largest possible value. Clusters are weighted by random exponential deviates, and the bound
-    is a percentile of the weighted means (Gaffke 2005, Three Test Statistics for a Nonparametric
-    One-Sided Hypothesis on the Mean of a Nonnegative Variable, Mathematical Methods of Statistics
-    14, 451-467; Learned-Miller & Thomas 2019, arXiv 1905.06208). For values of 0 and 1 without
-    clusters, it is Clopper and Pearson's bound. If all ``n`` values are 0, for example, the bound
-    is ``1 - (1 - level) ** (1 / n)``, and not 0 as by Student's t. ``validation/power/power.py``
-    prints the false positive rate of tests that use the bound.
+    The method adds a hypothetical cluster to the data. It is as large as the largest cluster, and
+    all its values are the largest possible value. Clusters are weighted by random exponential
+    deviates, and the bound is a percentile of the weighted means (Gaffke 2005, Three Test
+    Statistics for a Nonparametric One-Sided Hypothesis on the Mean of a Nonnegative Variable,
+    Mathematical Methods of Statistics 14, 451-467; Learned-Miller & Thomas 2019, arXiv 1905.06208).
+    For values of 0 and 1 without clusters, it is Clopper and Pearson's bound. If all ``n`` values
+    are 0, for example, the bound is ``1 - (1 - level) ** (1 / n)``; Student's t would give 0.
+    ``validation/power/power.py`` prints the false positive rate of tests that use the bound.
 
     Args:
         values: Values of shape ``(queries, columns)``, none above ``most``; NaN if a query has no
@@ -66,14 +66,24 @@ def weighted_means(
     weightings: int = 9999,
     seed: int = 0,
 ) -> Floats:
-    """Return the randomly weighted means whose percentile :func:`upper_bounds` returns.
+    """Return the randomly weighted means from which :func:`upper_bounds` takes a percentile.
 
-    The share of these means that are 0 or more is a p-value of the null hypothesis that the mean is
-    0 or more. It is at most 0.05 if the upper bound at the level 0.95 is below 0. Arguments and
-    errors are those of :func:`upper_bounds`.
+    The share of these means that are 0 or more is a p-value for the null hypothesis that the true
+    mean is 0 or more. It is at most 0.05 if the upper bound at the level 0.95 is below 0.
+
+    Args:
+        values: Values of shape ``(queries, columns)``, none above ``most``; NaN if a query has no
+            value.
+        codes: Cluster of each query, counted from 0.
+        most: Largest possible value.
+        weightings: Number of random weightings.
+        seed: Random seed.
 
     Returns:
         The means, of shape ``(weightings, columns)``; NaN for a column without values.
+
+    Raises:
+        SettingError: If ``weightings`` is below 1.
 
     Example:
         >>> import numpy as np

@@ -38,7 +38,7 @@ If correct labels are rarer than errors, clusters with a correct label are count
 
 
 class Tallies(NamedTuple):
-    """Sentences of one language, counted by cluster and label, and how many each judge got right.
+    """Counts of the sentences of one language, and of those that each judge labelled correctly.
 
     Only labels that occur in the language are included. A cluster is a group of dependent queries,
     by default a single query.
@@ -56,11 +56,11 @@ class Tallies(NamedTuple):
 
 
 def tally(cluster: Ints, label: Ints, right: Bools) -> Tallies:
-    """Count sentences, and correctly labelled ones per judge, by cluster and true label.
+    """Count sentences, and those that each judge labelled correctly, by cluster and true label.
 
     Args:
-        cluster: Query of each sentence, or its cluster of queries, as any integers.
-        label: True label of each sentence, as any integers.
+        cluster: Integer that identifies the query of each sentence, or its cluster of queries.
+        label: Integer that identifies the true label of each sentence.
         right: Whether each judge gave each sentence its true label, of shape ``(sentences,
             judges)``.
     """
@@ -79,14 +79,14 @@ def recalls(tallies: Tallies) -> Floats:
 
 
 def standard_errors(tallies: Sequence[Tallies]) -> Floats:
-    """Return the standard error of each judge's balanced accuracy, averaged over languages.
+    """Return the standard error of each judge's mean balanced accuracy over several languages.
 
     Recalls are ratios of sums, so their errors are linearized with queries as clusters (Cochran
     1977, Sampling Techniques, chapters 6 and 9A). The contribution of a cluster is the mean over
     labels of ``(right - recall * total) / sum of total``. The standard error is the square root of
-    the sum of the squared contributions. The variance of each language has the factor ``G / (G -
-    1)`` for its ``G`` clusters. If languages share a cluster, its contributions are added before
-    they are squared.
+    the sum of the squared contributions. The variance of each language is multiplied by
+    ``G / (G - 1)``, for its ``G`` clusters. If languages share a cluster, its contributions are
+    added before they are squared.
 
     Args:
         tallies: Sentence counts of each language.
@@ -124,10 +124,11 @@ class _Recalls(NamedTuple):
         weight: Weight of each row in the balanced accuracy.
         spread: Variance of each recall divided by ``recall * (1 - recall)``, of shape ``(rows,
             judges)``.
-        least: Lower limit of the spread, which is used if few clusters have an error.
+        least: Lower limit of ``spread``, which applies if the judge's errors are in only a few
+            clusters.
         degrees: Degrees of freedom of each row's variance.
-        influence: Influence of each cluster with the small-sample correction, of shape ``(clusters,
-            rows, judges)``.
+        influence: Influence of each cluster on each recall, after the small-sample correction, of
+            shape ``(clusters, rows, judges)``.
     """
 
     value: Floats
@@ -175,16 +176,17 @@ def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float 
     """Return confidence intervals of balanced accuracies, or of weighted sums such as differences.
 
     Each recall has a score interval (Wilson 1927, Journal of the American Statistical Association
-    22, 209-212), with its variance between clusters instead of the binomial one. The variance and
-    its degrees of freedom have the correction of :func:`mirage.statistics.clusters.small_sample`;
-    the degrees of several recalls are combined as by Satterthwaite (1946, Biometrics Bulletin 2,
-    110-114). If fewer than :data:`FEW_ERRORS` clusters have an error, the estimated variance is
-    unreliable and gets a lower limit. With fewer errors, the limit moves from the variance for
-    independent sentences to the variance for sentences that are identical within a cluster.
+    22, 209-212), which uses the variance between clusters instead of the binomial variance. The
+    variance and its degrees of freedom have the correction of
+    :func:`mirage.statistics.clusters.small_sample`; the degrees of freedom of several recalls are
+    combined with the formula of Satterthwaite (1946, Biometrics Bulletin 2, 110-114). If fewer than
+    :data:`FEW_ERRORS` clusters have an error, the estimated variance is unreliable and gets a lower
+    limit. The limit is higher if fewer clusters have an error. It rises from the variance of
+    independent sentences to the variance of sentences that are identical within a cluster.
 
-    The distances from the recalls to the ends of their intervals are then combined, with the
-    correlations of recalls between clusters (Newcombe 1998, Statistics in Medicine 17, 2635-2650,
-    method 10; Zou and Donner 2008, Statistics in Medicine 27, 1693-1702).
+    The distances from the recalls to the ends of their intervals are then combined. The
+    correlations of the recalls over clusters are taken into account (Newcombe 1998, Statistics in
+    Medicine 17, 2635-2650, method 10; Zou and Donner 2008, Statistics in Medicine 27, 1693-1702).
     ``validation/coverage/balanced_accuracy.py`` prints the coverage.
 
     Args:
@@ -218,7 +220,10 @@ def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float 
 
 
 def _interval_of_sum(parts: _Recalls, weights: Floats, level: float) -> Interval:
-    """Return the confidence interval of a weighted sum of recalls."""
+    """Return the confidence interval of a weighted sum of the recalls in ``parts``.
+
+    ``weights`` contains the weight of each recall, in the shape of ``parts.value``.
+    """
     from scipy.special import ndtri, stdtrit
 
     tail, value = (1 + level) / 2, parts.value
@@ -267,7 +272,12 @@ def sentence_weights(language: Ints, label: Ints) -> Floats:
 
 
 class Threshold(NamedTuple):
-    """A threshold, and its balanced accuracy on the sentences on which it was chosen."""
+    """A threshold for scores, as chosen on labelled sentences.
+
+    Attributes:
+        value: The threshold. Sentences with at least this score get the positive label.
+        balanced_accuracy: Balanced accuracy on the sentences on which the threshold was chosen.
+    """
 
     value: float
     balanced_accuracy: float
@@ -276,9 +286,9 @@ class Threshold(NamedTuple):
 def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshold:
     """Return the threshold with the best balanced accuracy, midway between two neighbouring scores.
 
-    Its balanced accuracy is optimistic, because it is the best of many values on the sentences on
-    which the threshold is chosen. Sentences without a score (NaN) count as wrong for every
-    threshold. If several thresholds are best, the middle one is returned.
+    The balanced accuracy in the result is optimistic, because the threshold was chosen on the same
+    sentences. Sentences without a score (NaN) count as wrong for every threshold. If several
+    thresholds are best, the middle one is returned.
 
     Args:
         scores: Score of each sentence.
@@ -309,7 +319,10 @@ def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshol
 
 
 def _between(scores: Floats, cut: int) -> float:
-    """Return a threshold that the sorted scores reach from index ``cut`` on, but not before it."""
+    """Return a threshold that splits sorted scores at index ``cut``.
+
+    It is above all scores before this index, and not above the others.
+    """
     # At both ends there is only one neighbouring score.
     if cut in (0, len(scores)):
         return float(np.nextafter(scores[-1], np.inf) if cut else scores[0])
@@ -454,7 +467,7 @@ class Bin(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Measures of how far scores deviate from the probabilities of the positive label.
+    """The calibration of scores that are used as probabilities of the positive label.
 
     Attributes:
         error: Expected calibration error: the absolute difference between mean score and share of
@@ -462,7 +475,7 @@ class Calibration(NamedTuple):
             al. 2017, ICML, section 2).
         brier: Mean squared difference between the score and the label, which is 1 if positive and 0
             if not (Brier 1950, Monthly Weather Review 78, 1-3).
-        bins: Bins of equal width that contain sentences.
+        bins: Bins of equal width, without empty ones.
     """
 
     error: float

@@ -30,12 +30,19 @@ NEAR = 0.05
 
 
 def cluster_names(query_ids: Iterable[str], clusters: Mapping[str, str]) -> list[str]:
-    """Return a cluster name for each query; a query without a cluster gets a name of its own."""
+    """Return a cluster name for each query; a query without a cluster gets a name of its own.
+
+    ``clusters`` maps query ids to names of clusters.
+    """
     return [f"cluster {clusters[id_]}" if id_ in clusters else f"query {id_}" for id_ in query_ids]
 
 
 def cluster_codes(query_ids: Iterable[str], clusters: Mapping[str, str]) -> Ints:
-    """Return each query's cluster index, counted from 0 in the order of first occurrence."""
+    """Return each query's cluster index, counted from 0 in the order of first occurrence.
+
+    ``clusters`` maps query ids to names of clusters. A query without a cluster is a cluster by
+    itself.
+    """
     codes: dict[str, int] = {}
     names = cluster_names(query_ids, clusters)
     return np.array([codes.setdefault(name, len(codes)) for name in names], dtype=np.intp)
@@ -44,9 +51,14 @@ def cluster_codes(query_ids: Iterable[str], clusters: Mapping[str, str]) -> Ints
 def cluster_sums(codes: Ints, values: Floats) -> Floats:
     """Return the sum of each column of ``values`` over the queries of each cluster.
 
-    The values have the shape ``(queries, columns)``, and the result ``(clusters, columns)``.
-
     A query without a value (NaN) is ignored. The sum is NaN if no query of a cluster has a value.
+
+    Args:
+        codes: Cluster of each query, counted from 0.
+        values: Values of shape ``(queries, columns)``.
+
+    Returns:
+        The sums, of shape ``(clusters, columns)``.
     """
     size = int(codes.max()) + 1 if len(codes) else 0
     present = ~np.isnan(values)
@@ -77,9 +89,9 @@ def small_sample(sizes: ArrayLike) -> SmallSample:
     share of the queries. The degrees of freedom are Satterthwaite's (Bell & McCaffrey 2002, Bias
     Reduction in Standard Errors for Linear Regression with Multi-Stage Samples, Survey Methodology
     28, 169-181; Pustejovsky & Tipton 2018, Journal of Business & Economic Statistics 36, 672-683).
-    Both are computed for a mean of queries that are identical within a cluster, which is the worst
-    case. Clusters of equal size have the factor ``G / (G - 1)`` and ``G - 1`` degrees. With one
-    cluster, factors are NaN and degrees are 0.
+    Factors and degrees are computed for the mean of values that are identical within each cluster,
+    which is the worst case. Clusters of equal size have the factor ``G / (G - 1)`` and ``G - 1``
+    degrees. With one cluster, factors are NaN and degrees are 0.
 
     Args:
         sizes: Number of queries in each cluster.
@@ -119,7 +131,8 @@ def mean_intervals(
     m)``, in units of the range. The interval contains each ``m`` that a test by Student's t does
     not reject. It is a score interval (Wilson 1927, Journal of the American Statistical Association
     22, 209-212) with the variance of Wedderburn (1974, Quasi-likelihood Functions, Biometrika 61,
-    439-447). Its width is therefore above 0 even if all answers are right.
+    439-447). Its width is therefore above 0 even if all values are equal, for example if all
+    answers are right.
 
     ``phi`` is estimated from the variance between clusters. The estimate is unreliable if nearly
     all values are near an end of the range (:data:`NEAR`) and a few other values determine the
@@ -183,11 +196,17 @@ def _mean_interval(
 def multipliers(clusters: Sequence[str], draws: int, *, seed: int) -> Floats:
     """Return one standard normal deviate for each draw and cluster, of shape ``(draws, clusters)``.
 
-    The multiplier (or score) bootstrap multiplies the influence of each cluster on an estimate by
-    its deviate, to draw the estimate again (Kline & Santos 2012, A Score Based Approach to Wild
-    Bootstrap Inference, Journal of Econometric Methods 1, 23-41). The deviates depend on the name
-    of the cluster. Estimates on the same clusters, such as those in several languages on parallel
-    questions, therefore get the same deviates.
+    The multiplier bootstrap (or score bootstrap) simulates an estimate from another sample. To do
+    so, it multiplies the influence of each cluster on the estimate by the deviate of the cluster
+    (Kline & Santos 2012, A Score Based Approach to Wild Bootstrap Inference, Journal of Econometric
+    Methods 1, 23-41). The deviates depend on the name of the cluster. Estimates on the same
+    clusters, such as those in several languages on parallel questions, therefore get the same
+    deviates.
+
+    Args:
+        clusters: Name of each cluster.
+        draws: Number of draws.
+        seed: Random seed.
     """
     columns = [
         np.random.default_rng([seed, *name.encode()]).standard_normal(draws) for name in clusters

@@ -1,4 +1,4 @@
-"""Records of a difference between two means; comparisons of runs or judges extend them."""
+"""Base classes for the difference between two means, such as the mean scores of two runs."""
 
 from __future__ import annotations
 

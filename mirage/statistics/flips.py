@@ -1,6 +1,6 @@
 """Exact tests of how many units turned from right to wrong when none turned from wrong to right.
 
-A unit is a query or a cluster of queries. A unit that turned from right to wrong is called a flip.
+A unit is a query or a cluster of queries. A flip is the change of a unit from right to wrong.
 """
 
 from __future__ import annotations
@@ -35,15 +35,18 @@ alarm.
 
 @cache
 def flip_p_value(units: int, worse: int) -> float:
-    """Return the p-value of ``worse`` flips from right to wrong without any from wrong to right.
+    """Return the exact p-value of a number of flips, if no unit turned from wrong to right.
+
+    A flip is a unit (a query or a cluster) that turned from right to wrong.
 
     Under the null hypothesis, each unit changes with the same unknown probability, and changes for
-    better and for worse are equally likely. The p-value is the largest over all values of the
+    better and for worse are equally likely. The p-value is the maximum over all values of the
     unknown probability (Suissa & Shuster 1991, The 2 x 2 Matched-Pairs Trial: Exact Unconditional
     Design and Analysis, Biometrics 47, 361-372).
 
     Args:
-        units: Number of queries or clusters; a number above :data:`MOST_UNITS` is reduced to it.
+        units: Number of queries or clusters. If it is above :data:`MOST_UNITS`, the p-value is that
+            for :data:`MOST_UNITS`.
         worse: Number of units that turned from right to wrong.
 
     Returns:
@@ -64,13 +67,14 @@ def flip_p_value(units: int, worse: int) -> float:
 
 @cache
 def base_rate_p_value(reworded: int, worse: int) -> float:
-    """Return the probability that at least ``worse`` of ``reworded`` right answers count as wrong.
+    """Return the p-value for the hypothesis that all answers counted as wrong are still right.
 
-    A feature mistakes each reworded answer for a wrong one with the probability :data:`REWORDED`.
+    A feature sometimes counts a right answer as wrong after it was reworded. The probability of
+    this error is assumed to be :data:`REWORDED` for each answer.
 
     Args:
         reworded: Number of right answers that were reworded.
-        worse: Number of them that count as wrong.
+        worse: Number of reworded answers that the feature counts as wrong.
 
     Example:
         >>> round(base_rate_p_value(40, 3), 3), round(base_rate_p_value(100, 3), 3)
@@ -80,19 +84,23 @@ def base_rate_p_value(reworded: int, worse: int) -> float:
 
 
 def flips_p_value(units: int, worse: int, better: int, reworded: int) -> float:
-    """Return the p-value of flips: the larger p-value of the two tests of this module.
+    """Return the p-value of the number of units that turned from right to wrong.
 
-    The tests are :func:`flip_p_value` and :func:`base_rate_p_value`. If any unit turned from wrong
-    to right, flips add no evidence to that of a permutation test.
+    It is the larger of two p-values. :func:`flip_p_value` allows for chance, and
+    :func:`base_rate_p_value` allows for right answers that count as wrong after they were reworded.
+    If any unit turned from wrong to right, the result is 1. The regression test
+    (:func:`mirage.testing.assert_no_regression`) then depends only on its permutation test
+    (:func:`mirage.statistics.permutation.single_step_p_values`).
 
     Args:
-        units: Number of queries, or clusters.
+        units: Number of queries, or of clusters.
         worse: Number of units that turned from right to wrong.
         better: Number of units that turned from wrong to right.
         reworded: Number of units with an answer that changed.
 
     Returns:
-        The p-value; 1 below :data:`FEWEST_UNITS` units, or if a unit turned from wrong to right.
+        The p-value. It is 1 if there are fewer than :data:`FEWEST_UNITS` units, or if a unit turned
+        from wrong to right.
 
     Example:
         >>> round(flips_p_value(100, 3, 0, reworded=3), 3)

@@ -16,16 +16,16 @@ FEWEST_MODELS = 8
 def held_out_tau_interval(
     models: Ints, predicted: Floats, actual: Floats, *, level: float = 0.95
 ) -> Interval:
-    """Return a confidence interval for Kendall's tau of held-out models, averaged over splits.
+    """Return a confidence interval for the mean of Kendall's tau over several held-out splits.
 
-    Each split of the models holds out some of them, and tau compares their predicted and true
-    order. Tau is ``2 p - 1`` for the share ``p`` of pairs of held-out models in the right order;
-    ties count half. The variance of the share is estimated by the jackknife, which leaves out all
-    pairs of one model at a time (Efron & Stein 1981, The Jackknife Estimate of Variance, Annals of
-    Statistics 9, 586-596). It is at least the variance of as many independent pairs as there are
-    models. The interval is a score interval (Wilson 1927, Journal of the American Statistical
-    Association 22, 209-212) with Student's t. ``validation/coverage/held_out_tau.py`` prints the
-    coverage.
+    Each split holds out some of the models, and tau compares the predicted and the true order of
+    the held-out models. Tau is ``2 p - 1`` for the share ``p`` of pairs of held-out models in the
+    right order; ties count half. The variance of the share is estimated by the jackknife, which
+    leaves out all pairs of one model at a time (Efron & Stein 1981, The Jackknife Estimate of
+    Variance, Annals of Statistics 9, 586-596). This variance is not allowed to be smaller than that
+    of a share of ``n`` independent pairs, for ``n`` models. The interval is a score interval
+    (Wilson 1927, Journal of the American Statistical Association 22, 209-212) with Student's t.
+    ``validation/coverage/held_out_tau.py`` prints the coverage.
 
     Args:
         models: Integer that identifies each held-out model, of shape ``(splits, held out)``.

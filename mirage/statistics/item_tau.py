@@ -40,8 +40,8 @@ def mean_tau(
 
     The interval is Student's t on Fisher's scale ``atanh``, with the variance of the jackknife over
     clusters (Arvesen 1969, Jackknifing U-Statistics, Annals of Mathematical Statistics 40,
-    2076-2100). It is NaN below :data:`FEWEST_FOR_TAU` clusters. ``validation/coverage/grids.py``
-    prints its coverage.
+    2076-2100). It is NaN with fewer than :data:`FEWEST_FOR_TAU` clusters.
+    ``validation/coverage/grids.py`` prints its coverage.
 
     Args:
         pairs: One pair of arrays per column: the first and the second measure of each item, each of
@@ -50,7 +50,7 @@ def mean_tau(
         level: Confidence level of the interval.
 
     Returns:
-        The mean tau with its interval, and the numbers of items and columns behind it.
+        The mean tau, its interval, and the numbers of items and columns that were used.
 
     Raises:
         SettingError: If ``level`` is not between 0 and 1.
@@ -78,7 +78,10 @@ def mean_tau(
 
 
 def _taus(first: Floats, second: Floats, codes: Ints, clusters: int) -> tuple[float, Floats]:
-    """Return tau-b of all items, and for each cluster the tau-b without its items."""
+    """Return tau-b over all items, and tau-b without each of the clusters in turn.
+
+    ``first`` and ``second`` are the two measures, and ``codes`` has the cluster of each item.
+    """
     inside = np.zeros((clusters, 3))
     sums = np.zeros((clusters, 3))
     order = np.argsort(codes, kind="stable")

@@ -15,7 +15,7 @@ from mirage.statistics.permutation import sign_flip_tests
 
 @dataclass(frozen=True, kw_only=True)
 class PairedDifference(Difference):
-    """The mean of paired differences, over ``n`` queries."""
+    """The mean of the paired differences of two systems, over ``n`` queries."""
 
     n: int
 
@@ -28,7 +28,7 @@ def paired_means(
     permutations: int = 10_000,
     seed: int = 0,
 ) -> list[PairedDifference]:
-    """Return the mean, its interval and its p-value for each column of paired differences.
+    """Return the mean of each column of paired differences, with its interval and p-value.
 
     Interval and p-value come from the same permutation test, which swaps the results of the two
     systems on all queries of a cluster together
@@ -42,8 +42,8 @@ def paired_means(
         gaps: Differences, of shape ``(queries, columns)``; NaN if a query has no difference.
         codes: Cluster of each query, counted from 0.
         level: Confidence level of the intervals.
-        permutations: Number of random permutations. If there are at most this many ways to swap,
-            all of them are used.
+        permutations: Number of random permutations. If there are at most this many ways to swap the
+            results of the two systems, all of them are used instead.
         seed: Random seed.
 
     Returns:
@@ -83,7 +83,7 @@ def paired_means(
 
 
 def _widen_interval(gaps: Floats, codes: Ints, ends: Interval, level: float) -> Interval:
-    """Return the interval, widened to Student's t interval of ``gaps`` where that is wider.
+    """Move the ends of an interval out to those of Student's t interval, if these are farther out.
 
     If the interval excludes 0, its end nearer to 0 stays in place.
     """
@@ -122,7 +122,7 @@ def gap_interval(gaps: Floats, codes: Ints) -> Interval:
 
 
 def _student_ends(gaps: Floats, codes: Ints, level: float) -> Interval:
-    """Return Student's t interval between clusters, with one cluster added on each side."""
+    """Return Student's t interval, with the two added clusters of :func:`gap_interval`."""
     farthest, clusters = np.abs(gaps).max(), len(np.unique(codes))
     size = max(round(len(gaps) / clusters), 1)
     added = np.repeat([farthest, -farthest], size)

@@ -35,13 +35,16 @@ def permutation_p_values(
 ) -> Floats:
     """Return two-sided p-values of paired differences, one per column, without correction.
 
-    The statistic is the sum of a column. P is the share of the ways to swap after which the sum is
-    at least as far from 0 as without swapping. If there are at most ``permutations`` ways to swap
-    the units that differ, all are enumerated, and p is exact.
+    A unit is, for example, a query. Swapping the results of the two systems for a unit changes the
+    sign of the unit's differences. The test statistic is the sum of a column. The p-value is the
+    share of the ways to swap that make the sum at least as far from 0 as it is without swapping. If
+    there are at most ``permutations`` ways to swap the units that differ, all are enumerated, and p
+    is exact.
 
     Args:
         differences: Difference of the two systems on each unit, of shape ``(units, comparisons)``.
-        permutations: Number of random permutations if there are more ways to swap.
+        permutations: Number of random permutations. If there are at most this many ways to swap the
+            results of the two systems, all of them are used instead.
         seed: Random seed.
 
     Raises:
@@ -77,7 +80,13 @@ def permutation_p_values(
 
 
 class SignFlipTests(NamedTuple):
-    """P-values and interval ends of paired differences; each array has shape ``(comparisons,)``."""
+    """P-values and intervals of paired differences; each array has the shape ``(comparisons,)``.
+
+    Attributes:
+        p: Two-sided p-value of each mean difference.
+        low: Lower end of the interval of each mean difference.
+        high: Upper end of the interval of each mean difference.
+    """
 
     p: Floats
     low: Floats
@@ -94,7 +103,8 @@ def sign_flip_tests(
 ) -> SignFlipTests:
     """Return two-sided p-values of paired differences and the matching intervals.
 
-    P-values are those of :func:`permutation_p_values`. An interval contains every mean that the
+    A unit is a query, or a cluster of queries whose results are swapped together. P-values are
+    those of :func:`permutation_p_values`. An interval contains every mean that the
     same test does not reject: if this mean is subtracted from the differences, p is above ``1 -
     level``. It therefore includes 0 if and only if p is above ``1 - level``. Its ends are quantiles
     of the means of random subsets of units (Hartigan 1969, Using Subsample Values as Typical
@@ -107,12 +117,13 @@ def sign_flip_tests(
         differences: Sum of the differences of each unit, of shape ``(units, comparisons)``.
         sizes: Number of queries of each unit, of shape ``(units, comparisons)``.
         level: Confidence level of the intervals.
-        permutations: Number of random permutations if there are more ways to swap.
+        permutations: Number of random permutations. If there are at most this many ways to swap the
+            results of the two systems, all of them are used instead.
         seed: Random seed.
 
     Returns:
-        P-values, and lower and upper ends of the intervals. The ends are infinite if there are too
-        few ways to swap.
+        P-values, and lower and upper ends of the intervals. The ends are infinite if too few units
+        have a difference other than 0, so that no interval has this level.
 
     Raises:
         SettingError: If ``permutations`` is below 1.
@@ -153,7 +164,7 @@ def sign_flip_tests(
 
 
 def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Append a unit with a difference of 0 to the sums and sizes of units.
+    """Append a unit with a difference of 0 to the sums of differences and the sizes of units.
 
     Its size is twice the mean size of the units: two queries if each unit is a query.
     """
@@ -165,9 +176,10 @@ def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floa
 def _draw_flips(
     units: int, changed_units: Ints, permutations: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
-    """Yield random choices of the units to swap, of shape ``(ways, units)``, in blocks of ways.
+    """Yield random choices of the units to swap, in blocks.
 
-    For the ``changed_units``, the draws are the same as in :func:`permutation_p_values`.
+    Each block has the shape ``(permutations of the block, units)``. For the ``changed_units``, the
+    draws are the same as in :func:`permutation_p_values`.
     """
     rng = np.random.default_rng(seed)
     size = -(-len(changed_units) // 8)
@@ -179,7 +191,10 @@ def _draw_flips(
 
 
 def _unchanged_flips(units: int, permutations: int, seed: int) -> Iterator[Flips]:
-    """Yield random choices of all units, in blocks of ways."""
+    """Yield random choices of the units to swap, in blocks; small choices are cached.
+
+    Each block has the shape ``(permutations of the block, units)``.
+    """
     if permutations * units > _REMEMBERED:
         yield from _drawn_flips(units, permutations, seed)
         return
@@ -195,13 +210,13 @@ def _drawn_flips(units: int, permutations: int, seed: int) -> Iterator[Flips]:
 
 @lru_cache(maxsize=1)
 def _remembered_flips(units: int, permutations: int, seed: int) -> tuple[NDArray[np.uint8], ...]:
-    """Return the blocks of :func:`_drawn_flips` as bits, for many tests on as many units."""
+    """Return the blocks of :func:`_drawn_flips`, packed as bits and cached."""
     blocks = _drawn_flips(units, permutations, seed)
     return tuple(np.packbits(flips, axis=1) for flips in blocks)
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return the lower and the higher of two means: of the swapped units and of the other units.
+    """Return two means in ascending order: of the swapped units, and of all other units.
 
     Both arrays have one row per permutation and one column per comparison.
     """
@@ -317,11 +332,17 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
 
 
 def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -> Floats:
-    """Return Hall's transformed t from sums of values, cubes and squares.
+    """Return Hall's transformed t of each column.
 
-    It is ``sqrt(n)`` times ``w + g w^2 / 3 + g^2 w^3 / 27 + g / (6 n)``. Here ``w`` is the mean
-    divided by the standard deviation, ``g`` is the skewness, and ``n`` is the number of values. It
-    is infinite if all values are equal.
+    The result is ``sqrt(n)`` times ``w + g w^2 / 3 + g^2 w^3 / 27 + g / (6 n)``. Here ``w`` is the
+    mean divided by the standard deviation, ``g`` is the skewness, and ``n`` is the number of
+    values. If all values are equal, the result is infinite.
+
+    Args:
+        sums: Sum of the values.
+        cubes: Sum of the cubed values.
+        squares: Sum of the squared values.
+        counts: Number of values.
     """
     mean, square = sums / counts, squares / counts
     variance = square - mean**2
@@ -336,11 +357,10 @@ def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -
 def _random_sums(
     units: Floats, signs: Callable[[int], Floats], permutations: int
 ) -> Iterator[Floats]:
-    """Yield blocks of the sums of each column under random signs.
+    """Yield the sums of the columns of ``units`` after random sign flips, in blocks.
 
-    A block has the shape ``(permutations of the block, columns)``.
-
-    ``signs`` returns a given number of rows of random signs.
+    A block has the shape ``(permutations of the block, columns)``. ``signs`` is a function that
+    takes a number of rows and returns that many rows of random signs.
     """
     if permutations < 1:
         raise SettingError(f"permutations must be at least 1, got {permutations}")

@@ -20,10 +20,10 @@ class SimulatedVerdicts(NamedTuple):
     """Verdicts on simulated comparisons, each of shape ``(simulations,)``.
 
     Attributes:
-        worse: Whether any feature is significantly worse at the level ``alpha``. This is the case
-            if both the permutation test
+        worse: Whether any feature is significantly worse at the level ``alpha``. A feature is worse
+            if two tests are both significant: the permutation test
             (:func:`~mirage.statistics.permutation.single_step_p_values`) and the one-sided test of
-            the mean (:func:`~mirage.statistics.bounds.weighted_means`) are significant, or if the
+            the mean (:func:`~mirage.statistics.bounds.weighted_means`). It is also worse if the
             test of answers that turned from right to wrong is significant
             (:mod:`mirage.statistics.flips`).
         no_worse: Whether the upper bounds of the mean losses
@@ -54,15 +54,17 @@ def simulated_verdicts(
             ``(simulations, clusters, features)``. A loss is a share of the range of its feature.
         sizes: Number of queries of each cluster, of shape ``(simulations, clusters)``.
         alpha: Significance level of each verdict.
-        margin: Mean loss that ``no_worse`` rules out.
+        margin: Largest acceptable mean loss. The verdict ``no_worse`` is true if the test rules out
+            a loss this large.
         permutations: Number of random permutations, and of random weightings.
         seed: Random seed.
         facts: Indices of the features that check facts. A cluster that loses at least half of the
-            range of such a feature counts as an answer that turned from right to wrong. This is no
-            evidence if any cluster gained in such a feature without such a loss. All answers count
-            as reworded.
-        noise: Noise between runs, of shape ``(simulations, features)``, as a share of the range of
-            each feature.
+            range of such a feature counts as an answer that turned from right to wrong. These
+            answers are not used as evidence if another cluster gained in one of these features and
+            did not lose half of the range of any. The test of these answers assumes that all
+            answers were reworded, which is the worst case.
+        noise: Noise between runs, with variances of shape ``(simulations, features)``, for values
+            as shares of the range of each feature. By default the tests assume no noise.
 
     Returns:
         Both verdicts on each simulated comparison.
@@ -124,7 +126,10 @@ def _p_values(sums: Floats, signs: Floats) -> Floats:
 
 
 def _flip_p_values(sums: Floats) -> Floats:
-    """Return a p-value for each simulation, from the number of answers that turned wrong."""
+    """Return a p-value for each simulation, from the number of answers that turned wrong.
+
+    ``sums`` has the losses of the features that check facts, for each cluster.
+    """
     lost, gained = (sums >= 0.5).any(axis=2), (sums < 0).any(axis=2)
     worse, better = (lost & ~gained).sum(axis=1), (gained & ~lost).sum(axis=1)
     units = sums.shape[1]
@@ -137,10 +142,9 @@ def _bound_p_values(
 ) -> tuple[Floats, Floats]:
     """Return the p-values of two hypotheses about the mean loss.
 
-    The result has the shape ``(simulations, features)``.
-
-    The first is that the mean loss is at least the margin; the second is that it is at most 0. Each
-    p-value is the share of random weightings whose mean agrees with the hypothesis.
+    The first hypothesis is that the mean loss is at least ``margin``, and the second that it is at
+    most 0. Each p-value is the share of the random weightings of clusters for which the weighted
+    mean loss agrees with the hypothesis. Both results have the shape ``(simulations, features)``.
     """
     simulations, clusters, features = sums.shape
     lost = (weights[:, :-1] @ sums.swapaxes(0, 1).reshape(clusters, -1)).reshape(

@@ -41,12 +41,12 @@ _FOLDS = 5
 
 
 class Tuned(NamedTuple):
-    """The weight of the predictions, and how much they change the contribution of each cluster.
+    """The weight of the predictions, and their contributions to the estimate.
 
     Attributes:
         tuning: Weight of the predictions. 0 ignores them; 1 trusts them like labels.
-        moves: Amount that predictions add to the contribution of each cluster, of shape
-            ``(clusters,)``.
+        moves: Amount that the predictions add to each cluster's contribution to the estimating
+            equation, of shape ``(clusters,)``.
     """
 
     tuning: float
@@ -66,9 +66,10 @@ def power_tuned(contributions: Floats, controls: Floats) -> Tuned:
     Args:
         contributions: ``a``: the contribution of each cluster's labels to the estimating equation,
             weighted by inverse probability, of shape ``(clusters,)``. Contributions sum to 0.
-        controls: ``b``: the sum of the centred predictions of all items of a cluster, minus the
-            weighted sum of the centred predictions of its labelled items, of shape ``(clusters,)``.
-            The weights are the same as for ``a``. The expectation over samples is 0.
+        controls: ``b``: the difference of two sums of centred predictions for each cluster, of
+            shape ``(clusters,)``. The first sum is over all items. The second is over labelled
+            items, with the same weights as in ``a``, and is subtracted. The expectation over
+            samples is 0.
     """
     labelled = int(np.count_nonzero(contributions))
     cross, label_power, power = contributions * controls, contributions**2, controls**2
@@ -217,7 +218,7 @@ def _cluster_sums(group: Ints, values: Floats) -> Floats:
 
 
 def cross_predicted(features: Floats, labels: Floats, cluster: Ints, *, seed: int = 0) -> Floats:
-    """Return predictions of labels from features, cross-fitted on the labels.
+    """Predict the label of each item from its features, without using the item's own label.
 
     The result has the shape ``(items,)``.
 
@@ -257,8 +258,9 @@ def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
     Args:
         X: Design matrix, of shape ``(rows, weights)``.
         y: Targets between 0 and 1, of shape ``(rows,)``.
-        ridge: Strength of the penalty on each weight, of shape ``(weights,)``. Half of it, times
-            the squared weight, is subtracted from the log-likelihood, which is a sum over rows.
+        ridge: Strength of the penalty on each weight, of shape ``(weights,)``. The penalty is half
+            the strength times the squared weight. It is subtracted from the log-likelihood, which
+            is a sum over rows.
     """
     weights = np.zeros(X.shape[1])
     for _ in range(_STEPS if len(y) else 0):
@@ -274,16 +276,22 @@ def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
 
 
 def _weights(labelled: Bools, probability: ArrayLike | None) -> Floats:
-    """Return how many items each labelled item represents; the sum is all items (Hajek 1971)."""
+    """Return the number of items that each labelled item represents (Hajek 1971).
+
+    These numbers sum to the number of all items. They are 0 for items without a label.
+    """
     chance = np.ones(len(labelled)) if probability is None else np.asarray(probability, np.float64)
     if not ((chance[labelled] > 0) & (chance[labelled] <= 1)).all():
-        raise SettingError("each labelled item needs a probability above 0 and at most 1")
+        raise SettingError(
+            "the probability of each labelled item must be above 0 and at most 1, got values from "
+            f"{chance[labelled].min():g} to {chance[labelled].max():g}"
+        )
     weight = np.where(labelled, 1 / np.where(labelled, chance, 1.0), 0.0)
     return np.asarray(weight * len(labelled) / weight.sum())
 
 
 def _error(contributions: Floats, clusters: int) -> float:
-    """Return the standard error of the sum of the clusters' contributions, as in the jackknife."""
+    """Return the standard error of the sum of contributions, corrected as in the jackknife."""
     if clusters < 2:
         return float("nan")
     return float(np.sqrt((contributions**2).sum())) * clusters / (clusters - 1)

@@ -1,7 +1,7 @@
 """Quantiles of the normal, Student's t and beta distributions, without scipy.
 
-Importing ``scipy.special`` takes longer than a ranking needs for everything else. These functions
-agree with it to a relative error of 1e-12.
+Importing ``scipy.special`` takes longer than a ranking needs for everything else. The results of
+these functions agree with those of scipy to a relative error of 1e-12.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 
 
 def normal_quantile(p: float) -> float:
-    """Return the quantile of the standard normal distribution.
+    """Return the quantile of the standard normal distribution at the probability ``p``.
 
     Example:
         >>> round(normal_quantile(0.975), 4)
@@ -37,8 +37,8 @@ def normal_quantile(p: float) -> float:
 def t_quantile(degrees: float, p: float) -> float:
     """Return the quantile of Student's t distribution.
 
-    The square of a t variable, divided by the degrees of freedom, is distributed like the odds of a
-    beta variable.
+    It is computed from a quantile of the beta distribution: the square of a t variable, divided by
+    the degrees of freedom, is distributed like the odds of a beta variable.
 
     Args:
         degrees: Degrees of freedom, above 0; the result is NaN if they are NaN.
@@ -65,7 +65,7 @@ def t_quantile(degrees: float, p: float) -> float:
 
 
 def normal_quantiles(p: Floats) -> Floats:
-    """Return quantiles of the standard normal distribution; see :func:`normal_quantile`."""
+    """Return quantiles of the standard normal distribution for several probabilities ``p``."""
     return np.array([normal_quantile(each) for each in p.tolist()])
 
 
@@ -136,16 +136,17 @@ def beta_quantile(a: float, b: float, p: float) -> float:
 def _beta_log_odds(a: float, b: float, lower: float, upper: float, start: float) -> float:
     """Return the log odds of the quantile of the beta distribution.
 
-    The density of the log odds is log-concave. Newton's method on the logarithm of the smaller
-    tail therefore converges from every start (Boyd and Vandenberghe 2004, Convex Optimization,
+    The density of the log odds is log-concave. Newton's method on the logarithm of the smaller tail
+    therefore converges from any initial guess (Boyd and Vandenberghe 2004, Convex Optimization,
     3.5.2).
 
     Args:
-        a: First parameter.
-        b: Second parameter.
-        lower: Probability of a smaller value.
-        upper: Probability of a larger value.
-        start: First approximation.
+        a: First parameter of the distribution.
+        b: Second parameter of the distribution.
+        lower: Probability below the quantile.
+        upper: Probability above the quantile: 1 minus ``lower``. It is a separate argument because
+            the difference would lose digits.
+        start: Initial guess of the log odds.
     """
     sign = 1.0
     if upper < lower:
@@ -162,7 +163,7 @@ def _beta_log_odds(a: float, b: float, lower: float, upper: float, start: float)
 
 
 def _beta_tail(a: float, b: float, log_odds: float, scale: float) -> tuple[float, float]:
-    """Return the probability of smaller log odds, and the density of these log odds.
+    """Return the probability of log odds below ``log_odds``, and the density at ``log_odds``.
 
     ``scale`` is the logarithm of the beta function of ``a`` and ``b``.
     """
@@ -181,9 +182,9 @@ def _log1p_exp(x: float) -> float:
 
 
 def _continued_fraction(a: float, b: float, x: float, y: float) -> float:
-    """Return the continued fraction of the incomplete beta function.
+    """Return the continued fraction of the incomplete beta function at ``x``, with ``y = 1 - x``.
 
-    It is the one of Didonato and Morris (1992, ACM Transactions on Mathematical Software 18,
+    The fraction is that of Didonato and Morris (1992, ACM Transactions on Mathematical Software 18,
     360-373, equation 9), evaluated by the method of Lentz.
     """
     value = numerator = (a * (a * y - b * x + 1)) / (a + 1)
@@ -202,7 +203,7 @@ def _continued_fraction(a: float, b: float, x: float, y: float) -> float:
 
 
 def _continued_fractions(a: float, b: float, x: Floats, y: Floats) -> Floats:
-    """Return :func:`_continued_fraction` for arrays."""
+    """Return the values of :func:`_continued_fraction` for arrays of ``x`` and ``y``."""
     value = numerator = (a * (a * y - b * x + 1)) / (a + 1)
     denominator = np.zeros(len(x))
     for m in range(1, _FRACTION_STEPS if len(x) else 0):
@@ -221,8 +222,8 @@ def _continued_fractions(a: float, b: float, x: Floats, y: Floats) -> Floats:
 def _log_beta(a: float, b: float) -> float:
     """Return the logarithm of the beta function.
 
-    For large parameters, the difference of logarithms of the gamma function loses digits, unlike
-    the difference of their expansions by Stirling.
+    If a parameter is large, Stirling's expansion is used, because differences between logarithms of
+    the gamma function would lose digits.
     """
     a, b = min(a, b), max(a, b)
     total = a + b

@@ -1,4 +1,4 @@
-"""Simultaneous intervals for ranks, and an interval for the estimate of the model in first place.
+"""Simultaneous intervals for ranks, and an interval for the true value of the top model.
 
 Both are valid even if models are nearly equal. Ordinary intervals are then not valid, for two
 reasons. With more models, an error in at least one of the many comparisons is more likely. It is
@@ -50,7 +50,7 @@ def rank_sets(
 
     The result has the shape ``(models, 2)``.
 
-    With a probability of ``level``, all ranges contain the true rank of their model. The best rank
+    With a probability of ``level``, the range of every model contains its true rank. The best rank
     of a model is 1 plus the number of models that are significantly better. Its worst rank is the
     number of models that are not significantly worse, itself included. The critical value is the
     quantile of the largest studentised difference of any two models, so that it allows for the
@@ -64,9 +64,10 @@ def rank_sets(
             estimates minus their mean, or the result of :func:`error_draws`. A model with a NaN is
             counted as not significantly different from any model.
         level: Confidence level.
-        alone: Whether the range of each model has to hold only by itself, and not jointly with the
-            other ranges, of shape ``(models,)``. Comparisons with such models do not widen the
-            ranges of the other models. By default it is false for all models.
+        alone: For each model, whether its range must contain the true rank with probability
+            ``level`` only by itself, and not jointly with the other ranges. Comparisons with such
+            models do not widen the ranges of the other models. By default it is false for all
+            models.
 
     Example:
         >>> import numpy as np
@@ -100,8 +101,9 @@ def winner_interval(
 
     Args:
         estimates: Estimate of each model, of shape ``(models,)``.
-        errors: Draws of the estimates' errors, as for :func:`rank_sets`. If an error is NaN, both
-            ends are NaN.
+        errors: Draws of the estimates' errors, of shape ``(draws, models)``, such as bootstrap
+            estimates minus their mean, or the result of :func:`error_draws`. If an error is NaN,
+            both ends of the interval are NaN.
         level: Confidence level.
 
     Example:
@@ -130,7 +132,8 @@ def winner_interval(
 def _reach(errors: Floats, alone: Bools, level: float) -> Floats:
     """Return the smallest significant difference between every two models.
 
-    The result has the shape ``(models, models)``.
+    The result has the shape ``(models, models)``. ``errors`` and ``alone`` are as in
+    :func:`rank_sets`.
     """
     deviations = _difference_deviations(errors)
     joint = np.flatnonzero(~alone)
@@ -158,7 +161,10 @@ def _difference_deviations(errors: Floats) -> Floats:
 
 
 def _largest_differences(errors: Floats, deviations: Floats) -> Floats:
-    """Return the largest absolute studentised difference of any two models in each draw."""
+    """Return, for each draw, the largest absolute studentised difference of any two models.
+
+    ``deviations`` has the standard deviation of each difference.
+    """
     by_model = np.ascontiguousarray(errors.T)
     scale = np.divide(1, deviations, out=np.zeros_like(deviations), where=deviations > 0)
     largest = np.zeros(len(errors))

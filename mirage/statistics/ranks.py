@@ -40,10 +40,10 @@ def ranks(logits: ArrayLike) -> Ints:
 def t_intervals(
     logits: Floats, covariance: Floats, degrees: float, *, level: float = 0.95
 ) -> Floats:
-    """Return the confidence interval of each logit by Student's t, of shape ``(models, 2)``.
+    """Return Student's t confidence interval of each logit, of shape ``(models, 2)``.
 
     Args:
-        logits: Logit of each model.
+        logits: Logit of each model, of shape ``(models,)``.
         covariance: Covariance of the logits, of shape ``(models, models)``.
         degrees: Degrees of freedom.
         level: Confidence level.
@@ -57,20 +57,24 @@ def t_intervals(
 
 
 def confidences_by_draws(draws: Floats) -> Floats:
-    """Return the share of draws in which model i is better than model j.
+    """Return a matrix of confidences that one model is better than another, from draws of logits.
 
-    The result has the shape ``(models, models)``.
+    Element ``[i, j]`` is the share of draws in which model i has a larger logit than model j; equal
+    logits count half. ``draws`` has the shape ``(draws, models)``.
     """
     columns = list(draws.T)
     return np.array([[p_better_by_draws(a, b) for b in columns] for a in columns])
 
 
 def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floats:
-    """Return the confidence by Student's t that model i is better than j.
+    """Return a matrix of confidences that one model is better than another, by Student's t.
 
-    The result has the shape ``(models, models)``.
+    Element ``[i, j]`` is the confidence that model i is better than model j. The diagonal is 0.5.
 
-    The diagonal is 0.5.
+    Args:
+        logits: Logit of each model, of shape ``(models,)``.
+        covariance: Covariance of the logits, of shape ``(models, models)``.
+        degrees: Degrees of freedom of Student's t distribution.
     """
     variances = np.diag(covariance)
     errors = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0))
@@ -80,7 +84,10 @@ def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floa
 
 
 def p_better_by_draws(a: Floats, b: Floats) -> float:
-    """Return the share of draws in which ``a`` is larger than ``b``; equal logits count half."""
+    """Return the share of draws in which model ``a`` has a larger logit than model ``b``.
+
+    Each argument has the logits of one model, one per draw. Equal logits count half.
+    """
     ahead = np.sign(np.round(a, DECIMALS) - np.round(b, DECIMALS))
     return float((ahead.mean() + 1) / 2)
 
@@ -88,10 +95,18 @@ def p_better_by_draws(a: Floats, b: Floats) -> float:
 def p_better_by_t(
     differences: Floats | float, errors: Floats | float, degrees: Floats | float
 ) -> Floats:
-    """Return the one-sided confidence by Student's t that each difference of logits is above 0.
+    """Return the one-sided confidence that each difference of logits is above 0.
 
-    ``errors`` are the standard errors of the differences. The result is NaN without degrees of
-    freedom, or if an argument is NaN.
+    It is computed from Student's t distribution.
+
+    Args:
+        differences: The differences of logits.
+        errors: Standard error of each difference. If it is 0, the difference is known exactly.
+        degrees: Degrees of freedom of each standard error.
+
+    Returns:
+        The confidence, between 0 and 1. NaN if there are no degrees of freedom, or if an argument
+        is NaN.
     """
     from scipy.special import stdtr
 
@@ -104,8 +119,15 @@ def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
     """Return the confidence that a difference of logits is above 0, from their 95 % intervals.
 
     The logits are treated as normal and independent. The standard deviation of a logit is the
-    length of its interval divided by ``2 * 1.96``. ``a`` and ``b`` are pairs of a lower and an
-    upper end. The result is NaN if an argument is NaN.
+    length of its interval divided by ``2 * 1.96``.
+
+    Args:
+        difference: The first logit minus the second.
+        a: Lower and upper end of the interval of the first logit.
+        b: Lower and upper end of the interval of the second logit.
+
+    Returns:
+        The confidence, between 0 and 1; NaN if an argument is NaN.
     """
     error = math.hypot(*((upper - lower) / (2 * _NORMAL) for lower, upper in (a, b)))
     if error == 0:
@@ -114,7 +136,7 @@ def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
 
 
 def _exact_confidence(differences: Floats | float) -> Floats:
-    """Return the confidence that a difference without error is above 0: 1, 0, or 0.5 if it is 0."""
+    """Return 1 for exactly known differences above 0, 0 for those below 0, and 0.5 for 0."""
     return np.asarray((np.sign(np.round(differences, DECIMALS)) + 1) / 2, dtype=np.float64)
 
 

@@ -28,7 +28,8 @@ class RunNoise(NamedTuple):
     Attributes:
         runs: Number of runs.
         between: Sample variance of the means of the runs, one per feature.
-        within: Part of ``between`` that is due to the variation of single answers.
+        within: The part of ``between`` that would also occur without noise between runs, because
+            single answers vary.
     """
 
     runs: int
@@ -36,7 +37,7 @@ class RunNoise(NamedTuple):
     within: Floats
 
     def widen_p_values(self, p_values: Floats, means: Floats, features: Floats | int = 1) -> Floats:
-        """Return p-values that include the noise between runs.
+        """Return p-values that allow for the noise between runs.
 
         The p-value and the mean of a normally distributed estimate define its standard error.
         Possible variances between runs (:meth:`_variances`) are added to the square of this
@@ -45,7 +46,7 @@ class RunNoise(NamedTuple):
         Args:
             p_values: One-sided p-values without noise between runs.
             means: The means that are tested against 0.
-            features: Number of features for which the p-values are corrected.
+            features: Number of features for which the p-values were corrected.
         """
         # Noise is independent between features in the worst case, so the correction for their
         # number is undone before and repeated after the noise is added.
@@ -57,13 +58,13 @@ class RunNoise(NamedTuple):
         return np.where(apply, np.clip(widened, p_values, 1.0), p_values)
 
     def widen_bounds(self, bounds: Floats, means: Floats, width: Floats, alpha: float) -> Floats:
-        """Return upper bounds that include the noise between runs.
+        """Return upper bounds that allow for the noise between runs.
 
         Args:
             bounds: Upper bounds without noise between runs, as shares of ``width``; infinite if
                 there is no bound.
             means: The means to which the bounds belong, as shares of ``width``.
-            width: Width of the range of each feature.
+            width: Width of the range of each feature, in the unit of the feature.
             alpha: Error rate of each bound: the probability that the mean is above it.
         """
         apply = np.isfinite(bounds) & (self.between > 0)
@@ -79,13 +80,16 @@ class RunNoise(NamedTuple):
         return np.where(apply, np.minimum(means + high, 1.0), bounds)
 
     def _variances(self) -> Floats:
-        """Return possible variances of a difference between runs, along a new first axis.
+        """Return possible variances of the difference between a run and the baseline.
+
+        They are along a new first axis.
 
         The sample variance of ``runs`` normal means is a multiple of a chi-squared deviate with
         ``runs - 1`` degrees of freedom. Dividing the observed variance by quantiles of that deviate
         gives a sample of the variances that are compatible with it (generalized inference, Tsui &
-        Weerahandi 1989, Journal of the American Statistical Association 84, 602-607). A difference
-        between one run and the mean of ``runs`` runs has ``1 + 1 / runs`` of the variance.
+        Weerahandi 1989, Journal of the American Statistical Association 84, 602-607). The variance
+        of the difference between one run and the mean of ``runs`` runs is ``1 + 1 / runs`` times
+        the variance of one run.
         """
         degrees = self.runs - 1
         deviates = chdtri(degrees, (np.arange(_DRAWS) + 0.5) / _DRAWS)
@@ -99,7 +103,7 @@ def run_noise(repeats: Floats, codes: Ints, runs: int) -> RunNoise:
 
     Args:
         repeats: Values of all repeats of all runs, of shape ``(runs * repeats per run, queries,
-            features)``. The repeats of the first run come first. NaN if there is no value.
+            features)``. The repeats of the first run come first. A missing value is NaN.
         codes: Cluster of each query.
         runs: Number of runs, at least 2.
 

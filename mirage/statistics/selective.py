@@ -35,9 +35,9 @@ class Errors(NamedTuple):
 
 
 def errors_of(wrong: Bools, codes: Ints) -> Errors:
-    """Return the effective numbers of errors and of decided items, if items may form clusters.
+    """Return the effective numbers of errors and of decided items, allowing for clusters of items.
 
-    The numbers of items are divided by the design effect if it is above 1. The design effect is the
+    The actual numbers are divided by the design effect if it is above 1. The design effect is the
     variance of the error rate with clusters, divided by its variance if all items were independent.
     The numbers are also corrected by the squared ratio of two quantiles of Student's t, one for the
     number of items and one for the number of clusters (Korn & Graubard 1998, Confidence Intervals
@@ -108,10 +108,10 @@ def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
     """Return a rule's error rate with one cluster added in which all items are decided wrongly.
 
     Among the rules for which this rate is at or below the risk, use the one that decides most
-    items. Its expected error on a new cluster is then within the risk. The reason is that the
-    returned rate is at least the error rate of the labelled clusters and the new one together, and
-    all these clusters are exchangeable (Angelopoulos et al. 2024, proof of Theorem 1, where the
-    loss of a decided item is its error minus the risk).
+    items. The expected error of this rule on a new cluster is then at most the risk. The reason is
+    that the returned rate is at least the error rate of the labelled clusters and the new one
+    together, and all these clusters are exchangeable (Angelopoulos et al. 2024, proof of Theorem 1,
+    where the loss of a decided item is its error minus the risk).
 
     Args:
         kinds: Errors of each kind of decided items: one element for all items together, or two
@@ -131,11 +131,11 @@ def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
 def fallback(p_values: Floats, levels: Floats) -> Bools:
     """Return which hypotheses of a sequence are rejected by the fallback procedure.
 
-    A hypothesis is tested at its level in ``levels``. If the previous hypothesis was rejected, the
-    level at which it was tested is added (Wiens 2003, A Fixed Sequence Bonferroni Procedure for
-    Testing Multiple Endpoints, Pharmaceutical Statistics 2, 211-215). The probability of a false
-    rejection is at most the sum of the levels. If only the first level is above 0, this is
-    fixed-sequence testing.
+    A hypothesis is tested at its level in ``levels``. If the previous hypothesis in the sequence
+    was rejected, the level at which that hypothesis was tested is added to this level (Wiens 2003,
+    A Fixed Sequence Bonferroni Procedure for Testing Multiple Endpoints, Pharmaceutical Statistics
+    2, 211-215). The probability of a false rejection is at most the sum of the levels. If only the
+    first level is above 0, this is fixed-sequence testing.
 
     Args:
         p_values: P-value of each hypothesis, in the order of the tests.

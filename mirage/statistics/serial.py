@@ -1,8 +1,9 @@
 """Differences between the means of two periods in which successive values are correlated.
 
-Answers of one day share the day's load, news and users, and successive answers resemble each other.
-Tests that treat queries as independent therefore find changes although nothing changed.
-``validation/coverage/drift.py`` prints false positive rates and power.
+Answers from the same day are correlated, because they share the load, the news and the users of
+that day. Successive answers are correlated too. Tests that treat queries as independent therefore
+report changes although nothing changed. ``validation/coverage/drift.py`` prints false positive
+rates and power.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LARGEST = 0.98  # the largest correlation of successive values
 
 
 class SerialDifferences(NamedTuple):
-    """Tests of the differences between two periods, each of shape ``(columns,)``.
+    """Tests of the differences between two periods; each array has the shape ``(columns,)``.
 
     Attributes:
         p: Two-sided p-value, not corrected for the number of columns; NaN if there are too few
@@ -57,11 +58,11 @@ def serial_differences(
     with Few Heterogeneous Clusters, Review of Economics and Statistics 98, 83-96).
 
     Args:
-        before: Values of the earlier period in the order of time, of shape ``(queries, columns)``;
-            NaN if a query has no value.
-        before_days: The day of each query, as a number.
+        before: Values of the earlier period in chronological order, of shape ``(queries,
+            columns)``; NaN if a query has no value.
+        before_days: The day of each query of the earlier period, as an integer.
         after: Values of the later period, in the same form.
-        after_days: The day of each query of the later period.
+        after_days: The day of each query of the later period, as an integer.
         level: Confidence level of the intervals.
 
     Returns:
@@ -100,7 +101,11 @@ def _without_missing(column: Floats, days: Ints) -> tuple[Floats, Ints]:
 def _test_column(
     before: Floats, before_sizes: Ints, after: Floats, after_sizes: Ints
 ) -> tuple[float, float, float]:
-    """Return the difference, its standard error and the degrees of freedom."""
+    """Return the difference of the means, its standard error and the degrees of freedom.
+
+    ``before_sizes`` and ``after_sizes`` are the numbers of values on each day. All three results
+    are NaN if a period has too few days.
+    """
     if min(len(before_sizes), len(after_sizes)) < FEWEST_DAYS:
         return np.nan, np.nan, np.nan
     correlation = _successive_correlation([before, after])
@@ -116,16 +121,16 @@ def _test_column(
 
 
 def day_inflation(values: Floats, days: Ints) -> Floats:
-    """Return the factor by which the correlation of days increases the variance of each mean.
+    """Return the factor by which correlation between days increases the variance of each mean.
 
-    The correlation of days is computed from the correlation of successive values, under the
-    assumption that values are a first-order autoregression. The correlation of successive values is
-    estimated within days, or within weeks if days have few values. A change from one day or week to
-    the next therefore does not count as correlation.
+    The correlation between days is computed from the correlation of successive values, under the
+    assumption that the values are a first-order autoregression. The correlation of successive
+    values is estimated within days, or within weeks if days have few values. A change from one day
+    or week to the next therefore does not count as correlation.
 
     Args:
-        values: Values in the order of time, of shape ``(queries, columns)``; NaN if a query has no
-            value.
+        values: Values in chronological order, of shape ``(queries, columns)``; NaN if a query has
+            no value.
         days: The day of each query, as a number.
 
     Returns:
@@ -160,9 +165,14 @@ def _successive_correlation(periods: list[Floats]) -> float:
 
 
 def _inflation(correlation: float, sizes: Ints) -> float:
-    """Return the variance of the sum over all days, divided by its expected estimate.
+    """Return the factor by which a variance is underestimated if days count as independent.
 
-    The estimate assumes that days are independent.
+    The variance is that of the sum of all values. The factor is the true variance, divided by the
+    expected value of the estimate. It is at least 1.
+
+    Args:
+        correlation: Correlation of successive values.
+        sizes: Number of values of each day.
     """
     count, whole = len(sizes), _sum_variance(np.array([sizes.sum()]), correlation)[0]
     apart = _sum_variance(sizes, correlation).sum()
@@ -172,7 +182,7 @@ def _inflation(correlation: float, sizes: Ints) -> float:
 def _sum_variance(sizes: Ints, correlation: float) -> Floats:
     """Return the variance of sums of successive values of a first-order autoregression.
 
-    ``sizes`` is the number of values in each sum.
+    ``sizes`` is the number of values in each sum, and ``correlation`` is that of successive values.
     """
     rest = 1 - correlation
     return np.asarray(

@@ -1,4 +1,4 @@
-"""An alarm that detects if a judge changes, from its verdicts on the same items in every run.
+"""An alarm for changes of a judge that labels the same items in every run.
 
 The null hypothesis is that the judge has not changed: all its verdicts on one item, in all runs,
 are independent draws from one distribution, which may differ between items. No assumption is made
@@ -24,8 +24,8 @@ class ShiftEvidence(NamedTuple):
 
     Attributes:
         evidence: The e-value after each run: 1 for the first run. If the judge has not changed, the
-            probability that it ever reaches ``1 / alpha`` is at most ``alpha``. Its inverse is
-            therefore a p-value that is valid at any time.
+            probability that the e-value ever reaches ``1 / alpha`` is at most ``alpha``. Therefore
+            1 divided by the e-value is a p-value that is valid at any time.
         start: Position of the run at which the shift most likely began.
     """
 
@@ -90,7 +90,9 @@ def _calibrate(p_values: Floats) -> Floats:
 def _p_values(
     earlier: Ints, later: Ints, permutations: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return the p-values of the two permutation tests.
+    """Return the p-values of the two permutation tests of :func:`shift_evidence`.
+
+    ``earlier`` and ``later`` have the number of times that each item got each verdict.
 
     Returns:
         The p-values with ties broken at random, and the p-values in which ties count as at least as
@@ -119,12 +121,15 @@ def _p_values(
 
 
 def _outcomes(pooled: Ints, size: int) -> tuple[Ints, Floats]:
-    """Return the counts of verdicts that a run of ``size`` verdicts on an item can have.
+    """Return all ways in which ``size`` verdicts on an item can be distributed, with probabilities.
+
+    The verdicts are drawn without replacement from all verdicts on the item, so that their counts
+    have a multivariate hypergeometric distribution. ``pooled`` contains the number of times that
+    each item got each verdict, in the run and all earlier runs together.
 
     Returns:
-        The possible counts, of shape ``(outcomes, verdicts)``, and their chances, of shape
-        ``(items, outcomes)``, if the run's verdicts are drawn from the pooled ones without
-        replacement (the multivariate hypergeometric distribution).
+        The possible counts of verdicts, of shape ``(outcomes, verdicts)``, and the probability of
+        each outcome for each item, of shape ``(items, outcomes)``.
     """
     from scipy.special import comb
 
@@ -138,9 +143,10 @@ def _outcomes(pooled: Ints, size: int) -> tuple[Ints, Floats]:
 
 
 def _draw(chances: Floats, permutations: int, rng: np.random.Generator) -> Ints:
-    """Draw an outcome of each item, as a position in the flattened ``chances``.
+    """Draw one outcome per item, and return its position in the flattened ``chances``.
 
-    The result has the shape ``(permutations, items)``.
+    ``chances`` has the probability of each outcome, of shape ``(items, outcomes)``. The result has
+    the shape ``(permutations, items)``.
     """
     limits = chances.cumsum(axis=1)
     uniform = rng.random((permutations, len(chances)))

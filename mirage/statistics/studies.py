@@ -43,10 +43,10 @@ class Method(NamedTuple):
             them with the true values that the method estimates.
         estimate: Function that takes a :class:`~mirage.statistics.worlds.StudySample` and returns
             intervals, of shape ``(truths, 2)``, or whether there is an alarm.
-        kind: The kind of the estimates. ``joint intervals`` are right only if each of them contains
-            its true value.
-        is_false: Function that returns whether an alarm would be false in a design. By default it
-            is false if the design has no effect.
+        kind: The kind of result: ``interval`` if each interval is checked by itself, ``joint
+            intervals`` if all intervals together must contain their true values, or ``alarm``.
+        is_false: Function that returns whether an alarm would be false in a design. By default an
+            alarm is false if the design has no effect.
         promise: Function that returns the rate that the method promises for a design, a level and a
             seed. By default an interval promises coverage at its confidence level, and an alarm
             promises false alarms at its significance level.
@@ -113,12 +113,12 @@ def validate(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Study:
-    """Simulate how often a statistical method is right on data of the same size as your own.
+    """Estimate by simulation how often a statistical method is right on data like your own.
 
     Each simulation draws data with known true values, and applies the method to them. If the method
-    returns an interval, the study counts how often it contains the true value. If the method raises
-    an alarm, the study counts how often it does. Alarms are false if the design has no effect;
-    otherwise their rate is the power. The methods are:
+    returns an interval, the study counts how often it contains the true value. If the method is an
+    alarm, the study counts how often the alarm is raised. Alarms are false if the design has no
+    effect; otherwise their rate is the power. The methods are:
 
     * ``mean``: interval of a mean score (:func:`mirage.statistics.clusters.mean_intervals`).
     * ``paired difference``: interval of the difference of two systems on the same queries
@@ -143,8 +143,9 @@ def validate(
         design: Sizes and kind of the data.
         level: Confidence level of intervals. The significance level of alarms is ``1 - level``.
         simulations: Number of simulations.
-        like: If ``method`` is a function, the name of the method for which its data are drawn. For
-            ``mean`` and ``paired difference``, the data are one score or difference for each query.
+        like: If ``method`` is a function, the name of a method above. The data for the function are
+            drawn in the same way as for this method. For ``mean`` and ``paired difference``, the
+            data are one score or difference for each query.
         seed: Random seed.
         n_jobs: Number of processes, as in joblib. The result does not depend on it.
 
@@ -203,10 +204,11 @@ def validate(
 def _simulate(
     method: Method, design: StudyDesign, level: float, seed: int, number: int
 ) -> tuple[float, float]:
-    """Run one simulation: return whether the method is right, and the width of its interval.
+    """Run one simulation, and return its success (0 to 1) and the mean width of its intervals.
 
-    For several intervals, the first number is the share that contain their true value, or 1 or 0
-    for joint intervals. For an alarm, it is 1 if the alarm is raised.
+    The success is the share of the intervals that contain their true value. For joint intervals, it
+    is 1 if all of them do, else 0. For an alarm, it is 1 if the alarm is raised, and the width is
+    NaN.
     """
     rng = np.random.default_rng([seed, number])
     values, truth = method.draw(design, rng)
@@ -238,9 +240,10 @@ def _mean(sample: StudySample) -> Floats:
 
 
 def _draw_runs(design: StudyDesign, rng: np.random.Generator) -> Draws:
-    """Return the answers of the baseline's runs and of a later run, and the loss of the later run.
+    """Simulate the scores of several baseline runs and one later run, and return the true loss.
 
-    The later run is the last one in the array.
+    The later run comes last in the array of scores. The true loss is the effect that the design
+    sets.
     """
     answers = draw_answers(design, design.runs + 1, rng)
     answers[-1] = lose_answers(answers[-1], design, rng)
@@ -265,7 +268,8 @@ def _paired_difference(sample: StudySample) -> Sequence[float]:
 def _gate(sample: StudySample) -> SimulatedVerdicts:
     """Return the verdicts of :func:`mirage.testing.assert_no_regression` on simulated runs.
 
-    ``tests/testing/test_planning.py`` checks that they are the verdicts of that function.
+    The verdicts are computed by :func:`simulated_verdicts`. ``tests/testing/test_planning.py``
+    checks that they equal those of the original function.
     """
     design, codes = sample.design, sample.codes
     if design.score == "skewed":
@@ -301,9 +305,11 @@ def _no_worse(sample: StudySample) -> bool:
 
 
 def _draw_history(design: StudyDesign, rng: np.random.Generator) -> Draws:
-    """Return the mean loss of each commit, of shape ``(commits, features)``, and the true effect.
+    """Simulate a history of commits, whose scores drop after half of them.
 
-    A loss is the negative mean of the scores.
+    Returns:
+        The mean loss of each commit (its negative mean score), of shape ``(commits, features)``,
+        and the size of the drop.
     """
     answers, half = draw_answers(design, design.commits, rng), design.commits // 2
     answers[half:] = lose_answers(answers[half:], design, rng)
@@ -322,7 +328,7 @@ def _history(sample: StudySample) -> bool:
 
 
 def _draw_labels(design: StudyDesign, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return the true labels and the labels of two judges.
+    """Simulate the true labels of items and the labels that two judges give them.
 
     The arrays have the shapes ``(items,)`` and ``(items, 2)``.
     """
@@ -396,5 +402,5 @@ def _method(name: str) -> Method:
     if name in METHODS:
         return METHODS[name]
     if name not in _HIGHER:
-        raise UnknownNameError("method to validate", name, (*METHODS, *_HIGHER))
+        raise UnknownNameError("method", name, (*METHODS, *_HIGHER))
     return _HIGHER[name]()[name]

@@ -136,13 +136,24 @@ def exchanged_p_values(
     divided by its clustered standard error, so a change of the spread or of the cluster sizes alone
     does not count as a difference (Janssen 1997, Studentized Permutation Tests for Non-i.i.d.
     Hypotheses and the Generalized Behrens-Fisher Problem, Statistics & Probability Letters 36,
-    9-21; Chung & Romano 2013, Annals of Statistics 41, 484-507). The p-value of a column is
-    corrected with the smallest p-value over all columns in each draw (single-step minimum of p,
-    Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.3). If there are at most
-    ``permutations`` ways to divide the clusters into two sets, all are enumerated. Otherwise ways
-    are drawn at random, and the observed sets count as one of the draws.
+    9-21; Chung & Romano 2013, Annals of Statistics 41, 484-507). To correct the p-value of a column
+    for the number of columns, it is compared with the smallest p-value over all columns after each
+    exchange (single-step minimum of p, Westfall & Young 1993, Resampling-Based Multiple Testing,
+    section 2.3). If there are at most ``permutations`` ways to divide the clusters into two sets,
+    all of them are used. Otherwise divisions are drawn at random, and the observed division counts
+    as one of the draws.
 
-    Arguments are those of :func:`mean_differences`.
+    Args:
+        before: Values of the first set, of shape ``(queries, columns)``; NaN if a query has no
+            value.
+        before_codes: Cluster of each query of the first set, counted from 0.
+        after: Values of the second set, of shape ``(queries, columns)``.
+        after_codes: Cluster of each query of the second set, counted from 0.
+        permutations: Number of random exchanges.
+        seed: Random seed.
+
+    Returns:
+        One p-value per column.
 
     Raises:
         SettingError: If ``permutations`` is below 1.
@@ -165,9 +176,10 @@ def exchanged_p_values(
 
 
 def _all_ways(later: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return all ways to choose as many clusters for the second set as ``later`` has.
+    """Return all ways to choose the clusters of the second set, without changing their number.
 
-    Each row of the result, of shape ``(ways, clusters)``, marks the chosen clusters.
+    ``later`` is true for the clusters that are now in the second set. The result has the shape
+    ``(ways, clusters)``; each row is true for the chosen clusters.
     """
     chosen = np.array(list(combinations(range(len(later)), int(later.sum()))), dtype=np.intp)
     ways = np.zeros((len(chosen), len(later)), dtype=bool)
@@ -210,9 +222,10 @@ class _Units(NamedTuple):
         return cls(*(part.astype(np.float64) for part in (sums, counts, counts > 0)))
 
     def measures(self, later: NDArray[np.bool_]) -> Floats:
-        """Return the absolute difference of the means in standard errors.
+        """Return the absolute difference of the means of the two sets, in standard errors.
 
-        The result has the shape ``(draws, columns)``.
+        Each row of ``later`` is one draw, and is true for the clusters of the second set. The
+        result has the shape ``(draws, columns)``.
         """
         means, variances = zip(
             *(self._mean_and_variance(z.astype(np.float64)) for z in (later, ~later)), strict=True
@@ -227,7 +240,8 @@ class _Units(NamedTuple):
     def _mean_and_variance(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the mean of a set of clusters and the variance of this mean.
 
-        ``weights`` are 1 for clusters in the set and 0 for others.
+        ``weights`` is 1 for clusters in the set and 0 for others, of shape ``(draws, clusters)``.
+        Both results have the shape ``(draws, columns)``.
         """
         total, count, some = (weights @ part for part in self)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -243,7 +257,11 @@ class _Units(NamedTuple):
 
 
 def _corrected_p_values(observed: Floats, measures: Floats) -> Floats:
-    """Return the corrected p-value of each column from its observed statistic and random draws."""
+    """Return the corrected p-value of each column.
+
+    ``observed`` contains the statistic of each column. Each row of ``measures`` contains the
+    statistics after clusters were exchanged between the two sets.
+    """
     # Rounded, because the statistics of a way and its mirror image differ by rounding errors.
     ranks = [np.sort(column) for column in measures.round(9).T]
 

@@ -1,4 +1,4 @@
-"""Simulated scores and logs whose true means are known, to study the coverage of intervals."""
+"""Simulated scores and logs with known true means, to study the coverage of intervals."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ class StudyDesign:
             cluster, so ``(5,)`` means that all clusters have five queries. By default queries are
             independent.
         correlation: Correlation of the scores of two queries in the same cluster.
-        named_clusters: Whether the method under study gets the clusters. Without them, it treats
+        named_clusters: Whether the clusters are passed to the method under study. If not, it treats
             queries as independent.
         repeats: Number of answers of a system to each query.
         stability: Correlation of the scores of two answers of a system to the same query.
         score: Kind of score.
         rate: Mean score, such as the share of right answers. For a judge, its accuracy.
-        ties: Share of queries on which two systems give the same answers, or share of tied
-            verdicts.
+        ties: Share of queries on which two systems give the same answers; for rankings, share of
+            verdicts that are ties.
         effect: Size of the true difference; 0 means no difference. For scores, it is the difference
             of the means, or the loss of the later run or period; it is caused by random queries
             whose scores drop to 0. For rankings, it is the distance in logits between the best and
             the worst model.
-        margin: Loss that the verdict ``no worse`` rules out.
+        margin: Largest acceptable loss. The regression test gives the verdict ``no worse`` if it
+            rules out a loss this large.
         features: Number of features that are compared. Only the first has the effect.
         models: Number of models in a ranking.
         spread: Standard deviation of the logit of a model between queries.
@@ -123,10 +124,11 @@ class StudyDesign:
 
     @property
     def lost(self) -> float:
-        """Share of the untied queries whose scores must drop to 0 to produce the effect.
+        """Share of the queries without a tie whose scores must drop to 0 to produce the effect.
 
         Raises:
-            SettingError: The effect is larger than a drop of the scores of all untied queries.
+            SettingError: The effect is larger than the loss if the scores of all queries without a
+                tie dropped to 0.
         """
         share = self.effect / (self.rate * (1 - self.ties))
         if share > 1:
@@ -236,12 +238,14 @@ def draw_answers(design: StudyDesign, runs: int, rng: np.random.Generator) -> Fl
 
 
 def lose_answers(answers: Floats, design: StudyDesign, rng: np.random.Generator) -> Floats:
-    """Return a copy of the scores in which the first feature of random queries is 0, in all runs.
+    """Return a copy of the scores in which the first feature is 0 on randomly chosen queries.
 
-    The share of these queries is :attr:`StudyDesign.lost`.
+    The same queries are chosen in all runs. Each is chosen with the probability
+    :attr:`StudyDesign.lost`.
 
     Args:
-        answers: Scores, as from :func:`draw_answers`.
+        answers: Scores of shape ``(..., queries, features)``, such as the result of
+            :func:`draw_answers`.
         design: The design, which gives the size of the loss.
         rng: Random generator.
     """
@@ -262,12 +266,12 @@ def draw_traffic(
 ) -> Floats:
     """Draw measures of successive answers in a log, of shape ``(answers, columns)``.
 
-    Each measure is a first-order autoregression with a variance of 1, plus ``day_noise`` and
-    ``week``.
+    Each measure is a first-order autoregression with a variance of 1, to which a random shift of
+    each day and a weekly cycle are added.
 
     Args:
         rng: Random generator.
-        sizes: Number of answers of each day.
+        sizes: Number of answers on each day.
         serial: Correlation of successive answers.
         day_noise: Standard deviation of a shift that all answers of a day share.
         week: Amplitude of a sine with a period of seven days.

@@ -1,6 +1,7 @@
 """Surrogates: regressions that predict the Bradley-Terry logit of a model without a judge.
 
-The model is a retrieval-augmented generation system. The surrogate uses features of its responses.
+A model is a retrieval-augmented generation system. A surrogate predicts its logit (its strength in
+comparisons with other models) from features of its responses.
 """
 
 from __future__ import annotations

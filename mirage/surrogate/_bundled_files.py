@@ -1,4 +1,4 @@
-"""A reader of bundled joblib files that does not import joblib, because this import is slow.
+"""Read bundled joblib files without importing joblib, because this import is slow.
 
 :func:`mirage.surrogate.artifacts.write_joblib` writes the files. Each is a pickle, compressed by
 LZMA, in which the bytes of an array follow the object that describes it. The reader accepts only
@@ -34,14 +34,17 @@ def read_bundled(content: bytes) -> dict[str, Any]:
     file = io.BytesIO(lzma.decompress(content))
     payload = _Unpickler(file).load()
     if not isinstance(payload, dict):
-        raise ArtifactError("the file is not a mapping")
+        raise ArtifactError("the file does not contain a mapping from names to arrays and texts")
     return {
         name: value.array if isinstance(value, _Array) else value for name, value in payload.items()
     }
 
 
 class _Array:
-    """An array whose bytes follow its description in the file."""
+    """A stand-in for joblib's array wrapper.
+
+    It reads the array from the bytes that follow the wrapper in the file.
+    """
 
     file: io.BytesIO
     array: NDArray[Any]
@@ -58,9 +61,10 @@ class _Array:
 
 
 class _Unpickler(pickle.Unpickler):
-    """An unpickler of arrays and texts.
+    """An unpickler that accepts only arrays of numbers, texts and mappings.
 
-    It must not read ahead in the file, because arrays read their bytes from the same file.
+    It must not read ahead in the file, because the bytes of an array follow the object that
+    describes it, and :class:`_Array` reads them from the same file.
     """
 
     def __init__(self, file: io.BytesIO) -> None:

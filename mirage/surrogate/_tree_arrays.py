@@ -97,10 +97,11 @@ class TreeArrays:
     def is_sound(self, features: int) -> bool:
         """Return whether the arrays are valid trees.
 
-        Every path must end in a leaf and compare only existing features. Leaves must be finite.
+        Every path must end in a leaf, the value of every leaf must be finite, and no node may
+        compare a feature that does not exist.
 
         Args:
-            features: Number of features.
+            features: Number of features that the trees may use.
         """
         columns = [getattr(self, name) for name in ARRAYS if name != "roots"]
         size = len(self.feature)

@@ -1,12 +1,12 @@
 """Scores of single responses, fitted to verdicts, and logits of models, computed from these scores.
 
 A language has ten to forty models, but thousands of verdicts. A verdict compares the responses of
-two models to one query. A linear score of single responses is fitted to the verdicts. If it is
-known in advance whether higher values of a feature are better, its slope cannot have the opposite
-sign. The difference of two scores gives the probability that one response wins, as the difference
-of two logits does in the model of Bradley and Terry (1952). The scores of a model's responses give
-the share of verdicts that the model is expected to win against the training models. Its predicted
-logit is the one with which a model wins this share.
+two models to one query. A score, which is linear in the features of a single response, is fitted to
+the verdicts. If higher values of a feature are known to be better, its slope is at least 0; if they
+are known to be worse, at most 0. The difference of two scores determines the probability that one
+response wins, as the difference of two logits does in the model of Bradley and Terry (1952). The
+scores of a model's responses determine the share of verdicts that the model is expected to win
+against the training models. The predicted logit is the logit of a model that wins this share.
 
 If a language has many models, trees can be trained instead. They directly predict the share of
 verdicts that a response wins, and can represent interactions that a linear score cannot.
@@ -60,9 +60,9 @@ class Scores:
     """A linear score of single responses; only differences of scores on one query are meaningful.
 
     Attributes:
-        slopes: Change of the score if a feature rises by one standard deviation, by feature.
-        centres: Mean of each feature over the responses, by language.
-        scale: Standard deviation of each feature over the responses in a language.
+        slopes: Change of the score if a feature increases by one standard deviation, by feature.
+        centres: Mean of each feature over the training responses, by language.
+        scale: Standard deviation of each feature over the training responses within a language.
     """
 
     slopes: Floats
@@ -70,12 +70,15 @@ class Scores:
     scale: Floats
 
     def of(self, language: str, values: Floats) -> Floats:
-        """Return the score of each response.
+        """Return the score of each response, which is higher for better responses.
+
+        If two responses to a query have scores that differ by d, the better one wins with
+        probability ``1 / (1 + exp(-d))``.
 
         Args:
             language: Language of the responses.
             values: Features of the responses, of shape ``(..., features)``. A feature that is NaN
-                is replaced by its mean over the responses in the language.
+                is replaced by its mean over the training responses in this language.
 
         Returns:
             Scores of shape ``(...)``.
@@ -86,15 +89,16 @@ class Scores:
 def fit_scores(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: int) -> Scores:
     """Fit a linear score to the verdicts of all languages; each language has the same weight.
 
-    The model predicts that response a wins with probability ``1 / (1 + exp(score of b - score of
-    a))``. The loss is the mean cross-entropy of the verdicts, plus a ridge penalty. A tie counts as
-    half a win for either response.
+    With these scores, response a wins against response b with the probability ``1 / (1 + exp(score
+    of b - score of a))``. The loss is the mean cross-entropy of the verdicts, plus a ridge penalty.
+    A tie counts as half a win for either response.
 
     Args:
-        data: Training data by language, all with judgments.
+        data: Training data by language; every language must have judgments.
         signs: 1 for a feature whose slope must be at least 0, -1 for one whose slope must be at
             most 0, 0 for any other.
-        seed: Random seed of the sample of verdicts if there are more than :data:`ROWS`.
+        seed: Random seed. If there are more than :data:`ROWS` verdicts, it determines the sample
+            that is used.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
@@ -136,9 +140,9 @@ class Shares:
     """A model of the share of verdicts that a response wins against the training models.
 
     Attributes:
-        trees: Trees that predict this share from the response's features, each minus its mean in
-            the language.
-        centres: Mean of each feature over the responses, by language.
+        trees: Trees that predict this share from the response's features. The mean of each feature
+            in the language (``centres``) is subtracted first.
+        centres: Mean of each feature over the training responses, by language.
     """
 
     trees: TreeArrays
@@ -160,9 +164,14 @@ class Shares:
         return np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
 
     def of(self, language: str, values: Floats) -> Floats:
-        """Return a score for each response: the logit of the share of verdicts that it wins.
+        """Return a score for each response: the log odds of its predicted share of won verdicts.
 
-        Arguments are those of :meth:`wins`.
+        Args:
+            language: Language of the responses.
+            values: Features of the responses, of shape ``(..., features)``. A feature may be NaN.
+
+        Returns:
+            Scores of shape ``(...)``.
         """
         from scipy.special import logit
 
@@ -177,11 +186,12 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
     total weight.
 
     Args:
-        data: Training data by language, all with judgments.
+        data: Training data by language; every language must have judgments.
         signs: 1 for a feature whose higher values must not lower the share, -1 for one whose higher
             values must not raise it, 0 for any other.
-        seed: Random seed of the trees, and of the sample of responses if there are more than
-            :data:`RESPONSES` or :data:`RESPONSES_PER_LANGUAGE`.
+        seed: Random seed of the trees. If there are more responses than :data:`RESPONSES`, or more
+            in a language than :data:`RESPONSES_PER_LANGUAGE`, it also determines the sample that is
+            used.
     """
     with needing("scikit-learn"):
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -214,12 +224,12 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
 
 
 def stored_shares(data: Mapping[str, TrainingData], trees: TreeArrays) -> Shares:
-    """Return the :class:`Shares` of trees that were fitted to the same data before."""
+    """Return the predictor of won shares whose ``trees`` were fitted to ``data`` earlier."""
     return Shares(trees, {code: _mean(part.values) for code, part in data.items()})
 
 
 def _count_wins(part: TrainingData) -> tuple[Floats, Floats]:
-    """Return the number of verdicts that each response won, and the number of verdicts on it.
+    """Return, for each response, the number of verdicts that it won and the number of all verdicts.
 
     Both arrays have the shape ``(models * queries,)``. A tie counts as half a win.
     """
@@ -259,17 +269,17 @@ def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
 
 
 def logit_that_wins(share: Floats, logits: Floats) -> Floats:
-    """Return the logit with which a model wins a given share of verdicts, for several shares.
+    """Return the logits that a model needs to win given shares of verdicts against its opponents.
 
-    The logits are computed by bisection, because the share increases with the logit. Newton's
-    method would overshoot at extreme shares.
+    The share increases with the logit, so the logits are computed by bisection. Newton's method
+    would overshoot at extreme shares.
 
     Args:
-        share: Shares of verdicts to win, of shape ``(n,)``.
-        logits: Logits of the opponents.
+        share: Shares of verdicts that the model wins, of shape ``(n,)``.
+        logits: Logits of the opponents, of shape ``(models,)``.
 
     Returns:
-        Logits of shape ``(n,)``.
+        Logits of shape ``(n,)``, one for each share.
     """
     # Against opponents that all have the lowest (or highest) logit, the solution has a closed
     # form; these two solutions enclose the root.
@@ -295,10 +305,10 @@ def _mean_wins(logits: Floats, others: Floats, exp: Callable[[Floats], Floats]) 
 
 
 def _exact_exp(x: Floats) -> Floats:
-    """Return the exponential as the C library computes it, which ``scipy.special.expit`` uses too.
+    """Return the exponential of each number, with the same last digit on every processor.
 
-    For real numbers, numpy does not call the C library, and the last digit of its results depends
-    on the processor. For complex numbers, numpy calls the C library.
+    The last digit of numpy's exponential of a real number depends on the processor. For complex
+    numbers, numpy calls the C library instead, as ``scipy.special.expit`` does.
     """
     return np.asarray(np.exp(x.astype(np.complex128)).real)
 

@@ -56,8 +56,9 @@ ARRAYS = {
     "counts": (np.uint16, np.int32),
     "y": (np.float32, np.float64),
 }
+# Arrays of a language that belong to the candidate; see :class:`Candidate`.
 RESIDUALS = ("of_shared", "of_all")
-# Columns of judgments, if there are any, and their types.
+# Columns of a language's judgments, if it has any, and their types.
 COLUMNS = {"query": np.int32, "a": np.int32, "b": np.int32, "score": np.float32}
 
 MOST_BYTES = 2**30
@@ -68,14 +69,15 @@ _ZIP = b"PK\x03\x04"  # first bytes of an .npz file
 
 @dataclass(frozen=True)
 class Artifact:
-    """Contents of a stored surrogate.
+    """The contents of a surrogate file.
 
     Attributes:
         estimator: Name of the estimator.
         seed: Random seed of the fit.
-        candidate: Selected configuration (recipe), with the residuals on held-out models.
+        candidate: The selected recipe (configuration of the regression), with its residuals on
+            held-out models.
         data: Training data by language.
-        trees: Trees that were trained on verdicts; ``None`` if there are none.
+        trees: Trees that were trained on verdicts; ``None`` if the recipe has no trees.
     """
 
     estimator: str
@@ -85,7 +87,7 @@ class Artifact:
     trees: TreeArrays | None = None
 
     def of(self, code: str) -> Artifact:
-        """Return an artifact with the data of one language only; the trees are unchanged.
+        """Return an artifact with only the data of the language ``code``; the trees are unchanged.
 
         Logits are rounded to multiples of 1/256. This halves the size of the file, and the rounding
         is smaller than the errors of the logits.
@@ -99,7 +101,7 @@ class Artifact:
         return replace(self, candidate=candidate, data={code: part})
 
     def without_verdicts(self) -> Artifact:
-        """Return this artifact without its verdicts, which stored trees do not need to predict."""
+        """Return a copy without the verdicts. Stored trees can predict without them."""
         data = {code: replace(part, judgments=None) for code, part in self.data.items()}
         return replace(self, data=data)
 
@@ -122,7 +124,8 @@ def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:
     import joblib
 
     with replace_file(Path(path)) as file:
-        # LZMA finds the responses that many systems share, which are far apart in the file.
+        # LZMA also compresses repetitions that are far apart, such as the responses that many
+        # systems share.
         joblib.dump(_pack(artifact), file, compress=("lzma", 9))
 
 
@@ -156,10 +159,10 @@ def _pack(artifact: Artifact) -> dict[str, Any]:
 
 
 def _with_plain_type(value: object) -> object:
-    """Return an array whose pickle does not depend on whether the array was computed or read.
+    """Return a copy of an array, so that equal arrays are pickled to the same bytes.
 
-    An array that was read from a pickle has a copy of numpy's type object, which would be pickled
-    differently. Other values are returned unchanged.
+    An array that was itself read from a pickle has a copy of numpy's type object, and would be
+    pickled to other bytes. Values that are not arrays are returned unchanged.
     """
     if not isinstance(value, np.ndarray):
         return value
@@ -187,12 +190,16 @@ def _describe_data(part: TrainingData) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
-    """Read an artifact; errors are those of :meth:`mirage.SurrogateRanker.load`.
+    """Read an artifact from an ``.npz`` or joblib file.
 
     Args:
         path: Path of the file.
         trust: Whether to read files other than bundled artifacts. Bundled artifacts are identified
             by their SHA-256, which is checked before the content is parsed.
+
+    Raises:
+        ArtifactError: If the file does not exist, is not an artifact, or is neither bundled nor
+            trusted.
     """
     # Hash the same bytes that are parsed later: the file could change between two reads.
     content = _read_bytes(Path(path))
@@ -216,14 +223,17 @@ def read_arrays(path: Path) -> Artifact:
 
 
 def file_name(code: str, level: str) -> str:
-    """Return the name of the file of a bundled surrogate, such as ``sw-hard.joblib``."""
+    """Return the file name of a bundled surrogate, such as ``sw.joblib`` or ``sw-hard.joblib``.
+
+    Only files of the level ``quick`` lack the name of the level.
+    """
     return f"{code}.joblib" if level == "quick" else f"{code}-{level}.joblib"
 
 
 def read_pretrained(code: str, level: str = "quick") -> Artifact:
-    """Read the bundled artifact of a language and a level of :data:`mirage.dataset.LEVELS`."""
+    """Read the bundled artifact of a language at a level, ``quick`` or ``hard``."""
     if level not in LEVELS:
-        raise UnknownNameError("level of the bundled surrogates", level, LEVELS)
+        raise UnknownNameError("level", level, LEVELS)
     name = file_name(Language.with_board(code).code, level)
     content, fault = _check_shipped(name)
     if fault:
@@ -237,18 +247,21 @@ def ships(path: Path) -> bool:
 
 
 def verify(folder: Path | None = None) -> dict[str, str]:
-    """Check the surrogates in a folder, by default in the package.
+    """Check whether the surrogates in a folder are those that ship with mirage.
 
     A file is valid if its SHA-256 is that of the bundled surrogate with the same name. Files are
-    not parsed. A manifest in the folder is not read, because it could have been changed together
-    with the files.
+    not parsed. The SHA-256 values come from the manifest of the package. A manifest in the folder
+    is not read, because it could have been changed together with the files.
+
+    Args:
+        folder: Folder of the files; ``None`` to check the files in the package.
 
     Returns:
-        For each file name, a description of the problem; empty if the file is valid. Names of files
-        in the package are without ``.joblib``.
+        For each file name, a description of the problem; empty if the file is valid. If ``folder``
+        is ``None``, the names lack the suffix ``.joblib``.
 
     Raises:
-        ArtifactError: If the folder contains no surrogate.
+        ArtifactError: If the folder contains no file with the suffix ``.joblib``.
     """
     if folder is None:
         return {
@@ -258,7 +271,7 @@ def verify(folder: Path | None = None) -> dict[str, str]:
     files = sorted(folder.glob("*.joblib"))
     if not files:
         raise ArtifactError(
-            f"{folder}: the folder contains no surrogate, which is a file NAME.joblib"
+            f"{folder}: the folder contains no surrogates, that is, no files NAME.joblib"
         )
     digests = _shipped_digests()
     return {
@@ -272,7 +285,7 @@ def verify(folder: Path | None = None) -> dict[str, str]:
 
 
 def shipped_digest(code: str) -> str:
-    """Return the SHA-256 of a language's bundled surrogate of the quick level."""
+    """Return the SHA-256 of the bundled surrogate for the quick level of a language."""
     return _shipped_digests()[f"{Language.with_board(code).code}.joblib"]
 
 
@@ -291,7 +304,7 @@ def _check_shipped(name: str) -> tuple[bytes, str]:
 
 
 def _shipped_digests() -> dict[str, str]:
-    """Return the SHA-256 of each bundled artifact by file name."""
+    """Return the SHA-256 of each bundled artifact by file name, from the package's manifest."""
     try:
         digests = json.loads((PRETRAINED / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -340,7 +353,9 @@ def _load_arrays(content: bytes) -> Mapping[str, Any]:
         size = sum(entry.file_size for entry in archive.infolist())
     # A small archive can unpack to more than the memory.
     if size > MOST_BYTES:
-        raise ValueError(f"the file would have {size} bytes when unpacked, which is too large")
+        raise ValueError(
+            f"the file has {size} bytes when unpacked, but at most {MOST_BYTES} are allowed"
+        )
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         payload = {name: arrays[name] for name in arrays.files}
     return payload | {name: payload[name].item() for name in ("format", "about")}

@@ -1,4 +1,4 @@
-"""Drafts of simulated responses, made of bundled texts in several manners of writing.
+"""Drafts of simulated responses, composed of bundled texts in several writing styles.
 
 A manner is a style of writing, such as casual or terse, that does not change the content.
 """
@@ -47,7 +47,7 @@ _RESPONSES = {"quick": "responses", "hard": "hard_responses"}
 
 @cache
 def bundled_texts(code: str, level: str = "quick") -> Mapping[str, Texts]:
-    """Return the handwritten texts for the bundled queries of a language, by query id."""
+    """Return the handwritten texts for the bundled queries of a language and level, by query id."""
     name = f"{Language.with_board(code).code}.jsonl"
     source = resources.files("mirage") / "data" / _RESPONSES[level] / name
     rows = map(json.loads, source.read_text(encoding="utf-8").splitlines())
@@ -66,11 +66,12 @@ class Phrases:
     """Templates and phrases of a language that fit any query.
 
     Attributes:
-        faults: Templates of faulty answers by kind of fault. They may have the slots ``{true}``,
-            ``{false}``, ``{right}``, ``{wrong}`` and ``{others}``, which :func:`filled` fills.
-        truths: Templates of true answers that also mention wrong answers, by kind. They may have
-            the same slots.
-        manners: Phrases that chat models write before and after an answer, by kind.
+        faults: Templates of faulty answers by kind of fault. They may have the slots ``{true}`` and
+            ``{false}`` for a true and a false text, ``{right}`` for the right answers, ``{wrong}``
+            for one wrong answer and ``{others}`` for all wrong answers.
+        truths: Templates of true answers that also mention wrong answers, by kind of template. They
+            may have the same slots.
+        manners: Phrases that chat models write before and after an answer, by kind of phrase.
     """
 
     faults: Mapping[str, tuple[str, ...]]
@@ -80,14 +81,14 @@ class Phrases:
 
 @cache
 def bundled_phrases(code: str) -> Phrases:
-    """Return the bundled phrases of a language."""
+    """Return the templates and phrases of a language, from which responses are composed."""
     name = f"{Language.with_board(code).code}.json"
     source = resources.files("mirage") / "data" / "phrases" / name
     return read_phrases(source.read_text(encoding="utf-8"))
 
 
 def read_phrases(text: str) -> Phrases:
-    """Parse phrases from the JSON text of a file."""
+    """Return the phrases in ``text``, the JSON content of a phrase file."""
     sections = json.loads(text)
     return Phrases(
         *(
@@ -104,7 +105,7 @@ class Frame:
     Attributes:
         before: Text before the answer.
         after: Text after the answer.
-        sources: Heading of the list of cited passages that follows the answer; empty for no list.
+        sources: Heading of the list of cited passages after the answer; empty if there is no list.
     """
 
     before: str
@@ -144,7 +145,7 @@ class Draft:
     frame: Frame | None = None
 
     def having(self, *faults: str) -> Draft:
-        """Return a copy of this draft with the names of these faults added."""
+        """Return a copy of this draft with more names in :attr:`faults`; the text is unchanged."""
         return replace(self, faults=self.faults + faults)
 
     def saying(self, sentences: Iterable[Sentence]) -> Draft:
@@ -161,7 +162,7 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """The sentences without their citations."""
+        """The text of the answer, without citations."""
         return " ".join(sentence.text for sentence in self.sentences)
 
     def answer(self, language: Language) -> str:
@@ -169,7 +170,13 @@ class Draft:
         return " ".join(_with_brackets(sentence, language) for sentence in self.sentences)
 
     def written(self, language: Language) -> str:
-        """Return the whole response as text, including its reasoning or its frame."""
+        """Return the whole response as text.
+
+        The answer has its reasoning before it or, if the draft has a frame, Markdown around it.
+
+        Args:
+            language: Language of the response, which decides where citations are inserted.
+        """
         answer = self.answer(language)
         if self.frame is not None:
             cited = dict.fromkeys(id_ for s in self.sentences for id_ in s.citations)
@@ -188,7 +195,7 @@ def _with_brackets(sentence: Sentence, language: Language) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The inputs of a simulated response.
+    """A query to respond to, and the texts from which the simulated response is composed.
 
     Attributes:
         query: Query to respond to.
@@ -237,15 +244,15 @@ class Scene:
         )
 
     def stated(self, text: str) -> list[bool]:
-        """Return for each right answer whether a text mentions one of its spellings."""
+        """Return, for each right answer to the query, whether a text mentions a spelling of it."""
         return [mentioned(forms, text, self.query.language) for forms in self.query.answers]
 
     def at(self, query: Query) -> Scene:
-        """Return a copy of this scene with this query instead of its own."""
+        """Return a copy of this scene with another query."""
         return replace(self, query=query)
 
     def abroad(self, place: int) -> Scene:
-        """Return a copy of this scene with the same query in another language.
+        """Return a scene with the same query in another language.
 
         Args:
             place: 0 for English (Spanish if the query is in English). 1 for the language that comes
@@ -264,8 +271,8 @@ class Scene:
 
         Args:
             text: Text of a response.
-            headings: Whether the draft has headings.
-            reason: Reasoning of the draft if the text contains none.
+            headings: Whether the draft is to have the headings ``##Reason:`` and ``##Answer:``.
+            reason: Reasoning to use if the text contains none.
         """
         response = parse(text, self.query.language, self.query.passage_ids)
         return Draft(response.reason or reason, response.sentences, headings=headings)
@@ -297,9 +304,9 @@ def _write_terse(scene: Scene) -> Draft:
 def _write_quotes(scene: Scene) -> Draft:
     """Quote one sentence of each relevant passage.
 
-    It is the sentence that states the most right answers. If several state equally many, it is the
-    one that shares most words with the reference. If the quoted sentences do not state all right
-    answers, as for a question about a sum, the reference is written instead.
+    From each passage, the function takes the sentence that states the most right answers. Among
+    equals, it takes the sentence that shares most words with the reference. If the quoted sentences
+    do not state all right answers, as for a question about a sum, the reference is written instead.
     """
     draft, language = _write_reference(scene), scene.query.language
     wanted = set(tokenize(draft.text, language))
@@ -343,22 +350,26 @@ def filled(
 
 
 def general_abstention(scene: Scene, rng: np.random.Generator) -> str:
-    """Return a random abstention that names nothing from the query."""
+    """Return a random abstention that does not mention anything from the query."""
     templates = scene.phrases.faults["abstain_then_lie"]
     return abstention_of(templates[int(rng.integers(len(templates)))], scene)
 
 
 def abstention_of(template: str, scene: Scene) -> str:
-    """Return the first sentence of a template that first abstains and then lies."""
+    """Return the abstention in a template for responses that first abstain and then lie.
+
+    The abstention is the first sentence. The template must be in the language of the scene's query.
+    """
     return split_sentences(template.replace("{false}", ""), scene.query.language)[0]
 
 
 def _make_rejecting_manner(kind: str) -> Callable[[Scene], Draft]:
     """Return a function that writes an answer which also mentions and rejects a wrong answer.
 
-    If the query has no wrong answer to mention, the function writes in the casual manner. If no
-    passage answers the query, it writes an abstention that names nothing from the query, so that
-    surrogates learn that such an abstention is as good as one in the words of the reference.
+    The returned function writes in the casual manner if the query has no wrong answer to mention.
+    If no passage answers the query, it writes an abstention that mentions nothing from the query.
+    Surrogates thus learn that such an abstention is as good as one that uses the words of the
+    reference.
 
     Args:
         kind: Kind of template, a key of :attr:`Phrases.truths`.
@@ -387,7 +398,10 @@ def _write_chatty(scene: Scene) -> Draft:
 
 
 def framed(draft: Draft, phrases: Phrases, rng: np.random.Generator) -> Draft:
-    """Return a draft with random Markdown before and after the answer, like that of chat models."""
+    """Return a draft with random Markdown before and after the answer, like that of chat models.
+
+    The Markdown is composed of ``phrases``, the phrases of the draft's language.
+    """
 
     def draw_phrase(name: str, chance: float) -> str:
         if rng.random() >= chance:
@@ -413,7 +427,7 @@ def framed(draft: Draft, phrases: Phrases, rng: np.random.Generator) -> Draft:
 
 
 def _random_stream(scene: Scene, name: str) -> np.random.Generator:
-    """Return a random generator that depends only on the query and a name."""
+    """Return a generator of random numbers that depends only on the scene's query and ``name``."""
     language, query = scene.query.language.encode(), scene.query.id.encode()
     return np.random.default_rng([*language, *query, *name.encode()])
 
@@ -431,7 +445,7 @@ MANNERS: Mapping[str, Callable[[Scene], Draft]] = MappingProxyType(
         "chatty": _write_chatty,
     }
 )
-"""Functions that write a response without faults, by manner of writing.
+"""Functions that write a response without faults, by manner (writing style).
 
 ``reference`` and ``plain`` copy the reference, with and without headings. ``long``, ``casual`` and
 ``terse`` are longer, conversational and short answers. ``quoting`` copies sentences of the

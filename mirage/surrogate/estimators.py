@@ -1,4 +1,4 @@
-"""Regressors by name, from which a surrogate can be trained."""
+"""The regressors that a surrogate can use to predict logits from features, by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fit_regressor(
 ) -> Regressor:
     """Fit a regressor that predicts logits from standardised features, for all languages together.
 
-    A training row is a model in a tournament, which is a bootstrap sample of the queries.
+    Each training row is one model in one tournament (a bootstrap sample of the queries).
 
     Args:
         name: Name of the regressor, one of :data:`NAMES`.
@@ -138,7 +138,7 @@ lowers the logit, and it takes as long as most other estimators together.
 """
 
 LINEAR = "linear"
-"""Name of the ridge regression with constrained signs, fitted to each language separately."""
+"""Name of the monotone ridge regression, which is fitted to each language separately."""
 
 VERDICTS = "verdicts"
 """Name of the estimator that learns a score of single responses from judgments.
@@ -147,7 +147,7 @@ Its predictions may be combined with those of a regression on mean features.
 """
 
 VERDICT_TREES = "verdict_trees"
-"""Name of the estimator that fits boosted trees with constrained signs to judgments."""
+"""Name of the estimator that fits monotone boosted trees to judgments."""
 
 NAMES = (LINEAR, *ESTIMATORS)
 """Names of all estimators that need no judgments."""

@@ -1,7 +1,7 @@
 """Distance of a model from a surrogate's training models, and the expected error at that distance.
 
 A surrogate's errors are small on models that are similar to its training models, and larger on
-others. The errors for a new model are therefore estimated from the errors on held-out models.
+other models. The errors for a new model are therefore estimated from the errors on held-out models.
 Held-out models that are more similar to the new model have a larger weight. If no training model is
 near, the estimated errors are larger.
 """
@@ -18,19 +18,19 @@ from mirage.statistics.quantiles import normal_quantiles, t_quantiles
 from mirage.surrogate.training import TrainingData
 
 RESIDUALS_FROM_ALL = 5
-"""Number of models that the mean squared residual over all languages counts as.
+"""Weight of the mean squared residual over all languages, in numbers of models.
 
-This mean is averaged with the squared residuals of near models in the same language.
+The mean is averaged with the squared residuals of near models in the same language.
 """
 
 MANY = 100
 """Smallest number of models with which errors are drawn from the distribution of the residuals.
 
-With fewer models, they are drawn from Student's t-distribution.
+With fewer models, errors are drawn from Student's t-distribution.
 """
 
 RESIDUALS_FROM_ALL_OF_MANY = 20
-"""Number of models that the residuals over all languages count as, from :data:`MANY` models on."""
+"""Weight of the residuals over all languages, in numbers of models, from :data:`MANY` models on."""
 
 FAR = 0.9
 """Quantile of the distances between training models and their nearest neighbours.
@@ -38,12 +38,14 @@ FAR = 0.9
 Errors grow if the distance of a new model is larger than this quantile.
 """
 
-MOST_WORDS = 3  # features that a message names
+MOST_WORDS = 3  # largest number of features that a message names
 
 
 @dataclass(frozen=True, eq=False)
 class Familiarity:
-    """Profiles (mean features) of one language's training models, and the errors on these models.
+    """Estimated errors of a surrogate in one language, given the distance to its training models.
+
+    The distance is between profiles. A profile consists of the mean features of a model.
 
     Attributes:
         features: Names of the features, in the order of the columns.
@@ -51,11 +53,14 @@ class Familiarity:
             features)``. The distance of two profiles is their root mean squared difference.
         scale: Standard deviation of each feature between the training models, of shape
             ``(features,)``.
-        residuals: Absolute residuals on the models when they were held out, of shape ``(models,)``.
+        residuals: Absolute residuals (actual minus predicted logits) on the models when they were
+            held out, of shape ``(models,)``.
         everywhere: Absolute residuals on the held-out models of all languages.
         nearest: Distance of each model to the nearest model of another group, in ascending order.
             Models of one group, such as those with the same kind of fault, are held out together.
-        models: Number of models, plus :data:`RESIDUALS_FROM_ALL` if there are other languages.
+        models: Largest effective number of models for the degrees of freedom of Student's t. It is
+            the number of training models, plus :data:`RESIDUALS_FROM_ALL` if there are other
+            languages.
     """
 
     features: tuple[str, ...]
@@ -96,16 +101,19 @@ class Familiarity:
 
         The residual of a held-out model at the distance d from the model has the weight ``exp(-(d /
         h)^2 / 2)``, where h is the median of :attr:`nearest`. The residuals of all models in all
-        languages are added with the weight of a few models.
+        languages are added, with a total weight of :data:`RESIDUALS_FROM_ALL` or, with at least
+        :data:`MANY` models, :data:`RESIDUALS_FROM_ALL_OF_MANY`.
 
         With fewer than :data:`MANY` models, the errors have Student's t-distribution. Its scale is
         the root of the weighted mean of the squared residuals. Its degrees of freedom are one less
-        than the smaller of two numbers: the effective number of near models (Kish 1965) plus
-        :data:`RESIDUALS_FROM_ALL`, and :attr:`models`. With more models, the errors have the
-        distribution of the residuals with either sign. It is widened by the ratio of the quantiles
-        of Student's t to those of the normal distribution. A scaled Student's t would not fit here:
-        most residuals are small and a few are large, so its 80 % intervals would contain 92 % of
-        errors.
+        than the smaller of two numbers: the effective number of models with these weights (Kish
+        1965) plus :data:`RESIDUALS_FROM_ALL`, and :attr:`models`.
+
+        With more models, the errors have the distribution of the residuals. Each absolute residual
+        is used twice, as a positive and as a negative error. The distribution is widened by the
+        ratio of the quantiles of Student's t to those of the normal distribution. A scaled
+        Student's t would not fit here: most residuals are small and a few are large, so its 80 %
+        intervals would contain 92 % of errors.
 
         If the distance to the nearest training model is above the :data:`FAR` quantile of
         :attr:`nearest`, errors grow in proportion to it.
@@ -138,9 +146,13 @@ class Familiarity:
         return np.asarray(growth * np.sqrt(square) * by_t)
 
     def _residual_quantiles(self, weights: Floats, quantiles: Floats) -> Floats:
-        """Return the given quantiles of the distribution of residuals with either sign.
+        """Return quantiles of the errors, which are weighted residuals of either sign.
 
-        ``weights`` are the weights of the language's held-out models.
+        Each absolute residual is used twice, as a positive and as a negative error.
+
+        Args:
+            weights: Weights of the language's held-out models.
+            quantiles: Probabilities of the quantiles, from 0 to 1.
         """
         sizes = np.concatenate([self.residuals, self.everywhere])
         share = RESIDUALS_FROM_ALL_OF_MANY / len(self.everywhere)
@@ -156,9 +168,9 @@ class Familiarity:
         """Return the features in which a model differs most from its nearest training model.
 
         The result is a text such as ``high answer_length, low support_lexical``. It is empty if the
-        model is similar to a training model, that is, if its distance to the nearest one is at most
-        the largest value of :attr:`nearest`. If a new model comes from the same population as the n
-        training models, its distance is larger with probability 1 / (n + 1).
+        distance to the nearest training model is at most the largest value of :attr:`nearest`. If a
+        new model comes from the same population as the n training models, the probability that its
+        distance exceeds this value is 1 / (n + 1).
 
         Args:
             profile: Mean features of the model, of shape ``(features,)``.

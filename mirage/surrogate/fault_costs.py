@@ -24,14 +24,14 @@ FALSEHOODS = (
 
 
 class FaultCost(NamedTuple):
-    """Cost of a kind of fault.
+    """How much a kind of fault lowers the utility and the logit of a system.
 
     Attributes:
         kind: Name of the fault.
         utility: Utility that the simulated judge subtracts for the fault, in natural-log odds.
-        queries: Number of queries on which the fault changes a feature, added up over all systems
+        queries: Number of queries on which the fault changes a feature, summed over all systems
             that have only this fault.
-        logit: Decrease of the surrogate's logit if all queries have the fault.
+        logit: Decrease of the predicted logit if all queries have the fault.
     """
 
     kind: str
@@ -47,12 +47,14 @@ def fault_costs(
 
     A system with one kind of fault is compared with the faultless system that has the same manner
     of writing. The cost is the difference of their logits, divided by the share of queries on which
-    any feature differs. Costs are therefore comparable even if only some queries can have a fault.
+    any feature differs. The division makes costs comparable even if only some queries can have a
+    fault.
 
     Args:
         ranker: Surrogate that was trained on the simulated systems.
         language: Language code.
-        utilities: Utilities of the simulated judge.
+        utilities: How much the simulated judge penalises each fault. The penalties are returned in
+            :attr:`FaultCost.utility`.
 
     Example:
         >>> ranker = SurrogateRanker.pretrained("sw")

@@ -59,7 +59,8 @@ def _pattern_of(forms: Iterable[str]) -> re.Pattern[str]:
 def _change_numbers(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
     """Replace all digits with other digits; return ``None`` if there are none.
 
-    If the draft then no longer states all right answers, it gets an additional fault.
+    If the draft then no longer states all right answers, the fault ``wrong-number in the answer``
+    is added to its faults.
     """
     spoilt = draft.worded(lambda text: _replace_digits(text, rng))
     if spoilt == draft:
@@ -89,7 +90,8 @@ def _answer_off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
 def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
     """Return an abstention: a general one, or one that was written for another query.
 
-    On the hard level, only general ones are used, because the others name facts of their dossiers.
+    On the hard level, only general abstentions are used, because those for another query mention
+    facts from that query's passages.
     """
     if scene.level == "hard" or rng.random() < 0.5:
         text = general_abstention(scene, rng)
@@ -143,10 +145,10 @@ def _cut_after_answer(draft: Draft, scene: Scene) -> Draft | None:
 
 
 def _copy_citations(draft: Draft, new: Draft) -> Draft:
-    """Add the citations of ``draft`` to the last sentence of ``new`` if ``new`` has none.
+    """Return ``new``; if it has no citations, its last sentence gets those of ``draft``.
 
-    The absence of citations must not reveal a fault. For example, a list of candidates may cite the
-    same passages as a true answer.
+    Otherwise, missing citations would reveal a fault. For example, a list of candidate answers
+    keeps the citations of the true answer that it replaces.
     """
     if any(sentence.citations for sentence in new.sentences):
         return new
@@ -156,11 +158,11 @@ def _copy_citations(draft: Draft, new: Draft) -> Draft:
 
 
 def _add_falsehood(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Add a false statement about another fact: a sentence of a passage with changed numbers.
+    """Add a false statement about a fact that the query does not ask for.
 
-    If no suitable sentence has a number, add a sentence of the handwritten false answer instead.
-    The added sentence never mentions a right or a wrong answer to the query. Return ``None`` if
-    there is no such sentence.
+    The statement is a sentence of a passage with changed numbers. If no suitable sentence has a
+    number, it is a sentence of the handwritten false answer. A suitable sentence mentions neither a
+    right nor a wrong answer to the query. Return ``None`` if there is none.
     """
     candidates = (*scene.query.answers, *scene.query.wrong_answers)
 
@@ -309,9 +311,9 @@ class Fault(NamedTuple):
             it.
         answerable: ``True`` if only queries with an answer can have the fault, ``False`` if only
             queries without an answer can have it, and ``None`` if all queries can.
-        reason: Whether the reasoning of the draft is kept.
-        kinds: Kinds of question that can have the fault, as in ``metadata["kind"]`` of a query;
-            empty if all kinds can.
+        reason: Whether the changed draft keeps its reasoning.
+        kinds: Values of a query's ``metadata["kind"]`` with which it can have the fault; empty if
+            queries of all kinds can.
     """
 
     change: Change
@@ -320,7 +322,7 @@ class Fault(NamedTuple):
     kinds: frozenset[str] = frozenset()
 
     def done_to(self, draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-        """Return the draft with this fault, or ``None`` if the draft cannot have it."""
+        """Return the draft with this fault, or ``None`` if the draft or query cannot have it."""
         if self.answerable not in (None, bool(scene.query.answerable)):
             return None
         if self.kinds and scene.query.metadata.get("kind") not in self.kinds:
@@ -372,6 +374,6 @@ FAULTS: Mapping[str, Fault] = MappingProxyType({**_REWRITING, **_CHANGING})
 """Kinds of fault that any response can have, by name, in the order in which they are applied."""
 
 ARENA_FAULTS: Mapping[str, Fault] = MappingProxyType({**_REWRITING, **_ASSERTING, **_CHANGING})
-"""All kinds of fault of the simulated arena: those in :data:`FAULTS`, and faults that are written
-with phrases of the bundled corpora.
+"""All kinds of fault of the simulated arena: those in :data:`FAULTS`, and faults in the assertions
+of a response.
 """

@@ -1,4 +1,4 @@
-"""The simulated systems of each level of the bundled boards."""
+"""The simulated systems of each level (quick or hard) of the bundled leaderboards."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from mirage.surrogate.simulation import ANCHORS, SYSTEMS, System, system_name
 HARD_MANNERS = tuple(manner for manner in MANNERS if manner != "quoting")
 """Manners of the hard level: all but quoting, because no single sentence answers its questions."""
 
+# Share of queries that a fault affects, by manner. The first mapping is for kinds of fault that are
+# not in the second one.
 _SHARES = {"reference": 1.0, "casual": 0.25}
 _SHARES_BY_KIND: Mapping[str, Mapping[str, float]] = {
     "garbled": {"reference": 1.0},
@@ -38,7 +40,8 @@ _INVENTING = (
     *("lying", "wrong-entity", "hasty", "first-passage", "one-hop", "miscalculating"),
     *("denying", "mention-lie", "guessing", "other-question"),
 )
-# Rare faults, and faults with long texts, whose features take long to compute.
+# Kinds that are not mixed with others: rare faults, and faults with long texts, whose features take
+# long to compute.
 _UNMIXED = ("garbled", "dumping", "padded", "verbose")
 # Anchors of the quick board that are not informative on the hard board, or have long texts.
 _LEFT_OUT = ("truncated", "dumping", "padded", "verbose", "garbled")
@@ -47,7 +50,7 @@ _FREQUENT = (*READING_FAULTS, "lying", "wrong-entity", "refusal", "answered-anyw
 
 
 def _faulty_systems() -> Iterator[System]:
-    """Yield systems with one kind of fault, and systems that also answer unanswerable questions."""
+    """Yield systems with one kind of fault; some of them also answer all unanswerable questions."""
     for kind in HARD_FAULTS:
         for manner, share in _SHARES_BY_KIND.get(kind, _SHARES).items():
             yield System(system_name(kind, manner), {kind: share}, manner)
@@ -58,7 +61,8 @@ def _faulty_systems() -> Iterator[System]:
 def _mixtures(name: str, number: int, shares: Sequence[float], seed: int) -> Iterator[System]:
     """Yield ``number`` systems with one to three random kinds of fault.
 
-    Each kind affects a share of the queries that is drawn from ``shares``.
+    Their names are ``name`` with a number, such as ``light-01``. Each kind affects a share of the
+    queries that is drawn from ``shares``.
     """
     rng = np.random.default_rng(seed)
     kinds = [*(kind for kind in HARD_FAULTS if kind not in _UNMIXED), *_FREQUENT]
@@ -82,7 +86,7 @@ EVERYWHERE = (
 )
 """Names of the systems that are simulated in every language, in addition to the anchors.
 
-They answer unanswerable questions, exchange answers, or have few faults.
+They answer unanswerable questions, exchange right and wrong answers, or have few faults.
 """
 
 
@@ -111,7 +115,8 @@ class Level(NamedTuple):
     def groups(self) -> dict[str, str]:
         """The kinds of fault of each system, as a text such as ``lying+padded``, by system name.
 
-        Systems with the same kinds are held out together.
+        When the errors of surrogates are measured, systems with the same kinds are held out
+        together.
         """
         return {system.name: "+".join(system.faults) or "faultless" for system in self.systems}
 

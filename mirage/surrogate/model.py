@@ -1,12 +1,12 @@
-"""The regression inside a surrogate: one regressor for all languages, plus a part per language.
+"""The regression in a surrogate: one regressor for all languages, and a correction for each.
 
 A language has only 10 to 40 models to train on. Features are centred within their language and
 scaled in the same way in all languages. A *shared* regressor is trained on the models of all
 languages together. A ridge regression per language (the *language part*) is then trained on its
 residuals. If there is no shared regressor, the ridge regression is monotone: a higher value of a
-good feature, such as citation recall, cannot lower the logit. The parts and their strength are
-selected on held-out models. A model is held out in all languages at once, because its quality is
-correlated between languages.
+good feature, such as citation recall, cannot lower the logit. Held-out models decide which of the
+two regressions are used, and how strong the ridge penalty is. A model is held out in all languages
+at once, because its quality is correlated between languages.
 
 If single verdicts are available, they can be used for training as well (``_verdicts``). Verdicts
 determine which response is better, but not the distances between models. The logits that are
@@ -53,7 +53,7 @@ ROWS = 1000
 """Target number of rows to train the shared regressor on; a row is a model in a tournament."""
 
 ROWS_PER_MODEL = 10
-"""Largest number of these rows per model and language; rows of one model are nearly equal."""
+"""Largest number of training rows per model and language; rows of one model are nearly equal."""
 
 ENOUGH = 15
 """Smallest number of models per language with which trees are trained on verdicts.
@@ -63,9 +63,9 @@ linear scores.
 """
 
 PRIOR = 1.0
-"""Number of models per language that the prior of the stacking weights counts as.
+"""Weight of the prior of the stacking weights, in numbers of models per language.
 
-The prior says that logits from verdicts need no scaling.
+Under the prior, logits from verdicts have the weight 1, and logits from mean features the weight 0.
 """
 
 FOLDS, FOLDS_OF_GROUPS = 6, 12
@@ -82,11 +82,12 @@ class Recipe:
     Attributes:
         shared: Name of the estimator that is trained on all languages together; ``None`` to train
             each language separately.
-        alpha: Ridge strength of the language part, in numbers of models: with an ``alpha`` of 10,
-            the penalty has the weight of 10 models. ``None`` to leave the language part out.
+        alpha: Strength of the ridge regression that corrects the prediction in each language, as a
+            number of models: with an ``alpha`` of 10, the penalty has the weight of 10 models.
+            ``None`` for no correction.
         verdicts: Whether single verdicts are used. If ``shared`` and ``alpha`` are ``None``, only
             verdicts are used.
-        trees: Whether verdicts train boosted trees instead of linear scores.
+        trees: Whether boosted trees are trained on the verdicts, instead of a linear score.
     """
 
     shared: str | None
@@ -117,7 +118,7 @@ class PooledModel:
         scale: Standard deviation of each feature.
         centres: Mean of each feature, by language.
         offsets: Mean logit, by language.
-        slopes: Coefficients of the language part, by language.
+        slopes: Coefficients of the ridge regression, by language.
     """
 
     shared: Regressor | None
@@ -127,7 +128,7 @@ class PooledModel:
     slopes: Mapping[str, Floats]
 
     def predict(self, language: str, X: Floats) -> Floats:
-        """Return the logits of models in a language.
+        """Predict the logits of models in a language.
 
         Args:
             language: One of the training languages.
@@ -150,11 +151,12 @@ class FittedModel:
 
     Attributes:
         means: Regression on mean features; ``None`` if there is none.
-        scores: Scores of single responses, or shares of verdicts that they win, as a function of
-            features; ``None`` if verdicts were not used.
+        scores: Model that scores single responses, fitted to verdicts; ``None`` if verdicts were
+            not used.
         data: Training data by language.
-        weights: Weights of two predicted logits: the one from verdicts, and the one from mean
-            features. They are applied after subtracting the mean logit of the training models.
+        weights: Weights with which two predicted logits are added up. The first logit is predicted
+            from verdicts, the second from mean features. The mean logit of the training models is
+            subtracted from both before weighting, and added again afterwards.
     """
 
     means: PooledModel | None
@@ -227,15 +229,16 @@ class FittedModel:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A recipe with its residuals on held-out models; a residual is ``actual - predicted`` logit.
+    """A recipe and its residuals on held-out models: the actual minus the predicted logit.
 
     Attributes:
         recipe: Configuration of the regression.
-        of_shared: Residuals of the shared regressor without the language part, by language, in the
-            order of the language's models.
+        of_shared: Residuals of the shared regressor alone, by language, in the order of the
+            language's models.
         of_all: Residuals of the whole regression, by language, in the order of the language's
             models.
-        weights: Weights of the logits from verdicts and of the logits from mean features.
+        weights: Weight of the logits that are predicted from verdicts, and weight of the logits
+            that are predicted from mean features.
     """
 
     recipe: Recipe
@@ -253,10 +256,10 @@ def select(
 ) -> Candidate:
     """Select the least flexible recipe that predicts held-out models about as well as the best.
 
-    Recipes are tried from the least to the most flexible. With ``verdicts``, two recipes come
-    first: one uses verdicts alone, and the other one verdicts and the selected regression on mean
-    features. If every language has at least :data:`ENOUGH` models, and trees predict better than
-    both, a recipe with trees replaces them.
+    Recipes are tried from the least to the most flexible. With ``verdicts``, two recipes are tried
+    before the others. The first uses verdicts alone. The second combines verdicts with the selected
+    regression on mean features. If every language has at least :data:`ENOUGH` models, and trees
+    predict better than both, a recipe with trees replaces them.
 
     The loss of a model is the squared residual divided by the variance of the language's logits,
     averaged over its languages. The selected recipe is the first whose mean loss is not
@@ -325,7 +328,11 @@ def _add_language_part(
 
 
 def _losses(data: Data, residuals: Residuals) -> Floats:
-    """Return each model's loss (see :func:`select`), in the order of :func:`_model_names`."""
+    """Return each model's loss, in the order of :func:`_model_names`.
+
+    The loss is the squared residual divided by the variance of the language's logits, averaged over
+    the model's languages.
+    """
     by_model: dict[str, list[float]] = {name: [] for name in _model_names(data)}
     for code, part in data.items():
         losses = residuals[code] ** 2 / max(float(part.mean_y.var()), 1e-12)
@@ -339,7 +346,13 @@ def _mean_loss(data: Data, candidate: Candidate) -> float:
 
 
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
-    """Compute the residuals of a recipe on held-out models, and return recipe and residuals."""
+    """Return a recipe with its residuals on held-out models.
+
+    Args:
+        data: Training data by language.
+        recipe: Configuration of the regression.
+        seed: Random seed.
+    """
     folds = _folds(data, seed)
     means = None
     if recipe.means:
@@ -422,7 +435,10 @@ def _signs(data: Data) -> list[int]:
 
 
 def _training_tournaments(data: Data) -> int:
-    """Return the number of tournaments per language that the shared regressor is trained on."""
+    """Return the number of tournaments of each language that the shared regressor is trained on.
+
+    A tournament is a bootstrap sample of the queries, with the logits fitted to it.
+    """
     models = sum(len(part.models) for part in data.values())
     return min(max(ROWS // models, 1), ROWS_PER_MODEL)
 
@@ -448,7 +464,8 @@ def _verdict_logits(
 ) -> Residuals:
     """Predict the logits of held-out models from verdicts, and return them by language.
 
-    The mean logit of the models that were used for training is subtracted from each logit.
+    The mean logit of the models that were used for training is subtracted from each logit. With
+    ``trees``, boosted trees are trained on the verdicts instead of linear scores.
     """
     logits = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
@@ -471,11 +488,13 @@ def _stack(
     *,
     trees: bool = False,
 ) -> Candidate:
-    """Combine predictions from verdicts and from mean features, with weights from held-out models.
+    """Combine logits predicted from verdicts with logits predicted from mean features (``means``).
 
-    This is stacking with weights of at least 0 (Breiman 1996, Stacked Regressions, Machine Learning
-    24). The residuals of a fold are computed with weights that were fitted to the other folds. If
-    ``means`` is ``None``, the predictions from verdicts are only rescaled.
+    The weights are fitted to held-out models. This is stacking with weights of at least 0 (Breiman
+    1996, Stacked Regressions, Machine Learning 24). The residuals of a fold are computed with
+    weights that were fitted to the other folds. If ``means`` is ``None``, the logits predicted from
+    verdicts are only rescaled. ``verdict_logits`` are the results of :func:`_verdict_logits` with
+    the same ``trees``.
     """
     actual = _centred_logits(data, folds)
     columns = {code: verdict_logits[code][:, None] for code in data}
@@ -515,15 +534,16 @@ def _fold_mask(part: TrainingData, fold: set[str]) -> NDArray[np.bool_]:
 def _stacking_weights(
     data: Data, columns: Residuals, actual: Residuals, without: set[str]
 ) -> Floats:
-    """Fit non-negative weights of the predictions from verdicts and from mean features.
+    """Fit the weights with which two predictions of the same logits are combined (stacking).
 
-    The weights are shrunk towards 1 for verdicts and 0 for mean features. This prior has the weight
-    of :data:`PRIOR` models in each language, so it matters only if there are few models.
+    One prediction is based on verdicts, the other on mean features. The weights are at least 0.
+    They are shrunk towards 1 for verdicts and 0 for mean features. This prior has the weight of
+    :data:`PRIOR` models in each language, so it matters only if there are few models.
 
     Args:
         data: Training data by language.
-        columns: Predicted logits by language. The first column is from verdicts, and the second
-            one, if any, from mean features.
+        columns: Predicted logits by language. The first column has the logits that are predicted
+            from verdicts; the second one, if any, those that are predicted from mean features.
         actual: Actual logits by language.
         without: Names of the models to leave out.
     """
@@ -541,7 +561,10 @@ def _stacking_weights(
 
 
 def _folds(data: Data, seed: int) -> list[set[str]]:
-    """Split the models of all languages into folds, each with a similar number of whole groups."""
+    """Split the models of all languages into folds that have a similar number of groups each.
+
+    All models of a group are in the same fold.
+    """
     members: dict[str, set[str]] = {}
     for part in data.values():
         for row, model in enumerate(part.models):
@@ -560,9 +583,10 @@ def _model_names(data: Data) -> list[str]:
 def _ridge_residuals(
     part: TrainingData, of_shared: Floats, recipe: Recipe, folds: Sequence[set[str]], scale: Floats
 ) -> Floats:
-    """Return the residuals that remain on one language's held-out models after ridge regression.
+    """Return the residuals that remain on one language's held-out models.
 
-    The ridge regression predicts ``of_shared``, the residuals of the shared regressor.
+    A ridge regression predicts ``of_shared``, the residuals of the shared regressor; its
+    predictions are subtracted from them.
     """
     if recipe.alpha is None:
         return of_shared
@@ -591,7 +615,7 @@ def _standardise(X: Floats, centre: Floats, scale: Floats) -> Floats:
 def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
     """Fit the ridge regression of ``y`` on ``Z`` in one language, and return its coefficients.
 
-    Their signs are constrained by ``monotone`` if there is no shared regressor.
+    If there is no shared regressor, ``monotone`` restricts the signs of the coefficients.
     """
     from scipy.optimize import lsq_linear
 

@@ -23,6 +23,7 @@ from mirage.surrogate.simulation import System, judge, simulate
 from mirage.surrogate.training import TrainingData, training_data
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
+# Number of tournaments on which the surrogates of the quick and of the hard level are trained.
 TOURNAMENTS, HARD_TOURNAMENTS = 200, 200
 
 
@@ -33,8 +34,7 @@ class Arena(NamedTuple):
         tables: Features of the responses, one table per system.
         tournaments: Logits of the systems in tournaments, which are bootstrap samples of the
             queries.
-        judgments: Verdicts to which the logits are fitted, one for every pair of systems on every
-            query.
+        judgments: Verdicts to which the logits are fitted: one for each query and pair of systems.
     """
 
     tables: list[FeatureTable]
@@ -57,15 +57,16 @@ def simulated_arena(
 
     The logits of the systems are fitted in tournaments, which are bootstrap samples of the queries.
     Each sample has as many queries as the corpus; larger samples would overstate the evidence. On
-    the hard level, samples draw whole dossiers, because the questions on a dossier share passages,
-    and a system that misreads one of them may fail on several questions.
+    the hard level, samples draw whole dossiers. A dossier is a set of passages that several
+    questions share, so a system that misreads one passage may fail on several questions.
 
     Args:
         code: ISO 639-1 code.
         suite: Features to compute. By default those of :meth:`mirage.FeatureSuite.default`.
         systems: Systems to simulate. By default those of the level in this language.
-        scored_on: Queries on which features are computed. By default the bundled corpus.
-        utilities: Utilities of the simulated judge.
+        scored_on: Queries on which features are computed, with ids from the bundled corpus. By
+            default the bundled corpus itself.
+        utilities: Numbers from which the simulated judge computes the utility of a response.
         level: Level of the bundled corpus.
         number: Number of tournaments.
         seed: Random seed.
@@ -94,7 +95,13 @@ def simulated_arena(
 
 
 def simulated_judgments(code: str, *, level: str = "quick", seed: int = 0) -> Judgments:
-    """Return the verdicts of :func:`simulated_arena` without computing features."""
+    """Return the verdicts of :func:`simulated_arena` without computing features.
+
+    Args:
+        code: ISO 639-1 code.
+        level: Level of the bundled corpus.
+        seed: Random seed.
+    """
     corpora, systems = _corpora(level), SIMULATED[level].systems_in(code)
     runs, system_utilities = simulate(corpora, code, systems, level=level, seed=seed)
     return judge(system_utilities, [run.model for run in runs], corpora[code].query_ids, seed=seed)
@@ -150,14 +157,17 @@ def train_on_arena(
     tournaments: int = TOURNAMENTS,
     seed: int = 0,
 ) -> SurrogateRanker:
-    """Train a surrogate on the simulated arena of a language, which takes some minutes.
+    """Train a surrogate on the simulated arena of a language.
+
+    The arena consists of simulated systems with known faults and of the verdicts of a simulated
+    judge. Training takes some minutes.
 
     Args:
         code: ISO 639-1 code.
-        utilities: Utilities of the simulated judge.
+        utilities: Numbers from which the simulated judge computes the utility of a response.
         level: Level of the bundled corpus.
-        estimator: Estimator of :class:`~mirage.SurrogateRanker`.
-        tournaments: Number of tournaments.
+        estimator: Name of an estimator of :class:`~mirage.SurrogateRanker`.
+        tournaments: Number of tournaments (bootstrap samples of the queries).
         seed: Random seed.
     """
     arena = simulated_arena(code, utilities=utilities, level=level, number=tournaments, seed=seed)
@@ -169,7 +179,7 @@ def train_on_arena(
 
 
 def hard_data(code: str) -> dict[str, TrainingData]:
-    """Return the training data of the hard level in one language."""
+    """Return the training data of one language on the hard level, with its code as the only key."""
     with one_thread():
         arena = simulated_arena(code, level="hard", number=HARD_TOURNAMENTS)
     groups = SIMULATED["hard"].groups
@@ -180,7 +190,7 @@ def train_hard(data: Mapping[str, TrainingData], *, seed: int = 0) -> SurrogateR
     """Train the surrogate of the hard level on several languages together.
 
     Args:
-        data: Results of :func:`hard_data` by language.
+        data: Training data by language, merged from the results of :func:`hard_data`.
         seed: Random seed.
     """
     with one_thread():
@@ -201,13 +211,13 @@ def write_pretrained(
     levels: Collection[str] = tuple(LEVELS),
     n_jobs: int = 1,
 ) -> list[str]:
-    """Train surrogates, and write them with a manifest into a folder.
+    """Train the bundled surrogates, and write them with a manifest into a folder.
 
     With the same versions of the libraries on the same platform, the files are identical byte for
-    byte. They do not include the verdicts, which would make them three times as large. On the quick
-    level, the surrogate of a language is trained on this language only. On the hard level, the
-    surrogates share trees that are trained on all of the languages, because their questions are
-    parallel.
+    byte. They do not include the verdicts; with them, the files would be three times as large. On
+    the quick level, the surrogate of a language is trained on this language only. On the hard
+    level, the surrogates share trees that are trained on all of the languages, because the
+    questions are the same in every language.
 
     Args:
         folder: Folder for the files.

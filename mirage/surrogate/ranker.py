@@ -84,7 +84,7 @@ class Prediction:
     def interval(self, *, level: float = 0.95) -> tuple[float, float]:
         """Return the lower and the upper end of the logit's interval.
 
-        They are percentiles of the draws. The percentiles use Hazen's plotting positions, which
+        The ends are percentiles of the draws. The percentiles use Hazen's plotting positions, which
         give each draw the same probability, so the interval does not become narrower if there are
         only few draws.
 
@@ -102,9 +102,10 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Predicted logits of held-out models, and the actual ones.
+    """The predicted and the actual logits of held-out models.
 
-    Arrays have the shape ``(splits, held-out models)``.
+    In each split, some models are held out, and a surrogate that is trained on the others predicts
+    their logits. Arrays have the shape ``(splits, held-out models)``.
 
     Attributes:
         held_out: Names of the models that were held out in each split.
@@ -139,8 +140,8 @@ class Validation:
     def tau_interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Return a confidence interval of :attr:`tau` by language, with models as sampling units.
 
-        It is NaN if there are fewer than eight models, or if each split holds out one model; see
-        :func:`mirage.statistics.held_out.held_out_tau_interval`.
+        The interval is NaN if there are fewer than eight models, or if each split holds out one
+        model; see :func:`mirage.statistics.held_out.held_out_tau_interval`.
 
         Args:
             level: Confidence level of the interval.
@@ -154,19 +155,20 @@ class Validation:
 
     @property
     def r2(self) -> dict[str, float]:
-        """Share of the variance of held-out logits that is predicted, over all splits, by language.
+        """R² on the held-out models of all splits together, by language.
 
-        It is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``. The mean is that of the
-        logits of the split's training models, which is the best prediction without features. A
-        value of 0 means that the surrogate predicts no better than this mean; values can be far
-        below 0. The measure is the predictive Q2 (Wold 1982; Schüürmann et al. 2008, Journal of
-        Chemical Information and Modeling 48(11), equation 9).
+        R² is the share of the logits' variance that the surrogate explains: ``1 - sum (actual -
+        predicted)^2 / sum (actual - mean)^2``. The mean is that of the logits of the split's
+        training models, which is the best prediction without features. A value of 0 means that the
+        surrogate predicts no better than this mean; values can be far below 0. This measure is
+        known as the predictive Q2 (Wold 1982; Schüürmann et al. 2008, Journal of Chemical
+        Information and Modeling 48(11), equation 9).
         """
         return self._share(self.spread)
 
     @property
     def r2_in_paper(self) -> dict[str, float]:
-        """The value of :attr:`r2` if the mean is that of all models, including held-out ones.
+        """Like :attr:`r2`, but with the mean logit of all models, including the held-out models.
 
         The tables of MIRAGE-Bench use this definition. In practice, this mean is not known when a
         logit is predicted. A surrogate that always predicts the mean of the training models has a
@@ -196,7 +198,7 @@ class _Estimate(NamedTuple):
         profile: Mean of each feature.
         logit: Predicted logit.
         spread: Logit in each random draw of queries, minus ``logit``.
-        errors: Random prediction errors of the surrogate, one per draw.
+        errors: Random errors of the prediction, one per draw of queries, in natural-log odds.
     """
 
     profile: Floats
@@ -217,13 +219,13 @@ class SurrogateRanker(NearNames):
 
     Args:
         estimator: A name in :data:`~mirage.surrogate.estimators.NAMES`, or ``"verdicts"``,
-            ``"verdict_trees"`` or ``"auto"``. ``"linear"`` is a ridge regression per language with
-            constrained signs. ``"forest"`` is the random forest of the paper. ``"verdicts"``
-            selects, on held-out models, whether to learn from judgments, from mean features or from
-            both. ``"verdict_trees"`` trains boosted trees on judgments; use it with at least
-            fifteen models. ``"auto"`` selects one of ``"linear"`` and
-            :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models; with judgments it
-            is the same as ``"verdicts"``.
+            ``"verdict_trees"`` or ``"auto"``. ``"linear"`` is a monotone ridge regression per
+            language. ``"forest"`` is the random forest of MIRAGE-Bench. ``"verdicts"`` selects, on
+            held-out models, whether to learn from judgments, from mean features or from both.
+            ``"verdict_trees"`` trains boosted trees on judgments; use it with at least
+            fifteen models. ``"auto"`` selects, on held-out models, ``"linear"`` or one of the
+            estimators in :data:`~mirage.surrogate.estimators.SELECTED_FROM`; with judgments it is
+            the same as ``"verdicts"``.
         seed: Random seed of fitting and of the draws of predictions.
 
     Raises:
@@ -260,9 +262,8 @@ class SurrogateRanker(NearNames):
     ) -> Self:
         """Train on feature tables of models and on tournaments, in one language or several.
 
-        A language is left out if its tables have other features than those of most languages. It is
-        also left out if a model has no value of a feature on any query. :attr:`left_out` gives the
-        reason.
+        A language is left out if its tables lack features that most languages have. It is also left
+        out if a model has no value of some feature on any query. :attr:`left_out` gives the reason.
 
         Args:
             tables: One table for every model of the tournaments, all with the same features.
@@ -277,9 +278,11 @@ class SurrogateRanker(NearNames):
             The fitted surrogate itself.
 
         Raises:
-            FeatureError: If tables and tournaments do not match, if every language is left out, if
-                a language has fewer than three models, or if the estimator needs judgments and none
+            FeatureError: If there are no tables, if tables are in several languages but tournaments
+                or judgments are not passed by language, if every language is left out, if a
+                language has fewer than three models, or if the estimator needs judgments and none
                 are passed.
+            JudgmentError: If none of the models of the tournaments has a feature table.
             UnknownNameError: If a model or query of the tournaments has no features, or if a
                 judgment is on a model or query that the tournaments do not have.
             MissingPackageError: If the estimator needs an extra that is not installed.
@@ -295,7 +298,8 @@ class SurrogateRanker(NearNames):
         """Train on training data by language, and return the fitted surrogate.
 
         Args:
-            data: Result of :func:`mirage.surrogate.training.training_data`.
+            data: Training data by language, as :func:`mirage.surrogate.training.training_data`
+                returns it.
 
         Raises:
             FeatureError: If a language has fewer than three models, or if the estimator needs
@@ -335,7 +339,7 @@ class SurrogateRanker(NearNames):
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The reason for each language that was left out of training, by language code."""
+        """The languages that were left out of training: a mapping from code to reason."""
         return self._left_out
 
     @property
@@ -345,7 +349,7 @@ class SurrogateRanker(NearNames):
 
     @property
     def recipe(self) -> Recipe:
-        """The selected configuration: the estimators, and whether languages share them."""
+        """The selected configuration of the regression."""
         return self._require_fitted()[0].recipe
 
     def predict(self, table: FeatureTable) -> Prediction:
@@ -389,7 +393,7 @@ class SurrogateRanker(NearNames):
                 f"{self._left_out[table.language]}"
             )
         if table.language not in self._data:
-            raise UnknownNameError("language of this surrogate", table.language, self._data)
+            raise UnknownNameError("training language", table.language, self._data)
         if missing := [name for name in self.features if name not in table.features]:
             raise FeatureError(
                 f"the features of {table.model!r} lack {', '.join(missing)}, on which this "
@@ -440,7 +444,7 @@ class SurrogateRanker(NearNames):
     def fitted_logits(self, language: str) -> Floats:
         """Return the logits that the surrogate predicts for its own training models.
 
-        They are computed from features alone, whereas the logits in :attr:`data` come from
+        The logits are computed from features alone, whereas the logits in :attr:`data` come from
         verdicts.
 
         Args:
@@ -474,7 +478,7 @@ class SurrogateRanker(NearNames):
         """
         _, model = self._require_fitted()
         if table.language not in self._data:
-            raise UnknownNameError("language of this surrogate", table.language, self._data)
+            raise UnknownNameError("training language", table.language, self._data)
         part = self._data[table.language]
         values = table.columns(self.features).values
         means = part.mean_X.mean(axis=0)
@@ -541,8 +545,7 @@ class SurrogateRanker(NearNames):
         The selected configuration is fitted again without the held-out models. The feature's values
         for a held-out model are then replaced by those of each model in turn. The importance is the
         increase of the mean squared error, divided by the variance of the logits (Breiman 2001,
-        Random Forests, section 10), averaged over languages. Errors are those of
-        :meth:`cross_validate`.
+        Random Forests, section 10), averaged over languages.
 
         Args:
             holdout: Number of models that are held out in each split.
@@ -550,6 +553,12 @@ class SurrogateRanker(NearNames):
 
         Returns:
             Importances by name of the feature.
+
+        Raises:
+            FeatureError: If fewer than three models would remain in training, or if the surrogate
+                was stored without its verdicts, as the bundled surrogates are.
+            SettingError: If ``repeats`` is below 1.
+            NotFittedError: If the surrogate is not fitted.
         """
         self._require_verdicts()
         candidate, _ = self._require_fitted()
@@ -581,7 +590,7 @@ class SurrogateRanker(NearNames):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, trust: bool = False) -> Self:
-        """Read a surrogate that :meth:`save` wrote, under any version of scikit-learn.
+        """Read a surrogate that :meth:`save` wrote with any version of scikit-learn.
 
         Args:
             path: Path of the file.
@@ -597,7 +606,7 @@ class SurrogateRanker(NearNames):
 
     @classmethod
     def pretrained(cls, language: str, *, level: str = "quick") -> Self:
-        """Return the bundled surrogate of a language, trained on the simulated arena.
+        """Return the bundled surrogate of a language, trained on simulated systems.
 
         Args:
             language: Language code.
@@ -633,7 +642,10 @@ class SurrogateRanker(NearNames):
         except MissingPackageError:
             raise
         except Exception as error:  # foreign data can fail anywhere
-            raise ArtifactError(f"the surrogate cannot be refitted ({error})") from error
+            raise ArtifactError(
+                f"the surrogate cannot be fitted to the training data in its file ({error}); "
+                "train it again"
+            ) from error
 
     def _refit(
         self,
@@ -664,10 +676,10 @@ class SurrogateRanker(NearNames):
 def _fill_missing_features(
     table: FeatureTable, part: TrainingData, *, partly_answered: bool
 ) -> tuple[FeatureTable, tuple[str, ...]]:
-    """Replace features without any value by their mean over the training models.
+    """Replace each feature that has no value on any query by its mean over the training models.
 
-    If all queries were answered, only features that need no data of the query are replaced; any
-    other feature without values is an error. If the model failed on some queries
+    If all queries were answered, a feature that needs data in the query, such as a reference, is
+    not replaced, and its absence is an error. If the model failed on some queries
     (``partly_answered``), all features without values are replaced.
 
     Returns:
@@ -707,11 +719,12 @@ def _answered_queries(table: FeatureTable) -> tuple[str, ...]:
 def _fill_with_worst(
     table: FeatureTable, answered_table: FeatureTable, part: TrainingData
 ) -> Floats:
-    """Return the values of the answered queries, followed by worst values for the unanswered ones.
+    """Return the values of the answered queries, followed by the worst values for other queries.
 
-    The worst value of a feature is the worst one that a training model has on the query, or on any
-    query if no training model has a value on this one. It is never better than the model's mean
-    over the answered queries. It is NaN if neither high nor low values of the feature are better.
+    For each feature, the worst value of any training model on the query is used. If no training
+    model has a value on this query, the worst value on any query is used. The filled value is never
+    better than the model's mean over the answered queries. It is NaN if the feature has no known
+    direction, that is, neither high nor low values are better.
     """
     signs = np.array(part.monotone)
     direction = np.where(signs < 0, -1, 1)
@@ -800,10 +813,10 @@ def _indices_of(query_ids: Sequence[str], among: Sequence[str]) -> NDArray[np.in
 
 
 def _error_increase(model: FittedModel, part: TrainingData, models: Sequence[str]) -> Floats:
-    """Return the increase of the mean squared error if a feature is permuted, for each feature.
+    """Return, for each feature, the increase in mean squared error when the feature is permuted.
 
-    The feature's values of a held-out model are replaced by those of each model in turn. The
-    increase is divided by the variance of the logits.
+    To permute a feature, its values for each held-out model in ``models`` are replaced by those of
+    each model in turn. The increase is divided by the variance of the logits.
     """
     rows = [part.models.index(name) for name in models]
     all_queries = np.arange(len(part.query_ids))

@@ -41,7 +41,7 @@ def _tell_lie(draft: Draft, scene: Scene, _: Random) -> Draft:
 def _quote_first_match(draft: Draft, scene: Scene, _: Random) -> Draft | None:
     """Answer with the sentences that match the question best, from the passage that matches best.
 
-    Return ``None`` if they state all right answers.
+    Return ``None`` if these sentences state all right answers.
     """
     best = _closest_passages(scene)[0]
     return _unless_right(draft.saying(_closest_sentences(scene, best)), scene)
@@ -111,7 +111,7 @@ def _closest_passages(scene: Scene) -> list[Passage]:
 
 
 def _closest_sentences(scene: Scene, passage: Passage) -> tuple[Sentence, ...]:
-    """Return the sentences of a passage that match the question best, in the passage's order."""
+    """Return the ``_CLOSEST`` sentences of a passage that match the question best, in order."""
     code, sentences = scene.query.language, scene.sentences_of(passage)
     words = [set(tokenize(sentence.text, code)) for sentence in sentences]
     weights, question = _rarity(words), set(tokenize(scene.query.text, code))

@@ -1,9 +1,10 @@
 """The simulated arena: RAG systems with known faults, and a judge that scores these faults.
 
-The arena needs no LLM and no human labels. A system answers in one of several manners of writing,
-with handwritten texts for the bundled corpus. Known kinds of fault are then applied to a share of
-its responses. The same faults are applied in several manners, and the judge scores only the faults,
-never the manner. A surrogate therefore learns how faults change features, regardless of wording.
+The arena needs no LLM and no human labels. A system answers in one of several writing styles,
+called manners, with handwritten texts for the bundled corpus. Known kinds of fault are then applied
+to a share of its responses. The same faults are applied in several manners, and the judge scores
+only the faults, never the manner. A surrogate therefore learns how faults change features,
+regardless of wording.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _single_fault_systems() -> Iterator[System]:
 
 
 def system_name(kind: str, manner: str) -> str:
-    """Return the name of a system with one fault, such as ``uncited`` or ``uncited-terse``."""
+    """Return the name of a system with one kind of fault, such as ``lying`` or ``lying-terse``."""
     return kind if manner == "reference" else f"{kind}-{manner}"
 
 
@@ -91,7 +92,8 @@ def _mixtures(
 ) -> Iterator[System]:
     """Yield ``number`` systems with one to ``most`` random kinds of fault.
 
-    Each kind affects a share of the queries that is drawn from ``shares``.
+    Their names are ``name`` with a number, such as ``light-01``. Each kind affects a share of the
+    queries that is drawn from ``shares``.
     """
     rng = np.random.default_rng(seed)
     kinds = [kind for kind in ARENA_FAULTS if kind != "garbled"]
@@ -115,7 +117,10 @@ Many have few faults on few queries, as most real systems do.
 GROUPS: Mapping[str, str] = {
     system.name: "+".join(system.faults) or "faultless" for system in SYSTEMS
 }
-"""Kinds of fault of each system by name; systems with the same kinds are held out together."""
+"""Kinds of fault by system name, as a text such as ``lying+padded``.
+
+Systems with the same kinds are held out together.
+"""
 
 _MANNERS_WITH_FAULTS = ("casual", "terse")
 
@@ -152,7 +157,7 @@ def simulate(
         corpora: Bundled corpora by language code.
         code: Language of the responses.
         systems: Systems to simulate.
-        utilities: Utilities of the simulated judge.
+        utilities: Numbers from which the simulated judge computes the utility of a response.
         level: Level of the bundled corpora.
         seed: Random seed.
 
@@ -180,7 +185,7 @@ def simulate(
 
 
 def _apply_faults(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) -> Draft:
-    """Write a faultless draft and apply the faults, except those that are impossible in it."""
+    """Write a faultless draft, and apply each fault in ``kinds`` that the draft can have."""
     draft = faultless(scene)
     for kind in kinds:
         changed = HARD_FAULTS[kind].done_to(draft, scene, rng)
@@ -200,9 +205,9 @@ def judge(
     """Return the verdicts of the simulated judge on every pair of models and every query.
 
     The judge prefers the response with the higher utility. Logistic noise of scale 1 is added to
-    the difference of the two utilities. If the sum is closer to 0 than ``tie_below``, the verdict
-    is a tie. Without ties, the verdicts therefore follow the Bradley-Terry model with utilities as
-    logits.
+    the difference of the two utilities. If the result is closer to 0 than ``tie_below``, the
+    verdict is a tie. If ``tie_below`` is 0, the verdicts follow the Bradley-Terry model with
+    utilities as logits.
 
     Args:
         utilities: Utility of each response, of shape ``(models, queries)``.
@@ -231,9 +236,9 @@ def judge(
 
 
 def _affected_queries(kind: str, share: float, queries: int, seed: Sequence[int]) -> set[int]:
-    """Return the indices of the queries that a fault affects.
+    """Return the indices of the queries that a fault affects, out of ``queries`` queries.
 
-    The queries that a smaller share affects are a subset of those that a larger share affects.
+    The queries for a smaller share are always among those for a larger share.
     """
     order = np.random.default_rng([*seed, *kind.encode()]).permutation(queries)
     return set(order[: round(share * queries)].tolist())

@@ -28,10 +28,13 @@ from mirage.statistics.bootstrap import widened
 class TrainingData:
     """The features of models in one language, and their logits in each tournament.
 
+    A tournament is a bootstrap sample of the queries.
+
     Attributes:
         language: ISO 639-1 code.
         models: Names of the models, in the order of all arrays.
-        features: Names of the features, in the order of the last axis of ``values`` and ``X``.
+        features: Names of the features, in the order of the last axis of ``values`` and of
+            :attr:`X`.
         query_ids: Ids of the queries from which tournaments are drawn.
         values: Each feature of each response, of shape ``(models, queries, features)``; NaN if
             missing.
@@ -46,7 +49,8 @@ class TrainingData:
             :class:`mirage.arena.Tournaments`; empty if every query is its own cluster.
         judgments: Verdicts to which the logits were fitted, with the same models and queries in the
             same order; ``None`` if they are not available.
-        unbound: Names of models whose logits the tournaments do not determine; see
+        unbound: Names of models whose logits are not reliable. In at least half of the
+            tournaments, these models won every judgment, lost every judgment or had none; see
             :attr:`mirage.arena.Tournaments.unbound`.
     """
 
@@ -107,9 +111,9 @@ class TrainingData:
     def draws(self) -> Floats:
         """Random draws of the logits, of shape ``(tournaments, models)``.
 
-        They are the logits in the tournaments, widened by a correction for small samples
-        (:func:`mirage.statistics.bootstrap.widened`). Their percentiles are the ends of confidence
-        intervals.
+        They are the logits in the tournaments, spread further apart to correct for small samples
+        (:func:`mirage.statistics.bootstrap.widened`). The ends of a confidence interval are
+        percentiles of these draws.
         """
         return widened(self.y, self.counts, self.clusters)
 
@@ -119,7 +123,7 @@ class TrainingData:
         return FeatureTable(self.models[row], self.language, *names, values, facts=self.facts)
 
     def of(self, models: Iterable[str]) -> TrainingData:
-        """Return the same data with only some of the models."""
+        """Return a copy with only the given models; they keep their order."""
         members = set(models)
         rows = [i for i, model in enumerate(self.models) if model in members]
         part = replace(
@@ -136,7 +140,7 @@ class TrainingData:
         return part
 
     def without(self, models: Iterable[str]) -> TrainingData:
-        """Return the same data without some of the models."""
+        """Return a copy without the given models."""
         return self.of(set(self.models).difference(models))
 
 
@@ -148,8 +152,22 @@ def training_data(
 ) -> dict[str, TrainingData]:
     """Combine feature tables, tournaments and judgments into training data by language.
 
-    Arguments and errors are those of :meth:`mirage.SurrogateRanker.fit`, with one difference: a
-    language that :meth:`~mirage.SurrogateRanker.fit` would leave out is an error here.
+    Args:
+        tables: One table of features for every model of the tournaments.
+        tournaments: Tournaments, or a mapping from language to tournaments.
+        groups: Group of each model, such as its kind of fault. Models of one group are held out
+            together. By default every model is its own group.
+        judgments: Verdicts to which the tournaments were fitted, or a mapping from language to
+            verdicts.
+
+    Raises:
+        FeatureError: If a table lacks features, or a model has no value of some feature on any
+            query. (:meth:`mirage.SurrogateRanker.fit` leaves out the language instead.) Also if the
+            tables are in several languages, but tournaments or judgments are not passed by
+            language.
+        JudgmentError: If none of the models of the tournaments has a table.
+        UnknownNameError: If a model or query of the tournaments has no features, or if a judgment
+            is on a model or query that the tournaments do not have.
     """
     data, left_out = data_and_left_out(tables, tournaments, groups, judgments)
     for reason in left_out.values():
@@ -165,9 +183,23 @@ def data_and_left_out(
 ) -> tuple[dict[str, TrainingData], dict[str, str]]:
     """Return the training data by language, and the reasons why other languages are left out.
 
-    A language is left out if its tables have other features than those of most languages. It is
-    also left out if a model has no value of a feature on any query. Arguments are those of
-    :meth:`mirage.SurrogateRanker.fit`.
+    A language is left out if its tables lack features that most languages have. It is also left out
+    if a model has no value of some feature on any query. Both results are mappings whose keys are
+    language codes.
+
+    Args:
+        tables: One table of features for every model of the tournaments.
+        tournaments: Tournaments, or a mapping from language to tournaments.
+        groups: Group of each model, such as its kind of fault.
+        judgments: Verdicts to which the tournaments were fitted, or a mapping from language to
+            verdicts.
+
+    Raises:
+        FeatureError: If every language is left out, or if the tables are in several languages, but
+            tournaments or judgments are not passed by language.
+        JudgmentError: If none of the models of the tournaments has a table.
+        UnknownNameError: If a model or query of the tournaments has no features, or if a judgment
+            is on a model or query that the tournaments do not have.
     """
     by_language: dict[str, list[FeatureTable]] = {}
     for table in tables:
@@ -214,7 +246,7 @@ def _judgments_by_language(
 def _require_by_language(
     value: Any, kind: type, noun: str, by_language: Mapping[str, object]
 ) -> Mapping[str, Any]:
-    """Return a mapping from language to value, and raise an error if a language has no value.
+    """Return a mapping from language to value; raise an error if a language has no value.
 
     A single value is accepted if all tables are in one language.
 
@@ -241,7 +273,10 @@ def _require_by_language(
 
 
 def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> tuple[str, ...]:
-    """Return the set of features that most languages have, in the order of the first such table."""
+    """Return the names of the features that most languages have.
+
+    They are in the order in which the first of these languages has them.
+    """
     first = [tables[0].features for tables in by_language.values()]
     # As sets, because the order of features may differ between languages.
     (most, _), *_ = Counter(map(frozenset, first)).most_common()
@@ -249,7 +284,7 @@ def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> 
 
 
 def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
-    """Return the judgments with models and queries numbered as in the training data.
+    """Return a copy of the judgments whose indices refer to the training data's models and queries.
 
     Raises:
         UnknownNameError: If the training data lacks a model or query of the judgments.
@@ -341,7 +376,7 @@ def require_models(judged: Sequence[str], available: Sequence[str], noun: str) -
     Args:
         judged: Names of the judged models.
         available: Names of the models that are available.
-        noun: Kind of thing that must be available for each model, for the message.
+        noun: What must be available for each model, as a noun for the error message.
 
     Raises:
         JudgmentError: If none of the judged models is available.
@@ -364,7 +399,7 @@ def _format_names(names: Sequence[str], most: int = 10) -> str:
 
 
 def require_values(table: FeatureTable) -> None:
-    """Raise a FeatureError with the reason if some feature of a model has no value on any query."""
+    """Raise a FeatureError, with the reason, if a feature of a model has no value on any query."""
     for feature, mean in zip(table.features, table.mean(), strict=True):
         if np.isnan(mean):
             reason = next(

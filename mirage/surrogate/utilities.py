@@ -1,7 +1,9 @@
-"""Utilities of the simulated judge: the weights of a response's aspects, and the effects of faults.
+"""How the simulated judge computes the utility of a response from its faults.
 
-The utility of a response is its quality for the simulated judge, as a number. The utilities define
-which responses are better than others, which is a design decision. From best to worst:
+The simulated judge prefers responses with a higher utility. The utility is a weighted sum of
+aspects, such as correctness. Each fault of a response lowers some of the aspects. Which responses
+are better than others is a design decision, expressed by the weights and the effects of faults.
+From best to worst:
 
 1. correct and supported;
 2. correct, but not cited or wrongly cited;
@@ -30,7 +32,15 @@ from mirage.errors import SettingError, UnknownNameError
 class Quality:
     """The aspects of a response that the simulated judge scores, each from 0 (worst) to 1 (best).
 
-    The manner of writing is not scored.
+    The writing style is not scored.
+
+    Attributes:
+        correct: Correctness of the answer. A response without an answer asserts nothing false, so
+            it keeps most of this score.
+        grounded: Support of the answer by the passages that it cites.
+        language: Whether the response is in the language of the query.
+        complete: Completeness of the answer; irrelevant text lowers it too.
+        form: Format and brevity of the response.
     """
 
     correct: float = 1.0
@@ -40,7 +50,7 @@ class Quality:
     form: float = 1.0
 
     def times(self, left: Quality) -> Quality:
-        """Return this quality with each aspect multiplied by the same aspect of ``left``."""
+        """Return this quality with each aspect multiplied by its factor in ``left``."""
         return Quality(*map(mul, astuple(self), astuple(left)))
 
 
@@ -128,7 +138,7 @@ class Utilities:
 
         Args:
             faults: Names of the faults.
-            complete: Share of the original sentences that remain.
+            complete: Share of the original sentences that remain, from 0 to 1.
         """
         quality = Quality(complete=complete)
         for fault in faults:
@@ -138,13 +148,15 @@ class Utilities:
     def of(self, faults: Iterable[str], *, complete: float = 1.0) -> float:
         """Return the utility of a response with some faults.
 
-        Arguments are those of :meth:`quality`.
+        Args:
+            faults: Names of the faults.
+            complete: Share of the original sentences that remain, from 0 to 1.
         """
         quality = self.quality(faults, complete=complete)
         return float(sum(map(mul, astuple(quality), astuple(self.weights))))
 
     def cost(self, *faults: str) -> float:
-        """Return the utility that a faultless response loses if it has these faults."""
+        """Return the decrease in the utility of a response that these faults cause."""
         return self.of(()) - self.of(faults)
 
     def changed(self, plain: Mapping[str, Any]) -> Utilities:
@@ -182,7 +194,7 @@ UTILITIES = Utilities()
 
 
 def read_utilities(path: Path) -> Utilities:
-    """Read utilities from a YAML or JSON file; numbers that are not in the file have their default.
+    """Read utilities from a YAML or JSON file; numbers that are not in the file keep their default.
 
     This file gives citations a larger weight, and a list of candidates a higher cost::
 
@@ -220,7 +232,7 @@ def _parse_numbers(name: str, plain: Any, *, most: float | None) -> dict[str, fl
     numbers = {}
     for part, number in _require_mapping(name, plain).items():
         if part not in parts:
-            raise UnknownNameError(f"part of a response in {name}", part, parts)
+            raise UnknownNameError(f"aspect in {name}", part, parts)
         numeric = isinstance(number, int | float) and not isinstance(number, bool)
         if not numeric or not 0 <= number <= (most or 100.0):
             limits = f"between 0 and {most or 100.0:g}"

@@ -1,7 +1,7 @@
 """Assertions about RAG systems for use in tests, and the pytest plugin of this package.
 
-pytest loads the plugin in every run if the package is installed. So this module and
-:mod:`mirage.testing.plugin` import little: the standard library, pytest and a few small modules of
+If the package is installed, pytest loads the plugin in every run. To load quickly, this module and
+:mod:`mirage.testing.plugin` import only the standard library, pytest and a few small modules of
 this package. The assertions are imported when they are first used; they work without pytest.
 """
 

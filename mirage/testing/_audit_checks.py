@@ -1,4 +1,9 @@
-"""Checks of an audit: each looks for one defect in the scores of one side, or of two sides."""
+"""The checks of :func:`mirage.testing.audit_scores`.
+
+Each check looks for one defect, either in the scores of one system or in those of two systems.
+
+A :class:`~mirage.testing._audit_sides.Side` has the scores of one system for one metric.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +22,13 @@ CEILING = 0.9
 """A metric has a ceiling or a floor if at least this share of items has the best or worst score."""
 
 TIES = 0.9
-"""Equal scores on both sides are a finding if at least this share of the items has them."""
+"""Two systems are a finding if they have equal scores on at least this share of the items."""
 
 DISAGREEING = 0.3
-"""Repeats disagree if at least this share of the variance of a score is between repeats."""
+"""Repeats disagree if they cause at least this share of the variance of a score."""
 
 LENGTH = 0.4
-"""The length of answers is a finding if its absolute rank correlation is at least this."""
+"""Scores are a finding if their absolute rank correlation with answer length is at least this."""
 
 WIDER = 1.2
 """Clusters are a finding if they increase the standard error by more than this factor."""
@@ -38,6 +43,8 @@ _PERMUTATIONS = 2999
 def fewest_items(margin: float, alpha: float) -> int:
     """Return the smallest number of unchanged items that rules out a loss of ``margin``.
 
+    ``margin`` is a share of the metric's scale, and ``alpha`` is the significance level.
+
     Example:
         >>> fewest_items(0.1, 0.05)
         29
@@ -46,7 +53,10 @@ def fewest_items(margin: float, alpha: float) -> int:
 
 
 def failures(side: Side) -> Iterator[Finding]:
-    """Find failed scores, which most tools leave out of their means."""
+    """Yield a finding if any scores failed.
+
+    Most tools leave failed scores out when they compute a mean, so a mean can hide the failures.
+    """
     rows = side.scores.values()
     scores = np.array([score for row in rows for score in row], dtype=float)
     failed = int(np.isnan(scores).sum())
@@ -64,7 +74,7 @@ def failures(side: Side) -> Iterator[Finding]:
 
 
 def duplicates(side: Side) -> Iterator[Finding]:
-    """Find items that occur twice, by name or by equal questions."""
+    """Yield a finding if items occur twice: under the same name, or with the same question."""
     entries = side.file.entries
     names = Counter((entry.item, entry.repeat) for entry in entries)
     counts = set(names.values())
@@ -104,7 +114,10 @@ def duplicates(side: Side) -> Iterator[Finding]:
 
 
 def clusters(side: Side) -> Iterator[Finding]:
-    """Find a field that groups dependent items, so that intervals without it are too narrow."""
+    """Yield a finding if items with the same value of a field have similar scores.
+
+    Intervals that ignore such a field are too narrow.
+    """
     fields = group_fields(side.file)
     best: tuple[float, str, Ints] | None = None
     for name, groups in fields.items():
@@ -129,7 +142,10 @@ def clusters(side: Side) -> Iterator[Finding]:
 
 
 def _spread(values: Floats, codes: Ints) -> float:
-    """Return the standard error of the mean with clusters, divided by that without."""
+    """Return the clustered standard error of the mean, divided by the unclustered one.
+
+    ``codes`` are the indices of the clusters of ``values``.
+    """
     residuals = values - values.mean()
     sums, count = np.bincount(codes, residuals), len(np.unique(codes))
     within = float(np.square(residuals).sum())
@@ -189,7 +205,10 @@ def one_label(side: Side) -> Iterator[Finding]:
 
 
 def too_few(side: Side) -> Iterator[Finding]:
-    """Yield a finding if there are too few items for any claim."""
+    """Yield a finding if there are too few items to rule out a loss of a tenth of the scale.
+
+    :func:`fewest_items` returns the number that is needed even if no item changes.
+    """
     count, needed = len(side.means), fewest_items(_MARGIN, _ALPHA)
     if count >= needed:
         return
@@ -271,11 +290,11 @@ SIDE_CHECKS: tuple[Callable[[Side], Iterator[Finding]], ...] = (
     repeats,
     length,
 )
-"""The checks of one side."""
+"""The checks of the scores of one system."""
 
 
 def one_sided_items(before: Side, after: Side) -> Iterator[Finding]:
-    """Find items that only one side has."""
+    """Yield a finding if only one of two systems has a score for some items."""
     only = [
         [i for i in a.scores if i not in b.scores] for a, b in ((before, after), (after, before))
     ]
@@ -300,7 +319,7 @@ def _gap(before: Side, after: Side, items: set[str]) -> float:
 
 
 def ties(before: Side, after: Side) -> Iterator[Finding]:
-    """Yield a finding if the two sides have equal scores on nearly all items."""
+    """Yield a finding if two systems have equal scores on nearly all items."""
     items = before.means.keys() & after.means.keys()
     equal = sum(abs(before.means[item] - after.means[item]) < 1e-9 for item in items)
     if len(items) < _FEWEST or equal < TIES * len(items):
@@ -320,13 +339,13 @@ def ties(before: Side, after: Side) -> Iterator[Finding]:
         "ties",
         f"{before.label}, {after.label}",
         before.metric,
-        f"{equal} of {len(items)} items have equal scores on both sides",
+        f"{equal} of {len(items)} items have equal scores in both systems",
         effect,
     )
 
 
 def scales(before: Side, after: Side) -> Iterator[Finding]:
-    """Yield a finding if the scores of the two sides are on different scales."""
+    """Yield a finding if the scores of two systems are on different scales."""
     highest = [float(np.nanmax(side.values)) for side in (before, after)]
     low, high = sorted(highest)
     if low <= 1 and high > 10:
@@ -341,4 +360,4 @@ def scales(before: Side, after: Side) -> Iterator[Finding]:
 
 
 PAIR_CHECKS: tuple[Callable[[Side, Side], Iterator[Finding]], ...] = (one_sided_items, ties, scales)
-"""The checks of two sides."""
+"""The checks that compare the scores of two systems."""

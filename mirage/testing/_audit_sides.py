@@ -1,4 +1,4 @@
-"""Sides of an audit: the scores of one metric of one system, and fields that group its items."""
+"""The input of an audit: one system's scores in one metric, and fields that group the items."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Finding:
 
     Attributes:
         kind: Kind of defect, such as ``"ceiling"``.
-        where: Name of the file or system, or of both sides.
+        where: Name of the system or file; both names if the finding is about two of them.
         metric: Name of the metric; empty if all are affected.
         problem: The defect with its numbers.
         effect: How the mean, the interval or the conclusion changes.
@@ -50,7 +50,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The scores of one metric of one system.
+    """One system's scores in one metric.
 
     Attributes:
         label: Name of the system or file.
@@ -78,7 +78,7 @@ class Side:
 
     @cached_property
     def values(self) -> Floats:
-        """The mean scores as an array."""
+        """The mean scores as an array, in the order of :attr:`means`."""
         return np.array([*self.means.values()], dtype=float)
 
     @property
@@ -87,18 +87,21 @@ class Side:
         return float(self.values.mean())
 
     def codes(self, groups: Mapping[str, str]) -> Ints:
-        """Return the index of each item's group; an item without a group is one by itself."""
+        """Return the index of each item's group, in the order of :attr:`means`.
+
+        ``groups`` maps items to the names of groups. An item without a group is its own group.
+        """
         numbers: dict[str, int] = {}
         names = (groups.get(item, f"item {item}") for item in self.means)
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
 
 
 def group_fields(file: ScoreFile) -> dict[str, dict[str, str]]:
-    """Return the fields by which items may be grouped, and the group of each item.
+    """Return the fields that group items, such as ``document``, and the group of each item.
 
-    Items of one group may be dependent. Such a field has a name like ``document`` or ``session``
-    and occurs with more than half of the items. It has at least two distinct values, and at least
-    two of its items have the same value.
+    Items of one group may be dependent. A field groups items if it has a name like ``document`` or
+    ``session`` and occurs with more than half of the items. It must have at least two distinct
+    values, and at least two items must share a value.
 
     Returns:
         A mapping from field name to a mapping from item to group.
@@ -129,7 +132,10 @@ def _flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def texts_of(file: ScoreFile) -> dict[str, str]:
-    """Return the questions by item id, in lower case and with single spaces."""
+    """Return the questions in lower case and with single spaces, keyed by item.
+
+    Items without a question are left out.
+    """
     texts: dict[str, str] = {}
     for entry in file.entries:
         for owner in (entry.raw, entry.raw.get("vars"), entry.raw.get("doc")):

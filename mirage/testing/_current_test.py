@@ -15,10 +15,11 @@ CURRENT: ContextVar[Any] = ContextVar("mirage_current_test", default=None)
 
 
 def record(name: str, facts: Mapping[str, Any]) -> None:
-    """Add the result of an assertion, as a JSON object, to the running test's properties.
+    """Add the result of an assertion to the running test's properties.
 
-    pytest writes these properties to its JUnit file, including properties from xdist workers.
-    Outside pytest the function does nothing.
+    The property is called ``name``; its value is the JSON object ``facts``. pytest writes these
+    properties to its JUnit file, including properties from xdist workers. Outside pytest the
+    function does nothing.
     """
     test = CURRENT.get()
     if test is not None:
@@ -58,12 +59,18 @@ def leave_open(reason: str) -> None:
 
 
 def is_listening() -> bool:
-    """Return whether :func:`leave_open` has an effect: a test is running and may be skipped."""
+    """Return whether :func:`leave_open` has an effect.
+
+    It has an effect while a test is running, except in a :func:`without_traces` block.
+    """
     return CURRENT.get() is not None and not isinstance(CURRENT.get(), _Untraced)
 
 
 class _Untraced:
-    """A substitute for the running test that has its settings but discards records and skips."""
+    """A substitute for the running test, with the same settings.
+
+    It ignores results that are recorded in it, and requests to show the test as skipped.
+    """
 
     def __init__(self, test: Any) -> None:
         self.config, self.get_closest_marker = test.config, test.get_closest_marker
@@ -72,7 +79,10 @@ class _Untraced:
 
 @contextmanager
 def without_traces() -> Iterator[None]:
-    """Prevent assertions in the block from recording results in the running test or skipping it."""
+    """Keep assertions in a ``with`` block from changing the running test.
+
+    Their results are not recorded, and an inconclusive assertion does not skip the test.
+    """
     test = CURRENT.get()
     token = CURRENT.set(None if test is None else _Untraced(test))
     try:

@@ -1,4 +1,7 @@
-"""The correctness measures of a comparison, and the number of queries that each covers."""
+"""The correctness measures of a comparison, and the number of queries that each covers.
+
+A measure covers a query if it has a value for the answers of both runs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from mirage.features.base import Need
 from mirage.features.registry import DEFINITIONS, canonical_name, facts
 
 COVERED = 0.5
-"""Share of the changed answers that correctness measures must cover for "no worse"."""
+"""Share of the changed answers that correctness measures must cover for the verdict "no worse"."""
 
 _KINDS: tuple[tuple[str, frozenset[Need]], ...] = (
     ("short answers", frozenset({"answers"})),
@@ -44,7 +47,7 @@ class Evidence(NamedTuple):
 
     @property
     def is_enough(self) -> bool:
-        """Whether :attr:`covered` is at least the share :data:`COVERED` of :attr:`changed`."""
+        """Whether measures cover enough of the changed answers, at least :data:`COVERED`."""
         return not self.changed or self.covered >= max(COVERED * self.changed, 1)
 
     def __str__(self) -> str:
@@ -78,16 +81,16 @@ def evidence_of(
     """Count the answers that the correctness measures of a comparison cover.
 
     A feature is a correctness measure if it needs short answers, a reference, relevant passages or
-    unanswerable queries. A user-defined feature is one, too. A measure counts only if its range is
-    known and it can drop by more than the margin: a feature that is at its worst value in both runs
-    cannot show a loss.
+    unanswerable queries, or if a user defined it. A measure counts only if its range is known and
+    it can drop by more than the margin: a feature that is at its worst value in both runs cannot
+    show a loss.
 
     Args:
         before: Features of the earlier run.
         after: Features of the later run, with the same queries and features in the same order.
         lower: Features for which smaller is better.
         margin: The loss that "no worse" rules out, as a share of a feature's range.
-        identical: Whether each answer is identical to the baseline's; ``None`` if not known.
+        identical: Whether each query has the same answer as in the baseline; ``None`` if not known.
         failed: Ids of the queries that the model failed on in either run.
     """
     covers: dict[str, NDArray[np.bool_]] = {}
@@ -133,7 +136,11 @@ def _kind(name: str, needs: frozenset[Need]) -> str:
 
 
 def _room(values: Floats, low: float, high: float, *, lower: bool) -> float:
-    """Return the largest possible loss of the better of two runs, as a share of the range."""
+    """Return how far the mean of the better run is from the worst value, as a share of the range.
+
+    ``values`` contains one row per run. ``low`` and ``high`` are the ends of the feature's range.
+    ``lower`` is true if smaller values are better.
+    """
     means = values.mean(axis=1)
     room = high - means if lower else means - low
     return float(room.max() / (high - low))

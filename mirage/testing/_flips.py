@@ -1,6 +1,7 @@
-"""A test of flips: answers that turned from right to wrong, or from wrong to right.
+"""A significance test that counts flips.
 
-Any feature that checks facts can show a flip.
+A flip is an answer that turned from right to wrong, or from wrong to right. Any feature that checks
+facts can show a flip.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mirage.statistics.flips import FEWEST_UNITS, SHARED_LEVEL, flips_p_value
 from mirage.testing._lost_facts import FACTS
 
 _FLIPPED = 0.5
-"""An answer counts as turned to wrong if it loses at least this share of a feature's range."""
+"""An answer has turned from right to wrong if it loses at least this share of a feature's range."""
 
 
 def with_flips(
@@ -27,27 +28,27 @@ def with_flips(
     names: Sequence[str],
     changed: NDArray[np.bool_],
 ) -> Floats:
-    """Return p-values of a loss that combine a permutation test, a bootstrap and a test of flips.
+    """Combine a permutation test, a bootstrap and a test of flips into p-values of a loss.
 
-    A feature is significant in either of two ways. The first requires that the permutation test and
-    the bootstrap of the mean gain are both significant, so the larger of their p-values counts. The
-    second is the test of flips.
+    A loss in a feature is significant in two cases. Either the permutation test and the bootstrap
+    are both significant, so the larger of their p-values counts. Or the test of flips is
+    significant.
 
-    A flip is an answer that turned from right to wrong or back. The permutation test is
-    conservative if few answers flip. If three answers flip, all for the worse, the p-value of that
-    test is at least ``0.5 ** 3 / 2``, although three flips without one for the better are rare.
-    So the flips in all features that check facts are tested together. Their p-value is the larger
-    of two: one assumes that flips in both directions are equally likely, the other that features
-    misread reworded answers at their usual rate (:mod:`mirage.statistics.flips`).
+    The permutation test is conservative if few answers flip. For example, if three answers turn
+    from right to wrong and none turns from wrong to right, the p-value of this test is at least
+    ``0.5 ** 3 / 2``, although three such flips are rare without a loss. Therefore the flips in all
+    features that check facts are tested together. Their p-value is the larger of two: one assumes
+    that flips in both directions are equally likely, the other that features misread reworded
+    answers at their usual rate (:mod:`mirage.statistics.flips`).
 
     Args:
         p_values: P-values of the permutation test, one per feature.
         gain_p_values: Bootstrap p-values of the hypothesis that the mean did not drop, one per
             feature.
         losses: Loss of each query as a share of a feature's range, of shape ``(queries,
-            features)``, without the part that another wording can explain; NaN or infinite if the
-            loss is unknown.
-        codes: Cluster of each query.
+            features)``, without differences that another wording can explain. A loss is NaN or
+            infinite if it is unknown; it then counts as 0.
+        codes: Index of the cluster of each query.
         names: Names of the features.
         changed: Whether the answer to each query changed.
 

@@ -37,7 +37,7 @@ def leaderboard(language: str | None = None, *, level: str = "quick") -> Leaderb
     Args:
         language: Language code; by default that of the running test's marker ``mirage_language``,
             or of the ini option with this name.
-        level: ``"quick"`` or ``"hard"``.
+        level: ``"quick"`` or ``"hard"``, as for :meth:`mirage.Leaderboard.bundled`.
 
     Raises:
         DatasetError: No language is given, and neither the marker nor the ini option is set.
@@ -53,6 +53,11 @@ def _bundled(code: str, level: str) -> Leaderboard:
 
 def dataset_of(on: Place, model: object) -> MirageDataset:
     """Return the queries that a model answers.
+
+    Args:
+        on: A dataset, a leaderboard, or the language code of bundled queries. ``None`` for the
+            default language of bundled queries, see :data:`Place`.
+        model: The model. If it is a run, its language is the default.
 
     Raises:
         DatasetError: ``on`` is none of the types of :data:`Place`, or it is ``None`` and there is
@@ -87,7 +92,8 @@ def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
     """Return the system's responses to the queries as a run.
 
     Args:
-        system: The system, as for :func:`mirage.respond`.
+        system: The system, as for :func:`mirage.respond`. A path in the environment variable
+            ``MIRAGE_RESPONSES`` replaces it.
         dataset: The queries.
         model: Name of the run; by default that of the system if it is a run or a generator,
             otherwise ``"my-model"``.
@@ -96,7 +102,7 @@ def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
 
 
 def standing_in(system: ModelLike) -> ModelLike:
-    """Return the system, or the file that ``MIRAGE_RESPONSES`` names if this variable is set."""
+    """Return the path in the environment variable ``MIRAGE_RESPONSES``, if set, else the system."""
     responses = os.environ.get(STAND_IN)
     return Path(responses) if responses else system
 

@@ -25,20 +25,19 @@ class Noise:
     """Differences between equally good runs, from which simulated comparisons are drawn.
 
     A unit is a query, or a whole cluster if only the sum over its queries is known. The last unit
-    is a dummy with the value 0, which pads small clusters to the size of the largest.
+    is a dummy with the value 0, which pads small clusters to the size of the largest cluster.
 
     Attributes:
         pairs: How much worse one answer is than another answer to the same query, as a share of a
             feature's range; of shape ``(pairs of answers, units + 1, features)``.
-        members: Indices of the units of each cluster, of shape ``(clusters, size of the largest)``.
+        members: Indices of the units of each cluster, of shape ``(clusters, largest size)``.
         sizes: Number of queries in each cluster.
         possible_losses: Mean loss of the queries of each cluster if all of them drop to their
             worst value, as a share of a feature's range, of shape ``(clusters, features)``.
         moved: Share of the queries that get better or worse because the system changed, in
             addition to the random differences in ``pairs``.
-        correlation: Correlation, between queries of one cluster, of the changes that ``moved``
-            counts.
-        feature_correlation: Correlation of the same changes between features.
+        correlation: Correlation of these changes between queries of one cluster.
+        feature_correlation: Correlation of these changes between features.
         facts: Whether each feature checks facts. For these features,
             :func:`~mirage.testing.assert_no_regression` also counts the answers that turned from
             right to wrong (:mod:`mirage.testing._flips`).
@@ -94,8 +93,9 @@ def assumed_noise(
         unstable: Share of the answers that differ when a query is repeated.
         moved: Share of the queries that a change of the system makes better or worse.
         size: Number of queries in each cluster.
-        correlation: Correlation of changes between queries of one cluster. It is also the
-            correlation of all differences between features.
+        correlation: Correlation between two queries of one cluster, for changes of the system. It
+            is also the correlation between two features, for these changes and for the differences
+            between repeats.
         features: Number of features.
     """
     rng = np.random.default_rng(0)
@@ -127,19 +127,19 @@ def measured_noise(
     moved: float,
     correlation: float,
 ) -> Noise:
-    """Measure the noise between the repeats of one run.
+    """Measure how much the answers of one run differ between its repeats.
 
     The noise consists of the differences between all pairs of answers to the same query, in both
-    orders. The variance of such a difference is twice the variance within the query, for any number
-    of repeats. So a mean over ``k`` sampled differences varies as much as a difference between two
-    means over ``k`` answers.
+    orders. Such a difference has twice the variance of a single answer, for any number of repeats.
+    So the mean of ``k`` sampled differences varies as much as the difference between two means of
+    ``k`` answers.
 
     Args:
         table: Features of a run with repeats.
         possible_losses: How much each query can lose, as a share of a feature's range; of shape
             ``(queries, features)``.
         clusters: Cluster of each query, by query id.
-        moved: As for :func:`assumed_noise`.
+        moved: Share of the queries that a change of the system makes better or worse.
         correlation: Correlation of changes between queries of one cluster. The correlation of
             changes between features is estimated: it is the mean absolute correlation of two
             features over the queries.
@@ -173,7 +173,7 @@ def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[
     Args:
         losses: Loss of each query, as a share of a feature's range, of shape ``(queries,
             features)``.
-        codes: Cluster of each query.
+        codes: Index of the cluster of each query.
         shrink: Factor by which each feature's losses are multiplied.
         names: Names of the features.
     """
@@ -200,7 +200,7 @@ def _mean_correlation(values: Floats) -> float:
 
 
 def _facts(names: Sequence[str]) -> tuple[bool, ...]:
-    """Return for each feature whether it checks facts, so that a drop is a factual error."""
+    """Return whether each feature checks facts; a drop in such a feature is a factual error."""
     return tuple(name in FACTS for name in names)
 
 
@@ -216,7 +216,7 @@ def _append_empty_unit(pairs: Floats) -> Floats:
 def _cluster_members(codes: Ints) -> tuple[Ints, Ints]:
     """Return the indices of each cluster's queries, and the sizes of the clusters.
 
-    Rows of smaller clusters are padded with the index of a dummy query without a difference.
+    Rows of smaller clusters are padded with the index of a dummy query, whose differences are 0.
     """
     sizes = np.bincount(codes)
     members = np.full((len(sizes), sizes.max()), len(codes), dtype=np.intp)
@@ -268,10 +268,12 @@ def simulate_comparisons(
 
 
 def _draw_moved(rng: np.random.Generator, sizes: Ints, noise: Noise) -> Ints:
-    """Draw, for each cluster and feature, how many queries a change moves in one direction.
+    """Draw how many queries a change of the system makes better, or makes worse.
 
-    One draw is shared by the features. Each feature uses it with a probability equal to the square
-    root of ``feature_correlation``; otherwise the feature has a draw of its own.
+    ``sizes`` are the sizes of the clusters, of shape ``(simulations, clusters)``. The result has
+    one number for each simulated comparison, cluster and feature. With a probability equal to the
+    square root of ``noise.feature_correlation``, a feature uses a draw that all features share, and
+    otherwise a draw of its own.
     """
     share = noise.moved / 2
     shared = _draw_affected(rng, sizes, share, noise.correlation)[..., None]
@@ -288,9 +290,10 @@ def _draw_moved(rng: np.random.Generator, sizes: Ints, noise: Noise) -> Ints:
 def _draw_affected(rng: np.random.Generator, sizes: Ints, share: float, correlation: float) -> Ints:
     """Draw the number of affected queries in each cluster.
 
-    A query shares the outcome of its cluster with a probability equal to the square root of the
-    correlation; otherwise its outcome is independent. Then the outcomes of two queries of a cluster
-    have this correlation.
+    ``sizes`` are the sizes of the clusters, and ``share`` is the probability that a query is
+    affected. With a probability equal to the square root of ``correlation``, a query follows a draw
+    that its cluster shares, and otherwise a draw of its own. As a result, two queries of a cluster
+    have the correlation ``correlation``.
     """
     together = rng.binomial(sizes, np.sqrt(correlation))
     return together * (rng.random(sizes.shape) < share) + rng.binomial(sizes - together, share)

@@ -51,8 +51,9 @@ class Runs:
         Args:
             system: The system, as for :func:`mirage.respond`.
             model: Name of the system; different systems need different names.
-            on: The queries, as for :func:`mirage.testing.assert_feature`.
-            repeats: Number of responses per query, as for :func:`mirage.respond`.
+            on: The queries: a language code (for the bundled queries), a dataset or a leaderboard.
+            repeats: Number of responses per query. The default is 1, or for recorded responses
+                the number that was recorded.
             resume: Whether to store responses in pytest's cache as they arrive, and to reuse
                 those that an earlier session stored under this name. They may come from an older
                 version of the system; ``pytest --cache-clear`` deletes them.

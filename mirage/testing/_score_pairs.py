@@ -29,7 +29,7 @@ Scores = Mapping[str, Sequence[float]]
 
 
 class MetricPairs(NamedTuple):
-    """The scores of one metric on the items of both sides.
+    """The earlier and the later scores of one metric, paired by item.
 
     Attributes:
         before: Table of the earlier scores, with one column.
@@ -37,9 +37,10 @@ class MetricPairs(NamedTuple):
         clusters: Cluster of each item that has one, by item.
         failed: Number of failed scores, before and after.
         incomplete: Number of items with at least one failed score, before and after.
-        unscored: Items without a score on either side, to which the metric does not apply.
-        absent: Number of items that the later side lacks; they are in the tables, without a later
-            score.
+        unscored: Number of items that have neither an earlier nor a later score, because the metric
+            does not apply to them.
+        absent: Number of items that only the earlier system has; they are in the tables, without a
+            later score.
     """
 
     before: FeatureTable
@@ -51,7 +52,7 @@ class MetricPairs(NamedTuple):
     absent: int
 
     def common(self) -> tuple[FeatureTable, FeatureTable]:
-        """Return both tables with only the items that both sides have."""
+        """Return both tables with only the items that both systems have."""
         if not self.absent:
             return self.before, self.after
         present = ~np.isnan(self.after.values[:, 0])
@@ -66,9 +67,10 @@ def choose_metrics(
 
     Args:
         names: Names of the metrics with scores.
-        left_out: Other metrics, each with the reason.
+        left_out: Metrics that cannot be used, each with the reason.
         chosen: Names that the user gave; ``None`` for all.
-        purpose: Participle for messages, such as ``compared``.
+        purpose: Word for the end of "metric 'x' cannot be ..." in the error message, such as
+            ``compared``.
 
     Raises:
         DatasetError: A chosen metric was left out; the message has the reason.
@@ -82,16 +84,19 @@ def choose_metrics(
 
 
 def check_metric_names(names: Sequence[str], *given: Collection[str]) -> None:
-    """Raise an error if a user's setting names an unknown metric."""
+    """Raise an error if a user's setting contains an unknown metric.
+
+    ``names`` are the known metrics, and each of ``given`` is a setting that names metrics.
+    """
     for name in chain.from_iterable(given):
         if name not in names:
             raise UnknownNameError("metric", name, names)
 
 
 def scores_of(file: ScoreFile, metric: str) -> Scores:
-    """Return the scores of a metric by item, NaN for failures.
+    """Return the scores of a metric by item, one per repeat; NaN for a failed score.
 
-    Items without a score have an empty list.
+    Items to which the metric does not apply have an empty list.
     """
     scores: dict[str, list[float]] = {}
     for entry in file.entries:
@@ -133,7 +138,7 @@ def facts_of(
 
 
 def all_scores(*sides: Scores) -> Floats:
-    """Return all scores of several sides in one array."""
+    """Return the scores of several systems in one flat array."""
     return np.array(
         [score for side in sides for row in side.values() for score in row], dtype=float
     )
@@ -154,7 +159,7 @@ def check_common_items(before: ScoreFile, after: ScoreFile) -> None:
 
 
 def clusters_of(*files: ScoreFile) -> dict[str, str]:
-    """Return the cluster of each item.
+    """Return the cluster of each item that has one.
 
     Raises:
         DatasetError: An item has two clusters.
@@ -179,12 +184,19 @@ def pair_scores(
     clusters: Mapping[str, str],
     failures: Failures,
 ) -> MetricPairs:
-    """Return the scores of both sides on the items of the earlier side.
+    """Pair the scores of two systems on the items of the earlier system.
 
-    If ``failures`` is ``"worst"``, failed scores count as the worst score. If both sides have an
-    item, but only one has a score of it, the missing score counts as the worst, too. An item that
-    the later side lacks has no later score; the comparison counts it as a complete loss for the
+    If ``failures`` is ``"worst"``, failed scores count as the worst score. If both systems have an
+    item, but only one has a score for it, the missing score also counts as the worst. An item that
+    the later system lacks has no later score; the comparison counts it as a complete loss for the
     verdict ``no worse``. If ``failures`` is ``"skip"``, all these items are left out.
+
+    Args:
+        before: Scores of the earlier system by item, one per repeat; NaN for a failed score.
+        after: Scores of the later system, in the same form.
+        facts: Direction and scale of the metric.
+        clusters: Cluster of each item that has one, by item.
+        failures: How failures count: ``"worst"`` or ``"skip"``.
     """
     common = [item for item in before if item in after]
     items = [item for item in common if before[item] or after[item]]
@@ -244,11 +256,11 @@ def _table(scores: Scores, facts: Facts) -> FeatureTable:
 
 
 def repeated(file: ScoreFile) -> tuple[int, int]:
-    """Count the items that occur repeatedly in a file.
+    """Count the items of a file that have more than one entry.
 
     Returns:
-        The number of items with several entries, and the number of items with several entries
-        whose repeat has the same name.
+        The number of items with several entries, and the number of items for which several entries
+        have the same repeat number or name.
     """
     entries = Counter(entry.item for entry in file.entries)
     names = Counter((entry.item, entry.repeat) for entry in file.entries)

@@ -63,14 +63,18 @@ def shortfall_error(
     rows: Sequence[tuple[tuple[str, ...], bool]],
     notes: Iterable[str] = (),
 ) -> FellShortError:
-    """Return the error of a failed assertion; its message is a table at most 80 characters wide."""
+    """Return the error of a failed assertion; its message is a table at most 80 characters wide.
+
+    ``title`` is the line above the table, and ``header`` contains the names of the columns. Each
+    row is a pair: its cells, and whether to highlight them. ``notes`` are printed below the table.
+    """
     cells, highlights = zip(*rows, strict=True)
     table = Table(title, tuple(header), tuple(cells), tuple(highlights), tuple(notes), name=0)
     return FellShortError(to_text(table))
 
 
 def inconclusive_error(text: str) -> FellShortError:
-    """Return the error of an inconclusive assertion."""
+    """Return the error of an inconclusive assertion, with ``text`` as its message."""
     return FellShortError(visible(text))
 
 
@@ -125,10 +129,13 @@ def worse_queries(
     first: Sequence[int] = (),
     leading: Collection[int] = (),
 ) -> list[Finding]:
-    """Return the queries with a worse value, the worst first, each with up to three features.
+    """Return the queries that have worse values than a reference, the worst first.
+
+    Each query comes with a description of up to three features.
 
     Args:
-        worse: How much worse each value is, of shape ``(queries, features)``; above 0 is worse.
+        worse: How much worse each value is than the reference, of shape ``(queries, features)``;
+            above 0 is worse.
         table: Features of the run.
         show: Function that describes the value at a row and column.
         first: Columns that decide the order of the queries and are described first; all columns
@@ -158,13 +165,14 @@ def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
 def check_lost(
     lost: Sequence[Finding], how: str, run: Run, dataset: MirageDataset, allow_failed: int
 ) -> None:
-    """Raise an error if ``lost`` contains more than ``allow_failed`` queries.
+    """Raise an error if a run lost more than ``allow_failed`` queries.
 
-    In this case, the result is also recorded in the running test.
+    The error is also recorded in the running test.
 
     Args:
-        lost: The queries that the model failed on, or that lost a value that the baseline has.
-        how: The verb of the message between the model and the queries, such as ``"failed on"``.
+        lost: The queries that the model failed on, or for which only the baseline has a value.
+        how: Words between the model and the number of queries in the message; ``"failed on"`` gives
+            "my-model failed on 2 of 28 queries".
         run: The responses.
         dataset: The queries.
         allow_failed: Number of queries that may be lost.

@@ -20,14 +20,14 @@ _TIMES = 3  # answers to each query of a baseline
 
 
 def methods() -> Mapping[str, Method]:
-    """Return the method ``plan``, in the form that :func:`mirage.statistics.validate` studies."""
+    """Return the method of this module that :func:`mirage.statistics.validate` studies, by name."""
     return {"plan": METHODS["worse"]._replace(promise=_promised)}
 
 
 def _promised(design: StudyDesign, level: float, seed: int) -> float:
-    """Return the power that :func:`plan` predicts, as a mean over simulated baselines."""
+    """Return the mean of the power that :func:`plan` predicts from several simulated baselines."""
     if not design.effect:
-        raise SettingError("the study of a plan needs 'effect', the loss to detect; set it")
+        raise SettingError("a power study needs 'effect', the loss to detect; set it")
     names = tuple(f"measure {j}" for j in range(design.features))
     if design.score == "binary" and not design.cluster_sizes:
         names = ("answer_match", *names[1:])  # a feature that checks facts, as in the study's gate

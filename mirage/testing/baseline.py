@@ -58,15 +58,15 @@ class Baseline:
     """The features of one model on one dataset, as stored in a baseline file.
 
     Attributes:
-        table: The features, with one row per query; NaN if there is no value.
+        table: The features, with one row per query; missing values are NaN.
         dataset: Name of the dataset.
-        fingerprint: SHA-256 digest of the queries, without their metadata and order.
+        fingerprint: SHA-256 digest of the queries, without their order, clusters and metadata.
         lower_is_better: Features for which smaller is better.
-        failed: Reasons why the model failed, by query id.
+        failed: Why the model failed, by query id.
         versions: Versions of the packages that computed the features.
         digests: Digests of the responses to each query, one per repeat, by query id; empty if not
             known.
-        runs: Number of runs, made at different times, from which the repeats of the table come.
+        runs: Number of runs, made at different times, whose repeats the table contains.
     """
 
     table: FeatureTable
@@ -130,21 +130,23 @@ def save_baseline(
 
     Args:
         system: The system, as for :func:`mirage.respond`, or a list of its runs. Make these runs at
-            different times, such as on different days. From three runs on,
+            different times, such as on different days. If there are at least three runs,
             :func:`assert_no_regression` estimates the noise between runs and includes it in its
             verdicts.
         path: The file to write; an existing file is replaced.
-        on: The queries, as for :func:`assert_feature`.
-        suite: The features to store. By default, the features that :func:`assert_no_regression`
-            compares by default are stored. Others, which it compares on request, are stored as
-            well: the features of the leaderboard if ``on`` is one, else all features that need no
-            model. A default feature is left out if the dataset lacks the data that it needs. A
-            feature without values for another reason is stored with that reason.
+        on: The queries: a language code (for the bundled queries), a dataset or a leaderboard. The
+            default is the same as for :func:`assert_feature`.
+        suite: The features to store. By default, these are the features that
+            :func:`assert_no_regression` compares by default. The leaderboard's features (if ``on``
+            is a leaderboard) or else all features that need no model are stored as well, so that
+            you can select them with its argument ``features``. Of these default features, those for
+            which the dataset lacks the data are left out. If a feature has no value for another
+            reason, the reason is stored.
         model: Name of the model in the file; by default that of the generator or run, or
             ``"my-model"``.
 
     Returns:
-        The baseline, as :func:`read_baseline` reads it.
+        The baseline with the rounded values of the file.
 
     Raises:
         DatasetError: The file cannot be written, or :func:`mirage.respond` raises this error.
@@ -166,7 +168,17 @@ def baseline_of(
 ) -> Baseline:
     """Return the baseline that :func:`save_baseline` writes, without writing a file.
 
-    Arguments and errors are those of :func:`save_baseline`.
+    Args:
+        system: The system, or a list of its runs.
+        on: The queries: a language code (for the bundled queries), a dataset or a leaderboard.
+        suite: The features; the default is described in :func:`save_baseline`.
+        model: Name of the model; by default that of the generator or run, or ``"my-model"``.
+
+    Raises:
+        DatasetError: There is no default for ``on``, or the system cannot answer the queries.
+        GenerationError: The model failed on every query.
+        FeatureError: A feature fails.
+        SettingError: The runs of a list differ in language or in their number of repeats.
     """
     systems = [*system] if isinstance(system, list | tuple) else [cast(ModelLike, system)]
     if not systems:
@@ -241,7 +253,7 @@ def identical_answers(baseline: Baseline, run: Run) -> NDArray[np.bool_] | None:
 
 
 def baseline_of_cell(cell: Cell, dataset: MirageDataset) -> Baseline:
-    """Return the metrics of one cell of a grid as a baseline.
+    """Return the metrics of a grid cell as a baseline.
 
     A cell is one of the systems that the grid compares. Its name becomes the name of the model.
     """
@@ -263,11 +275,11 @@ def read_baseline(path: str | Path) -> Baseline:
     """Read a baseline file.
 
     Args:
-        path: A file of :func:`save_baseline`.
+        path: A file that :func:`save_baseline` has written.
 
     Raises:
-        DatasetError: The file does not exist or is not a baseline; the message names the wrong
-            field.
+        DatasetError: The file does not exist or is not a baseline. In the second case, the message
+            names the field with the error.
     """
     if not Path(path).exists():
         raise DatasetError(f"{path}: cannot be read (no such file); write it with save_baseline")
@@ -275,7 +287,7 @@ def read_baseline(path: str | Path) -> Baseline:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages that affect the values of features without a model."""
+    """Return the versions of packages that can change the values of features that need no model."""
     numbers = {}
     for package in _PACKAGES:
         try:
@@ -286,7 +298,11 @@ def versions() -> dict[str, str]:
 
 
 def _default_suite(dataset: MirageDataset, on: Place) -> FeatureSuite:
-    """Return the features to store: those that the gate compares by default or on request."""
+    """Return the features that :func:`save_baseline` stores by default.
+
+    These are the features that :func:`assert_no_regression` compares by default, and in addition
+    the features of ``on`` if it is a leaderboard, else all features that need no model.
+    """
     additional = on.suite if isinstance(on, Leaderboard) else FeatureSuite(OFFLINE)
     by_name = {item.name: item for item in additional}
     return FeatureSuite(
@@ -297,7 +313,11 @@ def _default_suite(dataset: MirageDataset, on: Place) -> FeatureSuite:
 def _lower_names(
     names: Iterable[str], language: str, declared: Mapping[str, Facts] = MappingProxyType({})
 ) -> tuple[str, ...]:
-    """Return the features for which smaller is better, according to their declared facts."""
+    """Return the features for which smaller is better.
+
+    ``declared`` maps names of features to facts that override the library's definitions.
+    ``language`` is the language of the answers, which can decide whether smaller is better.
+    """
     return tuple(name for name in names if facts(name, declared).direction_in(language) == "lower")
 
 
@@ -334,7 +354,7 @@ def from_text(text: str, where: str) -> Baseline:
     """Parse the text of a baseline file.
 
     Args:
-        text: Return value of :func:`to_text`.
+        text: Text that :func:`to_text` returned.
         where: Name of the source, such as the path of the file, for error messages.
 
     Raises:

@@ -36,8 +36,8 @@ def comment(
 
     Args:
         runs: The comparison.
-        allow_failed: Number of queries that may be lost, see :func:`assert_no_regression
-            <mirage.testing.assert_no_regression>`.
+        allow_failed: Number of queries that may be lost, for example because the model failed on
+            them; see :func:`assert_no_regression <mirage.testing.assert_no_regression>`.
         more: The additional queries that would make an inconclusive comparison conclusive, if
             known.
     """
@@ -78,10 +78,10 @@ def comment(
 
 
 def score_comment(result: ScoreComparison) -> str:
-    """Return Markdown of a comparison of scores for a pull request.
+    """Return a comparison of scores as a Markdown comment for a pull request.
 
-    It contains the verdict, a table of the metrics, and the items with the largest losses. The
-    first line identifies the two systems, as in :func:`comment`.
+    The comment contains the verdict, a table of the metrics, and the items with the largest losses.
+    Its first line identifies the two systems, as in :func:`comment`.
     """
     about = hashlib.sha256(f"{result.before}\n{result.after}".encode()).hexdigest()[:16]
     parts = [result.to_markdown()]
@@ -109,7 +109,8 @@ def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
     The case of a feature fails if the feature is worse. It is skipped if a loss above the margin
     cannot be ruled out, or if the feature was not measured. If too few answers are covered by
     correctness measures for a verdict, an additional case is skipped. The case of lost queries
-    fails if there are more than ``allow_failed``.
+    fails if there are more than ``allow_failed``; :func:`~mirage.testing.assert_no_regression`
+    defines when a query is lost.
     """
     comparison = runs.comparison
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}

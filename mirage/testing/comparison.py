@@ -57,16 +57,17 @@ class Change:
         worse: Number of these queries whose value got worse.
         better: Number of these queries whose value got better.
         p: P-value of the loss, corrected for the number of features; see :func:`compare`.
-        fell: Whether the mean got worse, without differences that wording or style can explain.
-        lost_at_most: Upper confidence bound of the mean loss over all queries, one-sided, at the
-            level 1 - alpha, as a share of the feature's range. 0.1 is the loss if every tenth query
-            drops from the best value to the worst. :attr:`Comparison.losses` describes the losses
-            of queries without a value. Infinite if the range is not known, or if no query has a
-            value in both runs.
+        fell: Whether the mean got worse, not counting differences that wording or style can
+            explain.
+        lost_at_most: One-sided upper confidence bound of the mean loss over all queries, at the
+            level ``1 - alpha``. It is a share of the feature's range: the loss is 0.1 if every
+            tenth query drops from the best value to the worst. :attr:`Comparison.losses` describes
+            the losses of queries without a value. Infinite if the range is not known, or if no
+            query has a value in both runs.
         allowance: Part of the mean loss that wording or style can explain, in units of the feature.
             It can prevent a ``worse`` verdict, and is not subtracted from ``lost_at_most``.
-        beyond_at_most: The upper bound of the mean loss that wording or style cannot explain,
-            otherwise like ``lost_at_most``.
+        beyond_at_most: The same bound as ``lost_at_most``, but for the part of the loss that
+            wording or style cannot explain.
     """
 
     feature: str
@@ -91,12 +92,13 @@ class Comparison:
         after: Features of the later run, with queries and features in the same order.
         changes: The change of each feature.
         worsening: How much worse each value is, of shape ``(queries, features)``; above 0 is worse,
-            NaN if the value is missing in either run. With repeats, the mean over all pairs.
+            NaN if the value is missing in either run. With repeats, it is the mean over all pairs
+            of repeats.
         tested: ``worsening`` without the differences that wording or style can explain
             (:data:`mirage.testing.gate.GATED`).
-        losses: ``worsening`` as a share of the feature's range. It is 1 if only the later run lacks
-            a value that every good answer has, and 0 for other missing values. It is infinite if
-            the range is not known.
+        losses: ``worsening`` as a share of the feature's range; infinite if the range is not known.
+            If only the earlier run has a value, the loss is 1, unless good answers may lack a value
+            of this feature. For other missing values, it is 0.
         codes: Index of the cluster of each query.
         clusters: Number of clusters; equal to the number of queries if none share a cluster.
         lower: Features for which smaller is better.
@@ -124,7 +126,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the later run, see :data:`Verdict`."""
+        """The verdict on the later run: ``worse``, ``no worse`` or ``inconclusive``."""
         if self.unchanged:
             return "no worse"
         if self.regressed(self.alpha):
@@ -134,7 +136,7 @@ class Comparison:
 
     @property
     def unchanged(self) -> bool:
-        """Whether all answers are identical to the baseline's and at least one was measured."""
+        """Whether all answers equal the baseline's, and at least one feature was compared."""
         return self.identical is not None and bool(self.identical.all() and self.compared)
 
     @cached_property
@@ -146,7 +148,7 @@ class Comparison:
 
     @property
     def compared(self) -> tuple[Change, ...]:
-        """The changes of the features with a value in both runs for at least one query."""
+        """The changes of the features that have a value in both runs for at least one query."""
         return tuple(change for change in self.changes if change.queries)
 
     @property
@@ -228,9 +230,9 @@ def compare(
     feature. Each bound has the level ``1 - alpha``. The bounds of all features must be within the
     margin, so no correction for the number of features is needed (an intersection-union test,
     Berger 1982, Multiparameter Hypothesis Testing and Acceptance Sampling, Technometrics 24,
-    295-300). If a query has a value in the earlier run only, it counts as a complete loss. Features
-    that can be missing for a good answer are an exception. At least 29 unchanged queries or
-    clusters are needed to rule out a loss of 0.1, and more if answers change.
+    295-300). If a query has a value in the earlier run only, it counts as a complete loss, except
+    for features of which a good answer may lack a value. At least 29 unchanged queries or clusters
+    are needed to rule out a loss of 0.1, and more if answers change.
 
     Args:
         before: Features of the earlier run.
@@ -243,8 +245,7 @@ def compare(
         identical: Whether each answer is identical to the baseline's, in the order of the earlier
             run's queries; ``None`` if not known. If all are identical, the run is no worse.
         failed: Ids of the queries that the model failed on in either run.
-        runs: Number of runs, made at different times, from which the repeats of the earlier table
-            come.
+        runs: Number of runs, made at different times, whose repeats the earlier table contains.
 
     Returns:
         The comparison; its ``verdict`` is ``worse``, ``no worse`` or ``inconclusive``.
@@ -341,7 +342,7 @@ def _bounds(
     Args:
         losses: Loss of each query; infinite if the feature's range is not known.
         beyond: Loss of each query, without differences that wording or style can explain.
-        codes: Cluster of each query.
+        codes: Index of the cluster of each query.
         level: Confidence level of the bounds.
 
     Returns:
@@ -372,7 +373,8 @@ def each_time(table: FeatureTable) -> Floats:
 def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Floats:
     """Return the loss of each query, as a share of the feature's range.
 
-    :attr:`Comparison.losses` describes the losses of queries without a value.
+    If only the earlier run has a value, the loss is 1, unless good answers may lack a value of the
+    feature. For other missing values, it is 0. Losses are infinite if the range is not known.
     """
     width = _widths(before, after)
     may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])

@@ -52,12 +52,12 @@ class FeatureCheck:
 
     Attributes:
         feature: Name of the feature.
-        mean: Mean over the queries that have the feature.
-        interval: Confidence interval of the mean, which is compared with the bounds.
+        mean: Mean over the queries for which the feature has a value.
+        interval: Confidence interval of the mean; the verdict compares it with the bounds.
         level: Confidence level of the interval.
         verdict: ``"holds"``, ``"broken"`` or ``"inconclusive"``.
-        bounds: The bounds, by ``ge`` or ``le``.
-        queries: Number of queries that have the feature.
+        bounds: The lower bound under the key ``ge``, the upper bound under ``le``, or both.
+        queries: Number of queries for which the feature has a value.
         clusters: Number of clusters of these queries.
     """
 
@@ -80,7 +80,7 @@ def compare_with_bounds(bounds: Mapping[str, float], interval: Interval) -> Boun
     """Compare an interval with bounds.
 
     Args:
-        bounds: The bounds, by ``ge`` or ``le``.
+        bounds: The lower bound under the key ``ge``, the upper bound under ``le``, or both.
         interval: Confidence interval of the mean; an end is NaN if it is not known.
 
     Returns:
@@ -99,7 +99,7 @@ def confidence_of(bounds: Mapping[str, float], alpha: float) -> float:
     """Return the one-sided confidence level of each end of the mean's interval.
 
     Args:
-        bounds: The required bounds, by ``ge`` or ``le``.
+        bounds: The required bounds, under the keys ``ge`` and ``le``.
         alpha: Error rate. If there are both bounds, each side gets half of it.
     """
     return 1 - alpha / max(len(bounds), 1)
@@ -124,18 +124,18 @@ def assert_feature(
     The confidence interval of the mean is compared with the bounds. The assertion holds if the
     whole interval is within the bounds and fails if the whole interval is beyond one of them.
     Otherwise it is inconclusive: pytest shows the test as skipped, with the number of queries that
-    are needed. The argument ``inconclusive`` changes this. For example, five right answers of five
-    are compatible with a system that is right in 55 % of cases, so ``ge=0.8`` needs 14 right
-    answers of 14.
+    are needed. The argument ``inconclusive`` changes this outcome. For example, five right answers
+    out of five are compatible with a system that is right in 55 % of cases, so ``ge=0.8`` needs 14
+    right answers out of 14.
 
-    The mean is over the queries that have the feature; a query without a relevant passage has no
-    citation recall, for instance. The message and the JUnit record include their number. A query
-    that the model failed on has no feature either. More than ``allow_failed`` such queries fail
-    the assertion, whatever the mean.
+    The mean is over the queries for which the feature has a value. For instance, citation recall
+    has no value for a query without a relevant passage, and no feature has a value for a query that
+    the model failed on. The message and the JUnit record state how many queries have a value. If
+    the model failed on more than ``allow_failed`` queries, the assertion fails, whatever the mean.
 
     :func:`mirage.statistics.mean_bounds` computes the interval. If the feature declares its range
-    (:class:`mirage.features.Facts`), any number of queries is enough. Otherwise at least ten
-    clusters with different values are needed.
+    (:class:`mirage.features.Facts`), an interval can be computed from any number of queries.
+    Otherwise at least ten clusters with different values are needed.
 
     Args:
         system: The system, as for :func:`mirage.respond`: a function, a generator, a run, a mapping
@@ -171,7 +171,7 @@ def assert_feature(
         SettingError: There is no bound, a bound is not a finite number, or ``alpha`` is out of
             range.
         FeatureError: No response has a value of the feature.
-        MirageError: The model, the queries or the feature have another fault.
+        MirageError: The model, the queries or the feature are invalid in another way.
 
     Example:
         >>> from mirage import MirageDataset, Query
@@ -201,7 +201,14 @@ def assert_feature(
 
 
 class CheckedRun(NamedTuple):
-    """A run, and the result of comparing the mean of one of its features with bounds."""
+    """A run, and the result of comparing the mean of one of its features with bounds.
+
+    Attributes:
+        result: The mean, its interval and the verdict.
+        table: The features of the run.
+        dataset: The queries.
+        run: The responses.
+    """
 
     result: FeatureCheck
     table: FeatureTable
@@ -289,7 +296,10 @@ def check_table(
     alpha: float = ALPHA,
     allow_failed: int = 0,
 ) -> CheckedRun:
-    """Compare the mean of a feature of a run with bounds, without an error if a bound is broken.
+    """Compare the mean of a feature with bounds; raise no error if a bound is broken.
+
+    ``label`` is the name of the feature in ``table``. ``limits`` maps ``ge`` to the lower bound and
+    ``le`` to the upper bound; ``None`` if there is no such bound.
 
     Raises:
         FellShortError: The model failed on more than ``allow_failed`` queries.
@@ -349,7 +359,7 @@ def _interval_of(
 
 
 def _describe_queries_needed(checked: CheckedRun) -> str:
-    """Return in words how many queries a verdict needs, if further queries have similar values."""
+    """Describe how many queries a verdict needs if further queries have similar values."""
     result, table = checked.result, checked.table
     if any(bound == result.mean for bound in result.bounds.values()):
         return "the mean is at the bound, so more queries would not give a verdict"
@@ -420,7 +430,7 @@ def _suite_of(feature: FeatureLike, on: Place) -> FeatureSuite:
 
 
 def _missing_value_lines(table: FeatureTable, feature: str) -> list[str]:
-    """Return a line on the queries without a value of the feature, if there are any."""
+    """Return a line that counts the queries without a value of the feature, if there are any."""
     reasons = {id_: why for (id_, label), why in table.reasons.items() if label == feature}
     if not reasons:
         return []

@@ -19,16 +19,17 @@ from mirage.testing._evidence import COVERED
 
 
 class Gated(NamedTuple):
-    """A feature that the gate compares.
+    """A feature that the regression test compares, and the differences that the test ignores.
 
     Attributes:
         name: Name of the feature.
         wording: A difference up to this value on one query is ignored, because another wording
             can cause it.
-        style: The largest loss that is ignored if most answers share it, for example because all
-            are written in another style. It limits how much of the median query's loss is ignored.
-        substitute_for: Gold data that this feature replaces. The feature is compared only if
-            fewer than half of the queries have any of them.
+        style: The largest loss that is attributed to a change of style. Most answers share such a
+            loss, so the median query's loss is subtracted from all losses, up to this limit.
+        substitute_for: Kinds of gold data that make this feature unnecessary. The feature is
+            compared only if each of them is available for fewer than half of the answerable
+            queries.
         may_lack: Whether a good answer can lack a value of the feature.
     """
 
@@ -72,7 +73,11 @@ data that it needs.
 
 
 def gated(dataset: MirageDataset) -> tuple[str, ...]:
-    """Return the names of the features that the gate (regression test) compares by default."""
+    """Return the names of the features that the gate compares by default on these queries.
+
+    The gate is the regression test. Features are left out if the queries have gold data that make
+    them unnecessary (``Gated.substitute_for``).
+    """
     answerable = [query for query in dataset if query.answerable is not False]
     common = {
         need
@@ -94,19 +99,20 @@ def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ..
 
 
 def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
-    """Return how much worse each query is, without differences that wording or style can explain.
+    """Return how much worse each value got, ignoring what wording or style can explain.
 
-    For style, the loss of the median query, up to ``Gated.style``, is subtracted from all losses.
-    For wording, a remaining difference up to ``Gated.wording`` counts as 0. This rule applies to
-    each pair of responses, so it does not depend on the number of repeats.
+    A change of style affects most queries alike. The median worsening over the queries, at most
+    ``Gated.style``, is therefore attributed to style and subtracted. Then a remaining change of at
+    most ``Gated.wording``, for better or worse, is attributed to wording and counts as 0. The
+    second rule applies to each pair of responses, so it does not depend on the number of repeats.
 
     Args:
-        worsening: How much worse each value is, of shape ``(pairs of repeats, queries, features)``;
-            NaN if a value is missing.
+        worsening: How much worse the later response is than the earlier one, of shape ``(pairs of
+            responses, queries, features)``; NaN if a value is missing.
         names: Names of the features.
 
     Returns:
-        Means over the pairs, of shape ``(queries, features)``.
+        Means over the pairs of responses, of shape ``(queries, features)``.
     """
     names = tuple(names)
     means = mean_of_pairs(worsening)
@@ -120,13 +126,18 @@ def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
 
 
 def beyond_wording(worsening: Floats, names: Iterable[str]) -> Floats:
-    """Return how much worse each query is, without differences that wording can explain.
+    """Return how much worse each value got, ignoring what wording can explain.
 
-    A difference between two responses up to ``Gated.wording`` counts as 0. Unlike
-    :func:`more_than_wording`, this function does not subtract a common loss due to style.
+    A change of at most ``Gated.wording`` between two responses, for better or worse, counts as 0.
+    Unlike :func:`more_than_wording`, this function does not subtract what style can explain.
+
+    Args:
+        worsening: How much worse the later response is than the earlier one, of shape ``(pairs of
+            responses, queries, features)``; NaN if a value is missing.
+        names: Names of the features.
 
     Returns:
-        Means over the pairs, of shape ``(queries, features)``.
+        Means over the pairs of responses, of shape ``(queries, features)``.
     """
     entries = [GATED.get(name) for name in names]
     wording = np.array([0.0 if entry is None else entry.wording for entry in entries])
@@ -134,7 +145,7 @@ def beyond_wording(worsening: Floats, names: Iterable[str]) -> Floats:
 
 
 def mean_of_pairs(values: Floats) -> Floats:
-    """Return means along the first axis that ignore NaN; NaN if there is no value."""
+    """Return the means along the first axis, ignoring NaN; NaN if there is no value."""
     is_value = ~np.isnan(values)
     counts = is_value.sum(axis=0)
     totals = np.where(is_value, values, 0.0).sum(axis=0)

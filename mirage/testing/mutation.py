@@ -1,4 +1,4 @@
-"""Mutation testing: which known faults in responses a suite of assertions detects.
+"""Mutation testing: measure which known faults in responses a suite of assertions detects.
 
 The module inserts known faults (:mod:`mirage.surrogate.faults`) into the responses of a user's
 system. A mutant is a copy of the responses with one kind of fault. If assertions pass on the
@@ -68,7 +68,7 @@ class Mutants(NamedTuple):
 
     Attributes:
         tried: The mutants, in groups of the same kind.
-        untried: The reason why each other kind of fault was not tried.
+        untried: Kinds of fault that were not tried, each with the reason.
     """
 
     tried: tuple[Mutant, ...]
@@ -86,19 +86,19 @@ def mutants(
     """Return copies of a run with faults: one copy per kind of fault and share of the queries.
 
     A response that cannot have a fault is unchanged; for example, a response without citations
-    cannot lose one. The queries of a smaller share are a subset of those of a larger share, and
-    have the same faulty text.
+    cannot lose one. The queries that have a fault at a smaller share also have it at a larger
+    share, with the same faulty text.
 
     Args:
         dataset: The queries.
         run: The responses.
         kinds: Kinds of fault; all by default.
         shares: Shares of the queries with the fault, among those that can have it.
-        seed: Random seed of the choice of queries, passages and wrong answers.
+        seed: Random seed for choosing queries, passages and wrong answers.
 
     Raises:
         UnknownNameError: There is no such kind of fault.
-        SettingError: A share is not above 0 and up to 1.
+        SettingError: A share is 0 or less, or above 1.
 
     Example:
         >>> from mirage import MirageDataset, Query, respond
@@ -126,7 +126,9 @@ def _check(kinds: Collection[str] | None, shares: Sequence[float]) -> None:
         if kind not in FAULTS:
             raise UnknownNameError("kind of fault", kind, tuple(FAULTS))
     if not shares or not all(0 < share <= 1 for share in shares):
-        raise SettingError(f"shares must be above 0 and up to 1, such as 0.25; got {tuple(shares)}")
+        raise SettingError(
+            f"shares must be above 0 and at most 1, such as 0.25; got {tuple(shares)}"
+        )
 
 
 def _mutant(
@@ -183,9 +185,10 @@ class _Stage:
     """The datasets whose texts are used to build faulty responses.
 
     Attributes:
-        corpora: Datasets by language code. The dataset in the language of the run contains the
-            queries under test; others provide text in other languages.
-        bundled: Whether all queries are bundled ones, which have texts in all languages.
+        corpora: Datasets by language code. The one in the language of the run is the dataset under
+            test; the others provide texts in other languages.
+        bundled: Whether all queries of the dataset under test ship with the library. If so,
+            ``corpora`` has the bundled queries of every language, else only the dataset itself.
     """
 
     corpora: Mapping[str, MirageDataset]
@@ -339,7 +342,11 @@ _USER_CHANGES: Mapping[str, Callable[[Draft, Scene, Random], Draft | None]] = {
 
 
 class _WatchedFeature(NamedTuple):
-    """A feature, the purpose of its bound, and the change of its mean that the bound tolerates."""
+    """A feature for which a bound may be suggested.
+
+    ``slack`` is the loss in the feature's mean that the bound tolerates. ``why`` is the purpose of
+    the bound, in words.
+    """
 
     feature: str
     slack: float
@@ -399,7 +406,7 @@ class Bound(NamedTuple):
 
     @property
     def limits(self) -> dict[str, float]:
-        """The bounds that are not ``None``, by ``ge`` and ``le``."""
+        """The bounds that are not ``None``, with the keys ``ge`` and ``le``."""
         sides = {"ge": self.ge, "le": self.le}
         return {side: value for side, value in sides.items() if value is not None}
 
@@ -418,7 +425,7 @@ class Bound(NamedTuple):
         """Return the assertion as Python code, for a variable ``run``.
 
         Args:
-            on: Expression for the queries; no argument ``on`` by default.
+            on: Python expression for the argument ``on``, the queries; by default it is omitted.
         """
         limits = [f"{side}={value:g}" for side, value in self.limits.items()]
         where = [f"on={on}"] if on else []
@@ -429,9 +436,10 @@ class Bound(NamedTuple):
 def _bound(watched: _WatchedFeature, interval: Interval, mean: float, higher: bool) -> Bound | None:
     """Return a bound on a feature's mean; ``None`` if every possible value satisfies it.
 
-    The bound is the mean minus the feature's slack, or the mean plus the slack if lower values are
-    better. If the confidence interval of the mean extends beyond that, the bound is at the end of
-    the interval, so that the assertion holds for the original responses.
+    The bound is the mean minus the feature's slack, the loss that is tolerated. If lower values are
+    better, it is the mean plus the slack. If the confidence interval of the mean extends beyond
+    that, the bound is at the end of the interval, so that the assertion holds for the original
+    responses.
     """
     # Rounded outwards to two decimals, so that rounding cannot break the bound.
     feature, slack, why = watched
@@ -492,7 +500,10 @@ class _Effects:
         )
 
     def bounds(self) -> list[Bound]:
-        """Return a bound for each feature whose better direction is known.
+        """Return a bound for each feature whose better direction (higher or lower) is known.
+
+        Features without a value, and features for which every possible value satisfies the bound,
+        are left out.
 
         All bounds hold for the original responses.
         """
@@ -507,10 +518,10 @@ class _Effects:
         return bounds
 
     def suggestion(self, mutant: Run) -> str:
-        """Return an assertion that catches a mutant, or the reason why there is none.
+        """Return the code of an assertion that catches a mutant, or why there is none.
 
-        The assertion is about the feature with the largest loss, relative to the feature's slack
-        (:data:`WATCHED`).
+        The assertion is about the feature with the largest loss, relative to the loss that the
+        feature's bound tolerates (:data:`WATCHED`).
         """
         after = self.measure(mutant)
         slacks = {entry.feature: entry.slack for entry in WATCHED}
@@ -583,9 +594,10 @@ class MutationScore:
 
     @property
     def score(self) -> float:
-        """The share of the kinds of fault that are caught, at the largest share of faulty queries.
+        """The share of the kinds of fault that are caught, as a mean over the seeds.
 
-        It is :meth:`at` for the largest of :attr:`shares`, and NaN if no fault was tried.
+        It is measured on the mutants with the largest share of faulty queries. NaN if no fault was
+        tried.
         """
         return self.at(self.shares[0]) if self.fates else math.nan
 
@@ -634,10 +646,11 @@ class MutationScore:
         return tuple(sorted({fate.share for fate in self.fates}, reverse=True))
 
     def counted(self, share: float) -> str:
-        """Return a text with the number of kinds of fault that are caught.
+        """Return the number of kinds of fault that are caught, as text.
 
-        An example is ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``. ``share`` is the share
-        of the queries with the fault, one of :attr:`shares`.
+        The text contains the mean over the random seeds and the range, as in ``17.4 of 19 kinds of
+        fault (16 to 18 with 5 seeds)``. ``share`` is the share of the queries with the fault, one
+        of :attr:`shares`.
         """
         scores = self.by_seed(share)
         kinds = len({fate.kind for fate in self.fates if fate.share == share})
@@ -710,14 +723,14 @@ def mutation_score(
     Assertions that fail on the original responses are listed in the result and ignored.
 
     Args:
-        assertions: Functions that take a run and raise ``AssertionError`` if it is faulty, by name,
-            such as calls of the assertions of :mod:`mirage.testing`. A ``FeatureError``, because
-            no response has the feature, also counts as a failure.
+        assertions: Functions by name, such as calls of the assertions of :mod:`mirage.testing`.
+            Each takes a run and raises ``AssertionError`` if the run is faulty. ``FeatureError``,
+            which means that no response has a value of a feature, also counts as a failure.
         dataset: The queries.
         run: The responses; the assertions should pass on them.
         kinds: Kinds of fault; all by default.
         seed: The first random seed.
-        seeds: Number of random seeds.
+        seeds: Number of consecutive random seeds.
 
     Raises:
         UnknownNameError: There is no such kind of fault.
@@ -748,10 +761,19 @@ def fates_of(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
-    """Return the mutation score of assertions, computed with one function that checks all of them.
+    """Return the mutation score of assertions that a single function runs.
 
-    ``falling`` is that function: it returns the names of the assertions that fail on a run. The
-    other arguments and the errors are those of :func:`mutation_score`.
+    Args:
+        falling: Function that takes a run and returns the names of the assertions that fail on it.
+        dataset: The queries.
+        run: The responses; no assertion should fail on them.
+        kinds: Kinds of fault; all by default.
+        seed: The first random seed.
+        seeds: Number of consecutive random seeds.
+
+    Raises:
+        UnknownNameError: There is no such kind of fault.
+        SettingError: ``seeds`` is below 1.
     """
     seeded_mutants, untried = _draw_mutants(dataset, run, kinds, seed, seeds)
     with caching_features():
@@ -771,7 +793,7 @@ def _draw_mutants(
     seed: int,
     seeds: int,
 ) -> tuple[list[tuple[int, Mutant]], Mapping[str, str]]:
-    """Return pairs of a random seed and a mutant, and why some kinds of fault were not tried."""
+    """Return pairs of a random seed and a mutant, and the untried kinds of fault with reasons."""
     if seeds < 1:
         raise SettingError(f"seeds must be at least 1, got {seeds}")
     by_seed = {
@@ -789,7 +811,9 @@ def _fates(
 ) -> tuple[Fate, ...]:
     """Return the result for each mutant.
 
-    ``caught_by`` is a function that returns the names of the assertions that fail on a run.
+    ``seeded_mutants`` are pairs of a random seed and a mutant. ``effects`` has the features of the
+    original responses, from which assertions for missed faults are suggested. ``caught_by`` is a
+    function that returns the names of the assertions that fail on a run.
     """
     # Faults without randomness give equal mutants for all seeds.
     results: dict[tuple[Response, ...], tuple[tuple[str, ...], str]] = {}
@@ -814,11 +838,21 @@ def suggested_bounds(
     """Return bounds that hold for the responses and detect faults, and their mutation score.
 
     A bound is suggested for each feature of :data:`WATCHED` that can be computed on the dataset. It
-    is the mean over the responses minus the feature's slack, or plus the slack if lower values are
-    better. If the end of the mean's confidence interval is farther from the mean, this end is the
-    bound. So all bounds hold for the responses. Bounds that no fault breaks are omitted.
+    is the mean over the responses minus the feature's slack, the loss that is tolerated. If lower
+    values are better, it is the mean plus the slack. If the end of the mean's confidence interval
+    is farther from the mean, this end is the bound. So all bounds hold for the responses. Bounds
+    that no fault breaks are omitted.
 
-    The arguments and errors are those of :func:`mutation_score`.
+    Args:
+        dataset: The queries.
+        run: The responses.
+        kinds: Kinds of fault; all by default.
+        seed: The first random seed.
+        seeds: Number of consecutive random seeds.
+
+    Raises:
+        UnknownNameError: There is no such kind of fault.
+        SettingError: ``seeds`` is below 1.
     """
     seeded_mutants, untried = _draw_mutants(dataset, run, kinds, seed, seeds)
     with caching_features():

@@ -46,7 +46,7 @@ _SLACK = 0.03  # tolerance for the random error of _FINE simulations
 
 
 class Chances(NamedTuple):
-    """The probabilities that a gate gives the right verdict.
+    """The probabilities that a regression test gives the right verdict.
 
     Attributes:
         detected: Probability of the verdict ``worse`` if the loss is as large as the margin.
@@ -65,8 +65,9 @@ class Design(NamedTuple):
         repeats: Number of answers per query.
         calls: Number of answers that each run needs. Saving the baseline needs the same number
             once.
-        cost: Cost of the calls of one run and of writing the queries.
-        chances: Probabilities that the gate gives the right verdict.
+        cost: Cost of the calls of one run and of writing the queries, in the currency of
+            ``call_cost`` and ``query_cost`` (see :func:`plan`).
+        chances: Probabilities that the regression test gives the right verdict.
         enough: Whether both probabilities reach the target power.
     """
 
@@ -86,8 +87,8 @@ class Plan:
         loss: The mean loss to detect, as a share of a feature's range.
         power: Target power.
         alpha: Significance level of each verdict.
-        feature: The feature in which the loss is hardest to detect; empty without a baseline with
-            repeats.
+        feature: The feature in which the loss is hardest to detect; empty unless there is a
+            baseline with repeats.
         assumptions: The assumptions of the simulation, in words.
         designs: One design for each number of repeats.
         best: The cheapest design with enough power, or ``None`` if no design has enough. With a
@@ -163,8 +164,8 @@ def plan(
     All features that the gate compares are simulated, because the gate corrects its p-values for
     their number. Noise between the runs of a baseline is not simulated.
 
-    The gate also counts answers that turned from right to wrong. The more answers changed their
-    wording, the more such turns it requires for an alarm. The simulation assumes that the wording
+    The gate also counts answers that turned from right to wrong. The more answers have a new
+    wording, the more of them must have turned for an alarm. The simulation assumes that the wording
     of all answers changed. ``validation/power/power.py`` compares such predictions with real
     outcomes.
 
@@ -174,17 +175,20 @@ def plan(
         power: Target probability of two events: the verdict is ``worse`` if there is a loss, and
             ``no worse`` if there is none.
         alpha: Significance level of each verdict.
-        baseline: Baseline file of :func:`save_baseline`, or its return value, preferably with
-            repeats.
-        on: Queries of the baseline, as for :func:`assert_no_regression`; they define the clusters.
-        cluster: Cluster of each query, as for :func:`assert_no_regression`.
+        baseline: A file that :func:`save_baseline` has written, or the function's return value,
+            preferably with repeats.
+        on: The queries that the baseline was saved on, which define the clusters: a dataset or a
+            leaderboard. By default the bundled queries of the baseline's language.
+        cluster: Cluster of each query: a key of their metadata, a function of the query, or a
+            mapping from query id. The default is :attr:`Query.cluster <mirage.Query>`.
         repeats: Numbers of repeats to compare.
         queries: Maximum number of queries, at most :data:`MOST`, which is the default.
         calls: Maximum number of answers per run. Each design then uses as many of them as it can,
             and the best design is the one with the highest power.
-        cost: Maximum cost of the calls of a run and of writing the queries; used like ``calls``.
-        call_cost: Cost of one answer.
-        query_cost: Cost of writing one query.
+        cost: Maximum cost of the calls of a run and of writing the queries. The best design is then
+            chosen as with ``calls``.
+        call_cost: Cost of one answer, in any currency.
+        query_cost: Cost of writing one query, in the same currency.
         unstable: Share of answers that change when a query is repeated, if the baseline has no
             repeats.
         moved: Share of queries that a change of the system makes better or worse.
@@ -236,7 +240,16 @@ def plan(
 
 
 class _Assumptions(NamedTuple):
-    """The assumed rates of changes, for use when the baseline does not provide them."""
+    """The settings of a simulation that apply if the baseline does not determine them.
+
+    Attributes:
+        unstable: Share of answers that change when a query is repeated.
+        moved: Share of queries that a change of the system makes better or worse.
+        cluster_size: Number of queries per cluster.
+        correlation: Correlation of changes between two queries of one cluster, and between two
+            features.
+        features: Number of features that the gate compares.
+    """
 
     unstable: float
     moved: float
@@ -245,7 +258,10 @@ class _Assumptions(NamedTuple):
     features: int
 
     def describe(self, measurement: str = "") -> str:
-        """Return the assumptions in words, after a description of what was measured, if any."""
+        """Return the assumptions in words.
+
+        ``measurement`` describes the noise that was measured; empty if all noise is assumed.
+        """
         size = f"clusters of {self.cluster_size}" if self.cluster_size > 1 else "no clusters"
         if not measurement:
             measurement = (
@@ -267,10 +283,11 @@ def _baseline_noise(
     loss: float,
     assumptions: _Assumptions,
 ) -> tuple[Noise, str, str]:
-    """Return a baseline's noise, the name of the hardest feature, and the assumptions in words.
+    """Return the noise of a baseline, a feature's name, and the assumptions in words.
 
-    The hardest feature is the one with the largest variation among those that can drop by ``loss``.
-    If the baseline has no repeats, the noise is assumed and the name of the feature is empty.
+    The named feature is the one in which a loss is hardest to detect: it varies most among the
+    features that can drop by ``loss``. If the baseline has no repeats, the noise is assumed, and
+    the name is empty.
     """
     earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
     dataset = dataset_of(earlier.table.language if on is None else on, None)
@@ -310,7 +327,10 @@ def _baseline_noise(
 
 
 def _possible_losses(baseline: Baseline, names: Sequence[str]) -> dict[str, Floats]:
-    """Return the largest loss of each query, as a share of the range, for features with a range."""
+    """Return the largest possible loss of each query, for each feature with a known range.
+
+    Losses are shares of the feature's range.
+    """
     possible_losses = {}
     for name in names:
         feature_facts = facts(name, baseline.table.facts)
@@ -325,7 +345,7 @@ def _possible_losses(baseline: Baseline, names: Sequence[str]) -> dict[str, Floa
 class _SimulatedGate(NamedTuple):
     """The test of ``assert_no_regression``, applied to simulated comparisons.
 
-    The simulated losses are in the first feature of the noise.
+    Only the first feature has a simulated loss; the differences in the others are noise.
     """
 
     noise: Noise
@@ -334,7 +354,7 @@ class _SimulatedGate(NamedTuple):
     seed: int
 
     def chances(self, queries: int, repeats: int, simulations: int) -> Chances:
-        """Return the probabilities of right verdicts with this number of queries and repeats."""
+        """Estimate the probabilities of right verdicts with this number of queries and repeats."""
         clusters = self.noise.clusters(queries)
         batch = max(1, min(_SHARED, _AT_ONCE // (clusters * self.noise.pairs.shape[2])))
         detections = clearances = 0
@@ -361,11 +381,10 @@ class _SimulatedGate(NamedTuple):
         return Chances(detections / simulations, clearances / simulations)
 
     def queries_needed(self, repeats: int, power: float) -> int:
-        """Return the approximate number of queries that is needed to reach the power.
+        """Estimate the number of queries that are needed to reach the power.
 
-        The search starts with the step sizes that a normal approximation of the power suggests.
-        Once it has one number with too little power and one with enough, it interpolates between
-        them.
+        The size of the first steps is based on a normal approximation of the power. Once the search
+        has tried a number with too little power and one with enough, it interpolates between them.
 
         Returns:
             The number of queries; ``MOST + 1`` if :data:`MOST` queries are too few.
@@ -392,7 +411,10 @@ class _SimulatedGate(NamedTuple):
 
 
 def _best_design(designs: Sequence[Design], calls: int | None, cost: float | None) -> Design | None:
-    """Return the cheapest design with enough power; with a budget, the one with most power."""
+    """Return the cheapest design with enough power or, with a budget, the one with most power.
+
+    ``calls`` and ``cost`` are the budgets; ``None`` if there is none.
+    """
     if calls is not None or cost is not None:
         return max(designs, key=lambda design: (min(design.chances), -design.repeats))
     enough = [design for design in designs if design.enough]
@@ -417,15 +439,18 @@ def _check(
         if not 0 <= value <= 1:
             raise SettingError(f"{name} must be between 0 and 1, got {value!r}")
     if counts < 1 or not repeats or min(repeats) < 1:
-        raise SettingError("cluster_size, features and each of repeats must be at least 1")
+        raise SettingError(
+            "cluster_size, features and each of repeats must be at least 1, got "
+            f"repeats={list(repeats)}, and {counts} as the smaller of the other two"
+        )
 
 
 class ExtraQueries(NamedTuple):
     """The additional queries or repeats that make an inconclusive comparison conclusive.
 
     Attributes:
-        queries: Number of additional queries like these; ``None`` if more than :data:`MOST`
-            queries are needed in all.
+        queries: Number of additional queries, if they are like those of the comparison; ``None`` if
+            more than :data:`MOST` queries are needed in all.
         repeats: Number of repeats per query that is enough instead. ``None`` if repeats are not
             enough, or if the runs have none, so that their effect is not known.
         power: Probability of a right verdict with these numbers: ``worse`` if the loss is as large
@@ -491,7 +516,9 @@ def extra_queries_needed(
 
 
 def _repeat_variance(comparison: Comparison) -> Floats:
-    """Return how much variation between repeats adds to the variance of a query's difference.
+    """Return how much of the variance between two runs is due to differences between repeats.
+
+    It is the part of the variance of a query's difference that more repeats would reduce.
 
     Returns:
         One variance per feature; NaN if one of the runs has no repeats.

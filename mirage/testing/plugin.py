@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mirage.testing._runs import Runs
 
-_MARKER = "mirage_language(code): language of the bundled queries for mirage's assertions, as 'sw'"
+_MARKER = "mirage_language(code): language of the test's bundled mirage queries, such as 'sw'"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,7 +59,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def mirage_run(request: pytest.FixtureRequest) -> Runs:
-    """Return a function that asks a model the queries once per test session.
+    """Return a function that runs a model on the queries once per test session.
 
     ``mirage_run(model, "my-rag")`` returns the model's responses as a :class:`mirage.Run` with the
     name ``my-rag``. Later calls with the same model and name return the same run. See

@@ -40,21 +40,21 @@ def assert_ranks(
 ) -> None:
     """Assert that a model is better than another model of a ranking, with high confidence.
 
-    The assertion holds if :meth:`Ranking.p_better <mirage.Ranking.p_better>` of the model over
-    ``at_least`` is ``confidence`` or more. So choose as ``at_least`` a model that yours must beat
-    by a margin: if both are equally good, the probability is about 0.5. With a confidence of 0.5
-    the assertion only requires a better rank.
+    The assertion holds if the model is better than the model ``at_least`` with a probability of
+    ``confidence`` or more (:meth:`Ranking.p_better <mirage.Ranking.p_better>`). If both are equally
+    good, this probability is about 0.5. So choose a model that yours must beat clearly. With a
+    confidence of 0.5, the assertion only requires a better rank.
 
     If the model is unlike all systems that the ranker was trained on (:attr:`Entry.unfamiliar
-    <mirage.Entry.unfamiliar>`), the error message includes a note. If the assertion holds, there
-    is a warning instead.
+    <mirage.Entry.unfamiliar>`), the error message mentions it. If the assertion holds, a warning
+    mentions it instead.
 
     Args:
         system: The system, as for :func:`mirage.respond`, or a ranking.
         at_least: Name of a model of the ranking, such as ``"anchor/uncited"``.
         confidence: Required probability that the model is better; above 0 and below 1.
-        on: The leaderboard, or the language code of a bundled one; the default is that of
-            :func:`assert_feature`. Ignored if ``system`` is a ranking.
+        on: The leaderboard, or the language code of a bundled one. The default language is chosen
+            as in :func:`assert_feature`. Ignored if ``system`` is a ranking.
         model: Name of the model. If ``system`` is a ranking, the default is its only model that is
             not an anchor (one of the leaderboard's reference models).
         allow_failed: Number of queries that the model may fail on.
@@ -145,10 +145,11 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 
 def _worse_query_lines(evidence: Evidence, model: str, other: Entry) -> list[str]:
-    """Return lines on the queries whose features are farthest below the other model's means.
+    """Return lines that show the queries on which features are worse than the other model's means.
 
-    Differences are divided by the feature's standard deviation over the models that the ranker was
-    trained on. The list is empty for a ranking by judgments, which has no features.
+    The queries with the largest differences come first. A difference is divided by the feature's
+    standard deviation over the models that the ranker was trained on. The list is empty for a
+    ranking by judgments, which has no features.
     """
     dataset, ranker = evidence.dataset, evidence.ranker
     if dataset is None or ranker is None or model not in evidence.tables:

@@ -1,4 +1,4 @@
-"""The assertion that a model is no worse than an earlier run of it, its baseline."""
+"""The assertion that a model is no worse than its baseline, an earlier run of the model."""
 
 from __future__ import annotations
 
@@ -80,10 +80,11 @@ def assert_no_regression(
     new words raises no alarm; a false answer in the old words does.
 
     If a system varies its answers but is as good as before, the assertion fails with a probability
-    of about ``alpha``, mostly less. This includes noise between runs only if the baseline consists
-    of three or more runs. The assertion never fails if the answers are identical. The smallest loss
-    that is detected depends on the number of queries: ``validation/truth/gate.py`` prints it for
-    the bundled queries, ``validation/power/regression.py`` for 5 to 100 queries.
+    of about ``alpha``, mostly less. If answers also vary between runs, for example from day to day,
+    this holds only if the baseline consists of three or more runs. The assertion never fails if the
+    answers are identical. The smallest loss that is detected depends on the number of queries:
+    ``validation/truth/gate.py`` prints it for the bundled queries,
+    ``validation/power/regression.py`` for 5 to 100 queries.
 
     A query is lost if the model failed on it now but not in the baseline, or if a feature has a
     value in the baseline only. The exception is ``target_language``, which a good answer may lack
@@ -91,7 +92,7 @@ def assert_no_regression(
 
     Args:
         system: The system, as for :func:`mirage.respond`.
-        baseline: A file of :func:`save_baseline`, or its return value.
+        baseline: A file that :func:`save_baseline` has written, or the function's return value.
         alpha: False positive rate for all features together. It is also the largest probability of
             the verdict ``no worse`` if the true loss is above the margin. Above 0 and below 1.
         margin: The mean loss that ``no worse`` rules out in every feature, as a share of the
@@ -101,10 +102,10 @@ def assert_no_regression(
             comparison is inconclusive. The default is pytest's ini option ``mirage_inconclusive``,
             or ``"skip"`` if it is not set. Outside pytest nothing is skipped; check the
             ``verdict`` of the return value.
-        features: Features of the baseline to compare, which may include features of wording. The
-            default is the features of language, citations, support, facts and abstention for
-            which the queries have gold data. The baseline's features that you defined or that
-            need a model are also included.
+        features: Names of the baseline's features to compare, such as ``"answer_bleu"``. By
+            default, the features that measure language, citations, support, facts and abstention
+            are compared, if the queries have the gold data for them. The baseline's features that
+            you defined or that need a model are also compared.
         on: The queries that the baseline was saved on: a dataset or a leaderboard. By default
             the bundled queries of the baseline's language.
         suite: The features that the baseline was saved with. By default they are loaded by their
@@ -157,7 +158,15 @@ def assert_no_regression(
 
 
 class BaselineComparison(NamedTuple):
-    """A comparison of a run with its baseline, and the inputs of the comparison."""
+    """A comparison of a run with its baseline, and the inputs of the comparison.
+
+    Attributes:
+        comparison: The comparison of the two runs.
+        baseline: The baseline.
+        dataset: The queries.
+        run: The responses that are compared with the baseline.
+        clusters: Cluster of each query that has one, by query id.
+    """
 
     comparison: Comparison
     baseline: Baseline
@@ -180,10 +189,23 @@ def compare_with_baseline(
 ) -> BaselineComparison:
     """Return the comparison of :func:`assert_no_regression` without asserting anything.
 
-    The arguments are those of :func:`assert_no_regression`.
+    Args:
+        system: The system, as for :func:`mirage.respond`.
+        baseline: A file that :func:`save_baseline` has written, or the function's return value.
+        alpha: Significance level of each verdict.
+        margin: The mean loss that ``no worse`` rules out, as a share of a feature's range.
+        features: Names of the baseline's features to compare; the default is described in
+            :func:`assert_no_regression`.
+        on: The queries that the baseline was saved on; by default the bundled queries of its
+            language.
+        suite: The features that the baseline was saved with; by default they are loaded by their
+            names.
+        cluster: Cluster of each query; by default :attr:`Query.cluster <mirage.Query>`.
+        model: Name of the model in messages.
 
     Raises:
         SettingError: ``alpha`` or ``margin`` is not above 0 and below 1.
+        MirageError: The baseline, the model or the queries have a fault.
     """
     if not 0 < alpha < 1:
         raise SettingError(f"alpha must be above 0 and below 1, such as 0.05; got {alpha!r}")
@@ -214,7 +236,7 @@ def compare_with_baseline(
 
 
 def later_baseline(runs: BaselineComparison) -> Baseline:
-    """Return the later run of a comparison as a baseline, so that a history can store it."""
+    """Return the later run of a comparison as a baseline, which a history can store."""
     table = replace(runs.comparison.after, clusters=runs.clusters)
     failed = {response.query_id: response.error or "" for response in runs.run.failed}
     return replace(
@@ -262,11 +284,11 @@ def check_comparison(runs: BaselineComparison, inconclusive: str, allow_failed: 
 
 
 def extra_queries(comparison: Comparison) -> ExtraQueries | None:
-    """Return how many more queries would make a comparison conclusive.
+    """Estimate how many more queries or repeats would make a comparison conclusive.
 
     Returns:
-        ``None`` if the comparison is conclusive, or if more queries would not help: correctness
-        was not measured, or a change of style alone is above the margin.
+        The estimate; ``None`` if the comparison is conclusive, or if more queries would not help:
+        correctness was not measured, or a change of style alone is above the margin.
     """
     if comparison.verdict != "inconclusive" or _needs_more_than_queries(comparison):
         return None
@@ -279,7 +301,7 @@ def _needs_more_than_queries(comparison: Comparison) -> bool:
 
 
 def _style_above_margin(comparison: Comparison) -> list[str]:
-    """Return the features whose mean loss is above the margin but allowed as a change of style."""
+    """Return the features whose mean loss is above the margin but may be due to style alone."""
     losses = dict(zip(comparison.before.features, comparison.losses.mean(axis=0), strict=True))
     return [
         change.feature
@@ -298,7 +320,11 @@ def _cluster_warning(comparison: Comparison) -> str:
 def _names_to_compare(
     baseline: Baseline, features: Collection[str] | None, dataset: MirageDataset
 ) -> tuple[str, ...]:
-    """Return the names of the baseline's features to compare."""
+    """Return the names of the features to compare.
+
+    These are ``features``, all of which the baseline must have. ``None`` selects the default
+    features of :func:`assert_no_regression`.
+    """
     names = baseline.table.features
     if features is None:
         return default_names(names, dataset)
@@ -314,7 +340,11 @@ def _names_to_compare(
 def _suite_like(
     baseline: Baseline, names: Sequence[str], suite: FeatureSuite | None, on: Place
 ) -> FeatureSuite:
-    """Return the features to compare, as defined when the baseline was saved."""
+    """Return a suite with the features ``names``, to score the later run like the baseline.
+
+    The features are taken from ``suite``, else from ``on`` if it is a leaderboard, else from the
+    library.
+    """
     saved = baseline.table.features
     if suite is not None and set(suite.names) != set(saved):
         differing = sorted(set(suite.names) ^ set(saved))
@@ -336,8 +366,9 @@ def _suite_like(
 
 
 def lost_queries(runs: BaselineComparison) -> list[Finding]:
-    """Return the queries for which a feature has a value in the baseline but not in the run.
+    """Return the lost queries, each with the reason.
 
+    A query is lost if the model failed on it, or if a feature has a value in the baseline only.
     If the run has repeats, one failure is enough for a query to be lost, unless it failed in the
     baseline too.
     """
@@ -360,7 +391,7 @@ def lost_queries(runs: BaselineComparison) -> list[Finding]:
 
 
 def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, Any]:
-    """Return the result as a dictionary for the JUnit file."""
+    """Return the verdict, settings and feature means as a dictionary for the JUnit file."""
     worse = [change.feature for change in comparison.regressed(comparison.alpha)]
     features = {
         change.feature: {
@@ -393,9 +424,10 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
 
 
 def result_table(comparison: Comparison, more: ExtraQueries | None = None) -> str:
-    """Return a comparison as a text table, at most 80 characters wide.
+    """Return a text table for a comparison whose verdict is ``no worse`` or ``inconclusive``.
 
-    The verdict of the comparison must not be "worse". ``more`` is passed to :func:`summary`.
+    The table is at most 80 characters wide. ``more`` is the estimate of :func:`extra_queries`, to
+    be mentioned above the table; ``None`` if there is no estimate.
     """
     rows = tuple(_row(change) for change in comparison.inconclusive or comparison.compared)
     notes = tuple(table_notes(comparison, [_legend(comparison)] if rows else []))
@@ -403,7 +435,11 @@ def result_table(comparison: Comparison, more: ExtraQueries | None = None) -> st
 
 
 def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
-    """Return one sentence on a comparison whose verdict is not "worse"."""
+    """Return one sentence about a comparison whose verdict is ``no worse`` or ``inconclusive``.
+
+    ``more`` is the estimate of :func:`extra_queries`, which the sentence mentions if the verdict is
+    ``inconclusive``; ``None`` if there is no estimate.
+    """
     model, margin = comparison.after.model, f"{comparison.margin:g}"
     queries = _describe_queries(comparison)
     if comparison.unchanged and comparison.inconclusive:
@@ -440,7 +476,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
 
     They state how many queries the correctness measures cover, how many answers are identical,
     whether noise between runs is included, how much loss counts as style, and which features were
-    not compared.
+    not compared. ``legend`` contains further notes, which explain the columns.
     """
     identical = identical_line(comparison)
     return [
@@ -462,7 +498,10 @@ def identical_line(comparison: Comparison) -> str:
 
 
 def _run_noise_lines(comparison: Comparison) -> list[str]:
-    """Return a line on whether the verdict includes noise between runs, unless nothing changed."""
+    """Return a line that states whether the verdict allows for noise between runs.
+
+    The list is empty if all answers are identical to the baseline's.
+    """
     if comparison.unchanged:
         return []
     if comparison.runs >= FEWEST_RUNS:
@@ -473,7 +512,7 @@ def _run_noise_lines(comparison: Comparison) -> list[str]:
 
 
 def _allowance_lines(comparison: Comparison) -> list[str]:
-    """Return a line for each feature with an allowance for style."""
+    """Return a line for each feature whose loss may partly be due to style."""
     lines = []
     for change in comparison.compared:
         allowance = format_value(change.allowance)
@@ -511,7 +550,7 @@ def _regression_error(
 def worse_than_before(
     comparison: Comparison, names: Sequence[str], dataset: MirageDataset, run: Run
 ) -> list[Finding]:
-    """Return the queries that got worse in these features, the worst first."""
+    """Return the queries that got worse in the features ``names``, the worst first."""
     features = comparison.before.features
     worsening = comparison.tested
     # Features have different units, so losses are divided by their root mean square.
@@ -543,7 +582,7 @@ def _legend(comparison: Comparison) -> str:
 
 
 def _worst_repeats(comparison: Comparison, run: Run, names: Sequence[str]) -> Run:
-    """Return a run that contains only the worst repeat of each query, judged by these features."""
+    """Return a run that contains, for each query, only the repeat that is worst in ``names``."""
     table = comparison.after
     if table.repeats is None:
         return run
@@ -591,7 +630,10 @@ def _row(change: Change) -> tuple[str, ...]:
 
 
 def _version_lines(baseline: Baseline) -> list[str]:
-    """Return a line on the packages whose version changed since the baseline was saved, if any."""
+    """Return a line that lists the packages whose version changed since the baseline was saved.
+
+    The list is empty if no version changed.
+    """
     current = versions()
     changed = [
         f"{package} {baseline.versions.get(package, 'none')} → {current.get(package, 'none')}"

@@ -21,11 +21,11 @@ from mirage.testing._score_pairs import check_metric_names, choose_metrics, fact
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The findings on an evaluation; prints as a list.
+    """The findings of :func:`audit_scores`; prints as a list.
 
     Attributes:
         findings: The defects, in the order of files and metrics.
-        sides: Names of the systems that were checked.
+        sides: Names of the systems or files that were checked.
         metrics: Names of the metrics that were checked.
         skipped: Metrics that were not checked, each with the reason.
     """
@@ -65,20 +65,30 @@ def audit_scores(
     higher_is_better: Collection[str] = (),
     scales: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Audit:
-    """Find defects of an evaluation that make its scores misleading.
+    """Find defects in an evaluation that make its scores misleading.
 
-    The checks of each system and metric are: failed scores, which most tools leave out of their
-    means; items that occur twice; a field such as ``document`` whose items have similar scores, so
-    that intervals are too narrow; most items at the best or worst score; equal scores for all
-    items; too few items for any claim; repeats that disagree; and scores that follow the length of
-    answers. Each pair of systems is checked for items that only one of them has, for equal scores
-    on nearly all items, and for different scales.
+    The scores of each system in each metric are checked for these defects:
+
+    - Some scores are missing because the metric failed. Most tools leave them out of their means.
+    - Some items occur twice.
+    - Items with the same value of a field such as ``document`` have similar scores. Intervals that
+      ignore the field are then too narrow.
+    - Most items have the best score, or most have the worst.
+    - All items have the same score.
+    - There are too few items to rule out a loss of 10 % of the scale.
+    - The repeats of an item disagree.
+    - Scores are correlated with the length of the answers.
+
+    Each pair of systems is checked for items that only one of them has, for equal scores on nearly
+    all items, and for different scales.
 
     Args:
-        scores: Files or objects with scores, as for :func:`compare_scores`.
+        scores: Files or objects with scores: results of an evaluation tool such as ragas, tables,
+            DataFrames or lists of rows. :func:`compare_scores` lists all formats.
         metrics: Names of the metrics to check; by default all.
-        fields: Names of fields, as for :func:`compare_scores`.
-        format: Name of the format; recognised by default.
+        fields: Names of fields, such as ``{"cluster": "metadata.document"}``. The keys are those
+            of :func:`compare_scores`.
+        format: Name of the format, such as ``ragas``; by default it is detected from the content.
         lower_is_better: Metrics for which smaller is better.
         higher_is_better: Metrics for which larger is better.
         scales: Lowest and highest possible score by metric.
@@ -124,7 +134,12 @@ def audit_scores(
 
 
 def _labels(parts: Sequence[ScoreFile]) -> list[str]:
-    """Return a name for each part: its system if all differ, else its file, or both if needed."""
+    """Return a label for each system: its name or, if that is not enough, its file.
+
+    Each of ``parts`` has the scores of one system. Files are used if a system has no name, or if
+    two systems have the same one. If two systems share a file as well, the labels consist of the
+    file and the name.
+    """
     systems = [part.systems[0] for part in parts]
     if all(systems) and len(set(systems)) == len(systems):
         return systems
@@ -146,7 +161,7 @@ def _check(sides: Sequence[Side]) -> Iterator[Finding]:
 
 
 def _merged(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings, and merge those that are the same for several metrics into one."""
+    """Yield the findings, with one finding for a problem that occurs in several metrics."""
     metrics: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         metrics.setdefault((finding.kind, finding.where, finding.problem), []).append(finding)

@@ -69,18 +69,20 @@ class MetricChange:
         interval: 95 % confidence interval of the difference; NaN if there are too few items.
         p: P-value of a loss, corrected for the number of metrics by Holm's method.
         p_better: P-value of a gain, corrected in the same way.
-        lost_at_most: Upper bound of the mean loss, as a share of the scale; infinite without a
-            scale.
-        items: Number of items that both sides have.
+        lost_at_most: One-sided upper confidence bound of the mean loss, at the level ``1 - alpha``.
+            It is a share of the scale, and infinite if the metric has no scale. Items that only
+            the earlier system has count as complete losses, unless failures are skipped.
+        items: Number of items that both systems have.
         clusters: Number of clusters; equal to ``items`` if no items share a cluster.
         worse: Number of items whose score got worse.
         better: Number of items whose score got better.
         failed: Number of failed scores before and after.
         worst: The score that replaces failed scores if failures count as the worst score.
-        unscored: Number of items without a score on either side.
+        unscored: Number of items without a score from either system.
         verdict: ``worse``, ``no worse`` or ``inconclusive``.
         is_better: Whether the gain is statistically significant.
-        comparison: The gate's comparison of the scores, with one column.
+        comparison: The same comparison in the form of :func:`assert_no_regression
+            <mirage.testing.assert_no_regression>`, with the metric as its only feature.
     """
 
     metric: str
@@ -105,7 +107,7 @@ class MetricChange:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """The items that lost most, the largest loss first."""
+        """The items whose scores got worse the most, the largest loss first."""
         worsening = np.nan_to_num(self.comparison.worsening[:, 0])
         order = [
             i for i in np.argsort(-worsening, kind="stable")[:_LOSSES] if worsening[i] > TOLERANCE
@@ -130,7 +132,7 @@ class ScoreComparison(Printed):
         not_compared: Metrics that are not compared, each with the reason.
         alpha: Significance level of each verdict.
         margin: The loss that ``no worse`` rules out, as a share of the scale.
-        failures: How failures count.
+        failures: How failures count: ``"worst"`` or ``"skip"``.
         remarks: Further notes, such as that the scores of repeated items are averaged.
     """
 
@@ -147,7 +149,11 @@ class ScoreComparison(Printed):
 
     @property
     def verdict(self) -> Verdict:
-        """``worse`` if any metric is worse, ``no worse`` if all are, else ``inconclusive``."""
+        """The verdict on all metrics together.
+
+        It is ``worse`` if any metric is ``worse``, ``no worse`` if all are ``no worse``, and
+        otherwise ``inconclusive``.
+        """
         verdicts = {change.verdict for change in self.changes}
         if "worse" in verdicts:
             return "worse"
@@ -155,9 +161,10 @@ class ScoreComparison(Printed):
 
     @cached_property
     def needed(self) -> NeededItems | None:
-        """The number of items that would give a verdict for the most variable inconclusive metric.
+        """The number of items with which every inconclusive metric would get a verdict.
 
-        ``None`` if no metric is inconclusive, or no inconclusive metric has a scale.
+        It is estimated for the inconclusive metric whose losses vary most. ``None`` if no
+        inconclusive metric has a scale.
         """
         candidates = [
             change
@@ -247,8 +254,8 @@ class ScoreComparison(Printed):
                 )
             if change.unscored:
                 notes.append(
-                    f"{change.metric}: {_count(change.unscored, 'item')} without a score on either "
-                    "side, not compared"
+                    f"{change.metric}: {_count(change.unscored, 'item')} without a score from "
+                    "either system, not compared"
                 )
         if self.needed is not None:
             notes.append(str(self.needed))

@@ -55,9 +55,10 @@ def compare_scores(
     """Compare the scores of two systems on the same items, metric by metric.
 
     The scores may come from any tool. The test is that of :func:`assert_no_regression`, without its
-    rules for features of this library: paired by item, with clusters swapped together. Repeats of
-    an item are averaged. P-values are corrected for the number of metrics by Holm's method. A
-    metric is ``no worse`` if the upper bound of its mean loss is within the margin, at the level
+    rules for features of this library. It includes a paired permutation test, which swaps the two
+    scores of random items, and swaps all items of a cluster together. Repeats of an item are
+    averaged. P-values are corrected for the number of metrics by Holm's method. A metric is
+    ``no worse`` if the upper bound of its mean loss is within the margin, at the level
     ``1 - alpha`` for each metric. ``validation/coverage/compared_scores.py`` prints the rates of
     wrong verdicts.
 
@@ -66,24 +67,27 @@ def compare_scores(
     verdict ``no worse``, and does not count for ``worse``.
 
     Args:
-        before: Earlier scores: a file of ragas, DeepEval, promptfoo, inspect_ai,
-            lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or Phoenix, spans of
-            OpenTelemetry, any table as CSV, JSON, JSON Lines or Parquet, a DataFrame, rows as
-            mappings, or a result in memory such as the ``EvaluationResult`` of ragas.
-        after: Later scores.
-        metrics: Names of the metrics to compare; by default all that both sides have.
+        before: Earlier scores. A file may be a results file from ragas, DeepEval, promptfoo,
+            inspect_ai, lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or Phoenix,
+            OpenTelemetry spans, or any table (CSV, JSON, JSON Lines or Parquet). An object may be a
+            DataFrame, a list of rows, each of them a mapping, or a result in memory such as ragas'
+            ``EvaluationResult``.
+        after: Later scores, in any of these forms.
+        metrics: Names of the metrics to compare; by default all that both systems have.
         fields: Names of fields, such as ``{"cluster": "metadata.document"}``. The keys are
             ``item``, ``system``, ``cluster`` and ``repeat``, and in a table also ``score`` (one
             name or several), ``metric``, ``error`` and ``answer``.
-        format: Name of the format; recognised by default.
+        format: Name of the format, such as ``ragas``; by default it is detected from the content.
         before_system: Name of the earlier system, if ``before`` has several.
         after_system: Name of the later system, if ``after`` has several.
-        lower_is_better: Metrics for which smaller is better. Common metrics are known.
-        higher_is_better: Metrics for which larger is better; the default for unknown ones.
-        scales: Lowest and highest possible score by metric. By default it is 0 to 1 if all scores
-            are in it. ``no worse`` needs a scale.
-        failures: ``worst``: failures count as the worst score. ``skip``: items that fail or are
-            missing on either side are left out.
+        lower_is_better: Metrics for which smaller is better. The direction of common metrics is
+            known.
+        higher_is_better: Metrics for which larger is better. This is also assumed for metrics that
+            are not known.
+        scales: Lowest and highest possible score by metric. The default is 0 to 1 if all scores are
+            in this range. ``no worse`` needs a scale.
+        failures: ``worst``: failures count as the worst score. ``skip``: items that fail in either
+            system, or that either system lacks, are left out.
         alpha: Significance level of each verdict.
         margin: The loss that ``no worse`` rules out, as a share of the scale.
 
@@ -91,7 +95,7 @@ def compare_scores(
         The comparison; its ``verdict`` is ``worse``, ``no worse`` or ``inconclusive``.
 
     Raises:
-        DatasetError: A file cannot be read, or the sides have no item or metric in common.
+        DatasetError: A file cannot be read, or the systems have no item or metric in common.
         UnknownNameError: There is no such metric, system, field or format.
         SettingError: A setting is out of range, or the direction of a metric is not known.
 
@@ -124,7 +128,7 @@ def compare_scores(
         )
         pairs = pair_scores(sides[0], sides[1], facts, clusters, failures)
         if not len(pairs.before):
-            not_compared[name] = "no item has a score on both sides"
+            not_compared[name] = "no item has a score from both systems"
             continue
         changes.append((name, facts, pairs, all_scores(*sides)))
     if not changes:
@@ -164,7 +168,7 @@ def _common_metrics(
 
 
 def _labels(before: ScoreFile, after: ScoreFile) -> tuple[str, str]:
-    """Return a name for each side: its system if these differ, else its file."""
+    """Return the names of both systems or, if a name is missing or they are equal, their files."""
     systems = [file.systems[0] for file in (before, after)]
     if all(systems) and systems[0] != systems[1]:
         return systems[0], systems[1]
@@ -205,12 +209,13 @@ def _measure_changes(
 
 
 class _Comparisons(NamedTuple):
-    """Comparisons of one metric.
+    """Comparisons of two systems in one metric.
 
     Attributes:
-        forward: The comparison on the items that both sides have.
-        backward: The same with the sides exchanged, for gains.
-        whole: The comparison in which items that the later side lacks are complete losses.
+        forward: The comparison on the items that both systems have.
+        backward: The same comparison with the systems exchanged. It tests whether the later system
+            is better.
+        whole: The comparison in which items that the later system lacks are complete losses.
     """
 
     forward: Comparison

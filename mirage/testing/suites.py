@@ -44,7 +44,7 @@ def score_tests(
         run: The responses; the tests should pass on them.
         kinds: Kinds of fault; all by default.
         seed: The first random seed.
-        seeds: Number of random seeds.
+        seeds: Number of consecutive random seeds.
 
     Raises:
         MirageError: pytest is not installed, collects no test, or cannot read the file.
@@ -134,7 +134,7 @@ def write_tests(
             of its language.
         kinds: Kinds of fault; all by default.
         seed: The first random seed.
-        seeds: Number of random seeds.
+        seeds: Number of consecutive random seeds.
 
     Returns:
         The mutation score of the written tests.
@@ -234,7 +234,11 @@ def _missed_lines(score: MutationScore) -> list[str]:
 
 
 def _bound_lines(bound: Bound, score: MutationScore) -> list[str]:
-    """Return the lines of a bound in a test file: a comment with its purpose, and a table row."""
+    """Return the lines that add a bound to the parameters of the written test.
+
+    The first line is a comment that states why the bound exists and which kinds of fault it
+    catches, according to ``score``. The second line has the feature and its limits.
+    """
     kinds = [fate.kind for fate in score.fates if bound.feature in fate.caught_by]
     distinct = list(dict.fromkeys(kinds))
     examples = ", ".join(distinct[:2]) + (", ..." if len(distinct) > 2 else "")

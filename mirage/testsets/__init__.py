@@ -1,4 +1,4 @@
-"""Build test sets from documents, evaluation sets and training sets."""
+"""Build test sets from documents, evaluation sets from retrieval datasets, and training sets."""
 
 from __future__ import annotations
 

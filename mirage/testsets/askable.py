@@ -26,7 +26,7 @@ GIVES_INSTRUCTIONS = "gives instructions to its reader or a model"
 """The reason for skipping a passage that may contain a prompt injection."""
 
 MOST_CONSIDERED = 20_000
-"""The largest number of passages to consider; in a larger corpus, they are evenly spaced."""
+"""The largest number of passages to consider; from a larger corpus, every n-th is taken."""
 
 SHORTEST = {"word": 20, "character": 50}
 """The smallest length of a passage worth asking about, in words or characters."""
@@ -35,7 +35,7 @@ CHARACTERS_PER_WORD = 3
 """The number of characters that count as one word in scripts without spaces between words."""
 
 SURELY_IN_LANGUAGE = 0.5
-"""The smallest probability that a passage is in the language."""
+"""The smallest probability of being in the language at which a passage is used."""
 
 RARE_SHARE = 0.02
 """A word is rare if at most this share of the passages, or at most two passages, contain it."""
@@ -58,8 +58,8 @@ def corpus_of(
         documents: A corpus, the folder of a corpus, a path that
             :func:`mirage.corpus.read_documents` reads, several of these, or documents as passages.
         language: ISO 639-1 code of the documents.
-        size: Words per passage.
-        overlap: Words that a passage repeats from the previous one.
+        size: Number of words per passage.
+        overlap: Number of words that a passage repeats from the previous one.
 
     Example:
         >>> from mirage import Passage
@@ -105,7 +105,8 @@ class Askable(NamedTuple):
     Attributes:
         passages: The passages in the order of use: the best passage of each document, then the
             second best of each document, and so on.
-        documents: The number of documents among the passages that were considered.
+        documents: The number of documents that were considered, with or without a passage worth
+            asking about.
         passed_over: The number of passages that are not worth asking about, by reason.
         instructions: The id and an excerpt of each passage that contains instructions to its reader
             or a model. Nothing is asked about these passages.
@@ -137,7 +138,7 @@ def askable_passages(
     Args:
         corpus: The passages.
         language: The language that passages must be in.
-        seed: Random seed of the order of documents.
+        seed: Random seed for the order of documents.
 
     Raises:
         DatasetError: If there are no passages.
@@ -208,7 +209,7 @@ def _sample_passages(corpus: Iterable[Passage] | Corpus) -> list[Passage]:
 
 
 def words_of(text: str, entry: Language) -> list[str]:
-    """Return the content words of a text.
+    """Return the content words of a text; ``entry`` is its language.
 
     In scripts without spaces between words, pairs of adjacent characters are returned instead.
     """

@@ -23,12 +23,13 @@ DropReason = Literal[
 
 @dataclass(frozen=True)
 class Recipe:
-    """The number of judged queries to draw for a benchmark.
+    """The numbers of queries to draw for a benchmark.
 
     Attributes:
-        sample: The largest number of queries with both relevant and non-relevant passages to draw;
-            ``None`` takes all of them.
-        relevant_only: The largest number of queries to draw whose judged passages are all relevant.
+        sample: The largest number of queries to draw from those with both relevant and non-relevant
+            passages; ``None`` takes all of them.
+        relevant_only: The largest number of queries to draw from those whose judged passages are
+            all relevant.
 
     Raises:
         SettingError: If a number is below 0.
@@ -53,7 +54,7 @@ MIRACL_RECIPE: Mapping[str, Recipe] = MappingProxyType(
 
 
 class Benchmark(NamedTuple):
-    """An evaluation set, and the reason why each other query was dropped, by query id."""
+    """An evaluation set, and the reasons why the other queries were dropped, by query id."""
 
     dataset: MirageDataset
     dropped: dict[str, DropReason]
@@ -71,8 +72,9 @@ def build_benchmark(
     """Build an evaluation set from a retrieval dataset's TREC files (MIRAGE-Bench, section 3.1).
 
     A query is kept if at least one of its passages is judged relevant and at least one is judged
-    not relevant. Both are needed to test whether a model finds the answer among noise. The files
-    have the formats of :meth:`MirageDataset.from_trec`.
+    not relevant. Both are needed to test whether a model finds the answer among irrelevant
+    passages. A recipe may add queries whose judged passages are all relevant. The files have the
+    formats of :meth:`MirageDataset.from_trec`.
 
     Args:
         topics: File with lines ``id<TAB>text``.
@@ -82,11 +84,11 @@ def build_benchmark(
         language: ISO 639-1 code of the queries.
         recipe: The number of queries to draw, such as ``MIRACL_RECIPE["ar"]``; by default all
             queries with both kinds of passages.
-        seed: Random seed of the draw.
+        seed: Random seed for drawing queries.
 
     Raises:
-        DatasetError: If a file is invalid (the message has its name and line), or if no query is
-            left (the message has the reasons).
+        DatasetError: If a file is invalid (the message names the file and the line), or if no query
+            is left (the message gives the reasons).
         UnknownNameError: If the language is unknown.
     """
     dataset = MirageDataset.from_trec(topics, qrels, passages, language=language)
@@ -120,7 +122,7 @@ def _drop_reasons(
 
 
 def _reason_to_drop(grades: Mapping[str, int]) -> DropReason | None:
-    """Return the reason to drop a query with these judgments; ``None`` keeps it."""
+    """Return the reason to drop a query with these grades of passages, or ``None`` to keep it."""
     if not grades:
         return "no judgment"
     if max(grades.values()) <= 0:

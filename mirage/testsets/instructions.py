@@ -25,10 +25,10 @@ from mirage.text.mentions import bare
 Level = Literal["suspicious", "instruction"]
 
 SUSPICIOUS, CERTAIN = 2, 3
-"""Smallest scores of a suspicious sentence or pair of sentences, and of an instruction."""
+"""The smallest score at which a text counts as suspicious, and as an instruction."""
 
 EXCERPT_LENGTH = 160
-"""The largest length of an excerpt, in characters."""
+"""The maximum length of an excerpt, in characters."""
 
 # Words for each concept, from all 18 languages, because an instruction may be in another language
 # than its document. In scripts without spaces, the words match without word boundaries.
@@ -207,7 +207,7 @@ def _pieces(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _windows(text: str) -> tuple[tuple[int, str, tuple[int, ...]], ...]:
-    """Return the score, text and sentence numbers of each sentence and each adjacent pair.
+    """Return the score, text and sentence numbers of each sentence, and of neighbouring pairs.
 
     Pairs in which a sentence has no sign of an instruction are left out.
     """

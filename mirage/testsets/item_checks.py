@@ -74,15 +74,16 @@ LONGEST_QUESTION = 400
 """The largest length of a question, in characters."""
 
 DUPLICATE_AT, SIMILAR_AT = 0.9, 0.5
-"""Smallest similarities of duplicates: of questions without answers, and with the same answers."""
+"""The smallest similarity of duplicate questions: without answers, and with the same answers."""
 
 
 class Draft(Record):
     """A test item before it is checked.
 
     ``answers`` and ``wrong_answers`` have the format of :class:`mirage.Query`. ``reason`` and
-    ``answer`` are the two parts of a reference. They cite passages by id, or as ``[1]`` in the
-    order in which the writer saw them. If a draft has no question, ``reason`` explains why.
+    ``answer`` are the two parts of a reference. They cite passages by id, or by position:
+    ``[1]`` is the first passage that the writer saw. If a draft has no question, ``reason``
+    explains why.
     """
 
     question: str = ""
@@ -93,7 +94,7 @@ class Draft(Record):
 
 
 class Fault(Record):
-    """A fault of an item; ``detail`` describes it."""
+    """A fault of an item; ``detail`` quotes the text at fault, or describes the fault."""
 
     kind: FaultKind
     detail: str = Field(default="")
@@ -199,8 +200,8 @@ def faults_in(
         kind: The kind of item that was requested.
         passages: The passages that the draft was written from.
         language: The language that the draft should be in.
-        complete: Whether wrong answers and a reference are required, and whether the draft must not
-            copy or obey a passage.
+        complete: If true, wrong answers and a reference are required, and the draft must neither
+            copy a passage nor obey instructions in it.
 
     Example:
         >>> from mirage import Passage
@@ -350,7 +351,7 @@ def _reference_faults(
 
 
 class _Reference(NamedTuple):
-    """A reference, parsed.
+    """The parts of a reference.
 
     Attributes:
         text: The whole text, with citations by passage id.
@@ -403,8 +404,8 @@ def query_of(
     """Convert a draft to a query that shows the passages that the draft was written from.
 
     The passages that the reference cites are relevant. If it cites none, or there is no reference,
-    all passages are relevant. A near miss has no relevant passages. The cluster of the query is the
-    document of the first passage.
+    all passages are relevant. A query of the kind ``near_miss``, which the passages do not answer,
+    has no relevant passages. The cluster of the query is the document of the first passage.
 
     Args:
         draft: The draft.

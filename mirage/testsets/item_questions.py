@@ -158,9 +158,13 @@ def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> 
 def answer_prompt(text: str, passages: Sequence[Passage], entry: Language) -> Question[str]:
     """Return the prompt that asks an LLM to answer a question from passages.
 
-    If there are no passages, the prompt asks for an answer from memory. Sentences that may be
-    instructions are removed from the passages, because the LLM that wrote the question may have
-    obeyed them.
+    Sentences that may be instructions are removed from the passages, because the LLM that wrote the
+    question may have obeyed them.
+
+    Args:
+        text: The question.
+        passages: The passages. If there are none, the prompt asks for an answer from memory.
+        entry: The language of the question.
     """
     task = _ANSWER_TASK.format(
         source=_OPEN if passages else _CLOSED, language=f"{entry.name} ({entry.native_name})"
@@ -176,7 +180,7 @@ class LLMReply(Record):
     Attributes:
         asked: The digest of the prompt; see :meth:`Asker.key`.
         draft: The draft of an item, if the prompt asked for one.
-        answer: The answer to a question, if the prompt asked for one.
+        answer: The answer to a question, if the prompt asked for one; empty if the LLM abstained.
         unreadable: The reason why the reply cannot be parsed; empty if it can.
     """
 
@@ -197,7 +201,7 @@ class Asker:
         self.replies = {reply.asked: reply for reply in journal.earlier}
 
     def key(self, question: Question[Any]) -> str:
-        """Return the digest of the model's name and a prompt, which identifies the reply."""
+        """Return a digest of the model's name and a prompt; the digest identifies the reply."""
         identity = json.dumps([self.llm.model, question.prompt])
         return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -207,12 +211,15 @@ class Asker:
         label: str,
         make_record: Callable[[str, T], LLMReply],
     ) -> list[LLMReply | str]:
-        """Return the reply to each prompt, or the reason why there is none.
+        """Send the prompts that have no reply in the journal yet, and return all replies.
 
         Args:
             questions: The prompts.
             label: Label of the progress bar.
             make_record: Function that converts a prompt's digest and the parsed reply to a record.
+
+        Returns:
+            For each prompt, the record of its reply, or the reason as a text if the call failed.
         """
         keys = [self.key(question) for question in questions]
         unanswered = {
@@ -244,10 +251,10 @@ class Asker:
 
 
 def keep_draft(key: str, draft: Draft) -> LLMReply:
-    """Return a record of a draft for the journal of replies; ``key`` is the prompt's digest."""
+    """Convert a draft to a record for the journal of replies; ``key`` is the prompt's digest."""
     return LLMReply(asked=key, draft=draft)
 
 
 def keep_answer(key: str, answer: str) -> LLMReply:
-    """Return a record of an answer for the journal of replies; ``key`` is the prompt's digest."""
+    """Convert an answer to a record for the journal of replies; ``key`` is the prompt's digest."""
     return LLMReply(asked=key, answer=answer)

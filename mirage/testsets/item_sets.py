@@ -28,7 +28,8 @@ from mirage.testsets.item_checks import Draft, Fault, FaultKind, ItemKind
 FEWEST_CLUSTERS = 29
 """The smallest number of clusters that can rule out a mean loss of 0.1 at confidence 0.95.
 
-It is enough if no cluster has a loss. The number is ``log(0.05) / log(0.9)``, rounded up; see
+This many clusters are enough if none of them has a loss. The number is ``log(0.05) / log(0.9)``,
+rounded up; see
 :func:`mirage.statistics.upper_bounds`.
 """
 
@@ -40,7 +41,7 @@ class RejectedItem(Record):
     """A rejected item or a skipped passage, and the reasons.
 
     Attributes:
-        id: The id of the draft; no item of the test set has it.
+        id: The id of the draft; no item of the test set has this id.
         kind: The kind of item that was requested.
         faults: The faults, at least one.
         passages: The ids of the passages that the item was written from.
@@ -56,16 +57,16 @@ class RejectedItem(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemSet:
-    """Items that passed all checks, rejected items, and the coverage of the documents.
+    """Items that passed all checks, rejected items, and the passages that were considered.
 
     It prints as a table with the number of drafts that each check rejected.
 
     Attributes:
         queries: The items, in the order of their drafts. The ``metadata`` of an item contain its
-            ``kind`` and its ``document``. ``found_at`` is the best rank, in a BM25 search with the
-            question, of a passage that the item was written from. If an LLM answered the question,
-            ``closed_book`` rates its answer without passages (``right``, ``wrong`` or ``none``),
-            and ``checked_by`` is its name.
+            ``kind`` and its ``document``. ``found_at`` is the BM25 rank of a passage that the item
+            was written from, in a search with the question; the best rank if there are several. If
+            an LLM answered the question, ``closed_book`` rates its answer without passages
+            (``right``, ``wrong`` or ``none``), and ``checked_by`` is its name.
         rejected: The rejected items with their faults.
         askable: The passages worth asking about, and the reasons why other passages are not.
         wanted: The number of items that were requested.
@@ -106,7 +107,7 @@ class ItemSet:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of drafts, rejections, items, documents and clusters, each by a short label.
+        """The numbers of drafts, rejections, items, documents and clusters, by short labels.
 
         Rejections are counted by their first fault, and items also by their kind.
         """
@@ -130,7 +131,7 @@ class ItemSet:
 
     @property
     def unasked(self) -> int:
-        """The number of drafts to which the LLM did not reply; another build tries them again."""
+        """The number of drafts for which a call failed; a repeated build retries these calls."""
         return sum(item.faults[0].kind == "not asked" for item in self.rejected)
 
     def __repr__(self) -> str:
@@ -168,7 +169,9 @@ class ItemSet:
         return to_text(Table("A test set from documents", head, tuple(rows), marks, notes, name=0))
 
     def write(self, path: str | Path) -> None:
-        """Write the items as a dataset, and rejected items to ``NAME.rejected.jsonl`` beside it.
+        """Write the items to ``path`` as a dataset, and the rejected items to a file beside it.
+
+        If ``path`` is ``NAME.jsonl``, the file of rejected items is ``NAME.rejected.jsonl``.
 
         Raises:
             DatasetError: If there is no item, or a file cannot be written.
@@ -181,21 +184,28 @@ class ItemSet:
 
 
 def beside(path: Path, what: str) -> Path:
-    """Return the path of a companion file of a dataset, such as ``tests.rejected.jsonl``."""
+    """Return the path of a companion file of a dataset, such as ``tests.rejected.jsonl``.
+
+    ``what`` is the part of the name before ``.jsonl``, such as ``rejected``.
+    """
     companion = path.with_name(f"{path.stem}.{what}.jsonl")
     refuse_link(companion)
     return companion
 
 
 def documents_of(query: Query) -> Iterator[str]:
-    """Yield the documents that an item is about."""
+    """Yield the ids of the documents that an item is about; an id may occur more than once."""
     yield query.metadata["document"]
     relevant = set(query.relevant)
     yield from (each.document_id for each in query.passages if each.id in relevant)
 
 
 class _Decisions(Record):
-    """The decisions from the review page of a test set: removed items, each with a note."""
+    """The decisions from the review page of a test set.
+
+    ``struck`` maps the ids of the removed items to the reviewer's notes. ``dataset`` is the name of
+    the test set.
+    """
 
     dataset: str
     struck: dict[str, str]

@@ -64,13 +64,14 @@ def item_sheet(
     """Return an empty sheet with the passages that :func:`build_test_set` would ask about.
 
     Args:
-        documents: The documents; see :func:`~mirage.testsets.corpus_of`.
+        documents: The documents: a corpus, paths of files, or passages; see
+            :func:`~mirage.testsets.corpus_of`.
         language: ISO 639-1 code of the documents and of the items.
         items: Number of rows; fewer if there are fewer passages worth asking about.
         kinds: Relative share of each kind of item; the shares need not add up to 1.
-        size: Words per passage, if documents are split.
-        overlap: Words that a passage repeats from the previous one.
-        seed: Random seed of the order of documents.
+        size: Number of words per passage, if documents are split.
+        overlap: Number of words that a passage repeats from the previous one.
+        seed: Random seed for the order of documents.
         progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
     Returns:
@@ -123,16 +124,17 @@ def build_from_sheet(
         language: ISO 639-1 code of the documents and of the items.
         llm: The LLM that answers the questions; ``None`` skips this check.
         shown: Number of passages that an item shows.
-        size: Words per passage; must be the value that the sheet was created with.
-        overlap: Words that a passage repeats from the previous one; must be the value that the
-            sheet was created with.
-        out: The file of the dataset; see :func:`build_test_set`.
+        size: Number of words per passage; must be the value that the sheet was created with.
+        overlap: Number of words that a passage repeats from the previous one; must be the value
+            that the sheet was created with.
+        out: The file of the dataset. The rejected items and, if an LLM is given, its replies are
+            written to files beside it. With ``None``, nothing is written.
         progress: Whether to show progress bars on stderr, if stderr is a terminal.
 
     Raises:
         DatasetError: If the documents do not have a passage of a row, two rows have the same id, a
             row is incomplete, no item passed, or a file cannot be written.
-        LLMError: If there is no key for OpenAI.
+        LLMError: If OpenAI is called without an API key.
         UnknownNameError: If the language is unknown.
     """
     entry = Language.of(language)
@@ -213,10 +215,10 @@ _FORMS = ("answers", "wrong_answers")
 def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
     """Write a sheet as CSV if the file name ends in ``.csv``, or else as JSON Lines.
 
-    In CSV, each line of the cells for answers and wrong answers is one answer; ``|`` separates its
-    alternative spellings. A text that a spreadsheet program would read as a formula, such as
-    ``=1+1``, gets an apostrophe in front, also within a cell after a semicolon, a tab or a line
-    end. :func:`read_sheet` removes the apostrophes.
+    In CSV, the cells for answers and wrong answers have one answer per line; ``|`` separates
+    alternative spellings of an answer. A text that a spreadsheet program would read as a formula,
+    such as ``=1+1``, gets an apostrophe in front. So does such a text within a cell, after a
+    semicolon, a tab or a line end. :func:`read_sheet` removes the apostrophes.
 
     Args:
         rows: The rows of the sheet.

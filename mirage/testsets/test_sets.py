@@ -78,7 +78,13 @@ SEARCH_DEPTH = 50
 
 
 class SlotQueue:
-    """A deterministic queue of planned items (slots), each with its kind and its passages."""
+    """A deterministic queue of planned items (slots), each with its kind and its passages.
+
+    Args:
+        askable: The passages worth asking about, which are used in their order.
+        index: Index of the documents. It is searched for a second, similar passage if an item is
+            about two passages.
+    """
 
     def __init__(self, askable: Askable, index: BM25) -> None:
         self.index = index
@@ -135,7 +141,7 @@ class SlotQueue:
 def quota_of(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
     """Return the kind of each item to build, in an order that mixes the kinds.
 
-    The first ``n`` items have about the requested shares of the kinds, for every ``n``.
+    For every ``n``, the kinds have about the requested shares among the first ``n`` items.
     """
     total = sum(kinds.values())
     counts: Counter[ItemKind] = Counter()
@@ -178,30 +184,36 @@ def build_test_set(
     at most three drafts per requested item.
 
     An item shows the passages that it was written from. It also shows distractors: passages that
-    BM25 retrieves for the question and that do not state an answer. The cluster of an item is its
-    document. Items that share a document through a pair of passages have the same cluster.
+    BM25 retrieves for the question and that do not state an answer. Items about the same
+    document form a cluster. If an item is about two documents, all items about either of them form
+    one cluster.
 
     If ``out`` is given, the items are written to this file, and the rejected items to
     ``NAME.rejected.jsonl``. Replies of the LLM are appended to ``NAME.journal.jsonl``. After an
     interruption, the same call resumes from these replies.
 
     Args:
-        documents: The documents; see :func:`~mirage.testsets.corpus_of`.
+        documents: The documents: a corpus, paths of files, or passages; see
+            :func:`~mirage.testsets.corpus_of`.
         language: ISO 639-1 code of the documents and of the items.
         llm: The LLM that writes the items and answers them.
         items: Number of items to build.
         kinds: Relative share of each kind of item; the shares need not add up to 1.
         shown: Number of passages that an item shows.
-        size: Words per passage, if documents are split.
-        overlap: Words that a passage repeats from the previous one.
-        seed: Random seed of the order of documents.
+        size: Number of words per passage, if documents are split.
+        overlap: Number of words that a passage repeats from the previous one.
+        seed: Random seed for the order of documents.
         out: The file of the dataset; by default nothing is written.
         progress: Whether to show progress bars on stderr, if stderr is a terminal.
+
+    Returns:
+        The items that passed all checks, the rejected items with their faults, and the passages
+        that were considered.
 
     Raises:
         DatasetError: If the documents cannot be read, no passage is worth asking about, no item
             passed, or a file cannot be written.
-        LLMError: If there is no key for OpenAI.
+        LLMError: If OpenAI is called without an API key.
         SettingError: If ``items`` or ``shown`` is out of range, or no kind has a share.
         UnknownNameError: If the language or a kind is unknown.
     """
@@ -249,10 +261,27 @@ def estimate_test_set(
 ) -> Estimate:
     """Estimate the cost of :func:`build_test_set` with these arguments if no draft is rejected.
 
-    An item takes three calls, and each rejected draft takes one to three more. Nothing is sent to
-    the LLM. The questions do not exist yet, so the estimate uses the first words of a passage in
-    place of each question. The arguments ``llm``, ``items``, ``kinds``, ``shown``, ``size`` and
-    ``overlap`` and the errors are the same as in :func:`build_test_set`.
+    An item takes three calls. A rejected draft, which the estimate does not include, takes one to
+    three more. Nothing is sent to the LLM. The questions do not exist yet, so the estimate uses the
+    first words of a passage in place of each question.
+
+    Args:
+        documents: The documents: a corpus, paths of files, or passages; see
+            :func:`~mirage.testsets.corpus_of`.
+        language: ISO 639-1 code of the documents and of the items.
+        llm: The LLM that would write the items and answer them.
+        items: Number of items to build.
+        kinds: Relative share of each kind of item; the shares need not add up to 1.
+        shown: Number of passages that an item shows.
+        size: Number of words per passage, if documents are split.
+        overlap: Number of words that a passage repeats from the previous one.
+        seed: Random seed for the order of documents.
+        progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+
+    Raises:
+        DatasetError: If the documents cannot be read, or no passage is worth asking about.
+        SettingError: If ``items`` or ``shown`` is out of range, or no kind has a share.
+        UnknownNameError: If the language or a kind is unknown.
     """
     check_plan(items, kinds, shown)
     entry = Language.with_board(language)
@@ -274,7 +303,7 @@ def _skipped_passages(askable: Askable) -> Iterator[RejectedItem]:
 
 
 MOST_ITEMS = 2000
-"""The largest number of items; the time of the search for duplicates is quadratic in it."""
+"""The largest number of items; the time to search for duplicates grows with its square."""
 
 
 def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: int) -> None:
@@ -301,7 +330,20 @@ def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: i
 def prepare_index(
     documents: Any, entry: Language, size: int, overlap: int, seed: int, progress: bool
 ) -> tuple[BM25, Askable]:
-    """Return a BM25 index of the documents, and the passages that are worth asking about."""
+    """Return a BM25 index of the documents, and the passages that are worth asking about.
+
+    Args:
+        documents: The documents: a corpus, paths of files, or passages; see
+            :func:`~mirage.testsets.corpus_of`.
+        entry: The language of the documents.
+        size: Number of words per passage, if documents are split.
+        overlap: Number of words that a passage repeats from the previous one.
+        seed: Random seed for the order of documents.
+        progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+
+    Raises:
+        DatasetError: If the documents cannot be read, or no passage is worth asking about.
+    """
     corpus = corpus_of(documents, entry, size=size, overlap=overlap)
     askable = askable_passages(corpus, entry, seed=seed)
     if not askable.passages:
@@ -315,7 +357,10 @@ def prepare_index(
 
 
 def _missing_kinds(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[ItemKind]:
-    """Return the kinds of the items that are still missing, in the order of the quota."""
+    """Return the kinds of the items that are still missing, in the order of the quota.
+
+    ``quota`` lists the kinds of all requested items, and ``queries`` are the accepted items.
+    """
     item_counts = Counter(query.metadata["kind"] for query in queries)
     missing = []
     for kind in quota:
@@ -335,8 +380,8 @@ class ItemBuilder:
         index: Index of the documents, which is searched for distractors.
         entry: The language of the items.
         passages_per_item: Number of passages that an item shows.
-        complete: Whether wrong answers and a reference are required, and whether drafts must not
-            copy or obey a passage.
+        complete: If true, wrong answers and a reference are required, and drafts must neither copy
+            a passage nor obey instructions in it.
         instruction_words: Words that occur only in instructions to a reader or a model. A draft
             with such a word in its question or answers is rejected.
     """
@@ -422,14 +467,14 @@ class ItemBuilder:
         ]
 
     def _with_distractors(self, slot: Slot, draft: Draft) -> Query:
-        """Return the query of a draft with all the passages that it shows."""
+        """Convert a draft to a query that shows the draft's passages and distractors."""
         query = query_of(draft, slot.kind, slot.passages, self.entry, id=slot.id)
         return with_distractors(query, self.index, self.passages_per_item)
 
     def _check_answers(self, waiting: Sequence[tuple[Slot, Draft, Query]], asker: Asker) -> None:
         """Have the LLM answer the questions, and accept or reject the items by its answers.
 
-        For the required answers, see :func:`build_test_set`.
+        Each question is answered twice: from the passages of the item, and without passages.
         """
         queries = [query for *_, query in waiting]
         open_book = [answer_prompt(query.text, query.passages, self.entry) for query in queries]
@@ -460,7 +505,11 @@ class ItemBuilder:
         self.used_passages.update(passage.id for passage in slot.passages)
 
     def _own_passage_rank(self, query: Query, slot: Slot) -> str:
-        """Return the best BM25 rank, from 1, of a passage that the item was written from."""
+        """Return the best BM25 rank among the passages that the item was written from.
+
+        Ranks start at 1. The rank is returned as a text, or ``beyond 50`` if none of these passages
+        is among the first 50 results.
+        """
         own_ids = {passage.id for passage in slot.passages}
         hit_ids = [hit.passage.id for hit in self.index.search(query.text, RANK_DEPTH)]
         ranks = (n for n, id_ in enumerate(hit_ids, 1) if id_ in own_ids)
@@ -510,7 +559,10 @@ def _not_asked_fault(why: str) -> Fault:
 
 
 def _draft_of(reply: LLMReply | str) -> tuple[Draft | None, list[Fault]]:
-    """Return the draft of a reply, or the faults of a reply without one."""
+    """Return the draft in a reply, and the faults of the reply.
+
+    Without faults, the list is empty; otherwise the draft is ``None``.
+    """
     if isinstance(reply, str):
         return None, [_not_asked_fault(reply)]
     if reply.draft is None:
@@ -524,7 +576,7 @@ def _answer_of(reply: LLMReply | str) -> str:
 
 
 def states_all(query: Query, text: str, entry: Language) -> bool:
-    """Return whether a text states every short answer of a query."""
+    """Return whether a text in the language ``entry`` states every short answer of a query."""
     return bool(text) and all(
         mentioned(forms, text, entry.code) or any(stands(form, text, entry) for form in forms)
         for forms in query.answers
@@ -543,8 +595,9 @@ def _rate_answer(query: Query, answer: str, entry: Language) -> Literal["right",
 
 
 def with_distractors(query: Query, index: BM25, passage_count: int) -> Query:
-    """Add distractors to a query: passages that BM25 finds and that state none of its answers.
+    """Add distractors to a query until it shows ``passage_count`` passages, if there are enough.
 
+    Distractors are passages that BM25 finds for the question and that state none of its answers.
     All passages are ordered by their BM25 scores, so that the order does not reveal which passages
     are distractors.
     """
@@ -569,7 +622,7 @@ def with_distractors(query: Query, index: BM25, passage_count: int) -> Query:
 
 
 def states_some(query: Query, passage: Passage, entry: Language) -> bool:
-    """Return whether a passage states a short answer of a query."""
+    """Return whether a passage in the language ``entry`` states a short answer of a query."""
     text = passage.titled_text
     return any(stands(form, text, entry) for forms in query.answers for form in forms)
 

@@ -55,7 +55,7 @@ class TrainingExample(Record):
 
     @classmethod
     def of(cls, query: Query, messages: Iterable[Message], response: str) -> Self:
-        """Return an example of these messages followed by the response to the query."""
+        """Return a training example: these messages, followed by the response to the query."""
         turns = (*messages, {"role": "assistant", "content": response})
         return cls(
             query_id=query.id,
@@ -66,7 +66,7 @@ class TrainingExample(Record):
 
 
 class TrainingSet(NamedTuple):
-    """Training examples, and the reason why each other query has none, by query id."""
+    """Training examples, and the reasons why the other queries have none, by query id."""
 
     examples: tuple[TrainingExample, ...]
     omitted: dict[str, OmitReason]
@@ -116,7 +116,7 @@ def check_trainable(dataset: MirageDataset) -> None:
 def build_training_set(
     dataset: MirageDataset, teacher: Run, prompt: PromptMaker | None = None
 ) -> TrainingSet:
-    """Convert a teacher's responses to conversations for fine-tuning a model (section 3.2).
+    """Convert a teacher's responses to conversations for fine-tuning (MIRAGE-Bench, section 3.2).
 
     The teacher model answered ``relevant_only(dataset)``, so it cites relevant passages. An example
     shows all passages of the query, including irrelevant ones, with the teacher's response. So the
@@ -208,8 +208,9 @@ def _check_shown_ids(query: Query, response: Response, teacher: str) -> tuple[st
     shown_ids = query.shown_to(response)
     if irrelevant := [id_ for id_ in shown_ids if id_ not in query.passage_ids]:
         raise DatasetError(
-            f"model {teacher!r} was shown passage {irrelevant[0]!r} for query {query.id!r}, which "
-            "is not a relevant passage; let the model answer the queries of relevant_only(dataset)"
+            f"model {teacher!r} was shown passage {irrelevant[0]!r} for query {query.id!r}, but "
+            "this passage is not relevant; let the model answer the queries of "
+            "relevant_only(dataset)"
         )
     return shown_ids
 
@@ -217,7 +218,7 @@ def _check_shown_ids(query: Query, response: Response, teacher: str) -> tuple[st
 def example_of(
     query: Query, response: str, shown: tuple[str, ...], prompt: PromptMaker
 ) -> TrainingExample | OmitReason:
-    """Return a training example of a query and a response, or the reason why there is none.
+    """Return the training example for a query and a response, or the reason why there is none.
 
     Args:
         query: The query with all the passages that the prompt shows.

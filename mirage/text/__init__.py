@@ -2,8 +2,8 @@
 
 The expected form of a response is ``##Reason: ... ##Answer: ...`` with passages cited in brackets.
 Models follow this form only roughly. Therefore every function here returns a result for every
-string, without an error. The time is linear in the length of the string, and the result is the same
-each time. Returned texts are in Unicode's NFC form.
+string, without an error. The functions are deterministic and take time linear in the length of the
+string. Returned texts are in Unicode's NFC form.
 """
 
 from __future__ import annotations

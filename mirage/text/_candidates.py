@@ -31,7 +31,7 @@ class Occurrence(NamedTuple):
         end: Offset after the last character.
         verbatim: Whether the span contains the candidate letter by letter, apart from case and
             accents.
-        candidate: Index of the candidate; set by the caller.
+        candidate: Index of the candidate. :func:`locate` always returns 0; callers replace it.
     """
 
     start: int
@@ -48,7 +48,12 @@ _CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
 def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
     """Return the spans of a text that mention a candidate answer in one of its spellings.
 
-    The text must be in NFC. The spans do not overlap. ``forms`` are the spellings.
+    The spans do not overlap.
+
+    Args:
+        forms: Spellings of the candidate.
+        text: Text in NFC.
+        language: ISO 639-1 code of the text.
     """
     entry = Language.of(language)
     occurrences = [
@@ -104,7 +109,7 @@ def _find_verbatim(form: str, sentence: str, entry: Language) -> Iterator[Span]:
 
 @lru_cache(maxsize=4096)
 def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
-    """Return a pattern for a spelling, with the prefixes and endings that the language may add."""
+    """Return a pattern for a spelling, alone or with prefixes and endings of the language."""
     body = r"\s+".join(map(re.escape, fold(form).text.split()))
     if not body:
         return re.compile("(?!)")  # matches nothing
@@ -119,7 +124,7 @@ def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
 
 
 def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Span]:
-    """Yield the start and end of each minimal sequence of words that approximately matches a form.
+    """Yield the span of each minimal sequence of words that approximately matches a spelling.
 
     A sequence is minimal if it no longer matches without its first or its last word. Both ends are
     found by bisection, because adding words never makes the match worse.

@@ -2,7 +2,8 @@
 
 A sign is an input feature of the boosted trees in ``claims``. The trees predict how the text
 presents the mentioned candidate: whether it asserts, denies or reports the candidate, and so on.
-Other candidates in the text are called rivals.
+Other candidates in the text are called rivals. Words that show how a text presents a statement,
+such as "not", are called cues.
 """
 
 from __future__ import annotations
@@ -109,16 +110,17 @@ class Mentioned(NamedTuple):
 
 
 class _Sentence(NamedTuple):
-    """A sentence of a text, with data that the features of its mentions use.
+    """A sentence of a text, with data for the features of the mentions in it.
 
     Attributes:
         start: Offset of the first character.
         end: Offset after the last character.
         words: Number of words.
         rest: Number of content words that are not part of a cue, a candidate or the question.
-        kinds: Kinds of the cues in it.
-        mentions_candidate: Whether it mentions a candidate.
-        opens_with: Whether it opens with a yes, and whether it opens with a no.
+        kinds: Kinds of the cues in the sentence.
+        mentions_candidate: Whether the sentence mentions a candidate.
+        opens_with: Two flags, each 1 or 0: whether the sentence opens with a word such as "yes",
+            and whether it opens with a word such as "no".
     """
 
     start: int
@@ -152,9 +154,15 @@ class _Scene(NamedTuple):
 def mention_signs(
     text: str, mentions: Sequence[Mentioned], language: str | Language, question: str
 ) -> list[tuple[float, ...]]:
-    """Return one feature vector for each mention of a candidate answer in the text.
+    """Return one feature vector for each mention of a candidate answer.
 
     The features describe the words around the mention, in the order of :data:`MENTION_SIGNS`.
+
+    Args:
+        text: The text, in NFC.
+        mentions: The mentions of candidates in the text.
+        language: The language of the text.
+        question: The question. Some features measure how many of its words the text repeats.
     """
     scene = _build_scene(text, tuple(mentions), Language.with_board(language), question)
     return [tuple(_signs(scene, mention)) for mention in scene.mentions]
@@ -199,7 +207,7 @@ def _describe_sentence(scene: _Scene, span: Span) -> _Sentence:
 
 @lru_cache(maxsize=2048)
 def _topical_cues(question: str, entry: Language) -> frozenset[tuple[str, str]]:
-    """Return the kinds and texts of cues that are part of the question's topic.
+    """Return the kinds and texts of cues (words such as "not") in the question's topic.
 
     "Fiction", for example, denies nothing in an answer to a question about a work of fiction.
     """
@@ -212,9 +220,9 @@ def _topical_cues(question: str, entry: Language) -> frozenset[tuple[str, str]]:
 
 
 def _detach(cue: Cue, mentions: Sequence[Mentioned], folded: str) -> Cue:
-    """Return a cue without the mention at its start, if the cue is an ending of the mention's word.
+    """Return a cue without the part that is also the end of a mention.
 
-    In Korean, for example, "than" is such an ending.
+    In Korean, for example, "than" is an ending that is attached to the mentioned word.
     """
     for mention in mentions:
         attached = mention.start <= cue.start < mention.end < cue.end
@@ -319,7 +327,10 @@ def _rival_signs(
 
 
 def _are_adjacent(scene: _Scene, first: Mentioned, second: Mentioned) -> bool:
-    """Return whether at most one word, such as "and", or a bullet separates two candidates."""
+    """Return whether two mentions are neighbours in a list of candidates.
+
+    Between them there is at most one word, such as "and", or a bullet.
+    """
     if not 0 <= second.start - first.end <= _SHORT_GAP:
         return False
     return _words_between(scene, first.end, second.start) <= 1
@@ -380,7 +391,7 @@ def _marking_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterato
 
 
 def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> float:
-    """Return how near a mention is to a word of comparison, such as "than".
+    """Return how near a mention is to a comparison word, such as "than".
 
     The score is above 0 if the mentioned candidate is the lesser of two ("longer than the Nile"),
     and below 0 if it is the greater. It is 0 without such a word.
@@ -393,10 +404,10 @@ def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> floa
 def _side_nearness(
     scene: _Scene, mention: Mentioned, kind: int, sentence: Span
 ) -> tuple[float, float]:
-    """Return how near cue words of one kind are to a mention, before it and after it.
+    """Return how near cue words are to a mention, before it and after it.
 
-    Only cues in the same clause count. Each of the two values is 1 if the cue is the next word,
-    less if it is farther away, and 0 if there is none.
+    Only cues of the given kind (an index in :data:`CUES`) in the same clause count. Each of the two
+    values is 1 if the cue is the next word, less if it is farther away, and 0 if there is none.
     """
     clause = _clause(scene.folded, sentence, mention)
     nearness = [0.0, 0.0]
@@ -409,11 +420,12 @@ def _side_nearness(
 
 
 def _marking_nearness(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
-    """Return how near a cue word is to a mention, on the side where the language marks nouns.
+    """Return how near a cue word is to a mention, on the side on which the language marks nouns.
 
-    In languages with postpositions, such as Japanese, this is the side after the mention; in others
-    it is the side before. Only cues without another candidate in between count. The value is 1 if
-    the cue is the next word, less if it is farther away, and 0 if there is none.
+    In languages with postpositions, such as Japanese, the cue must follow the mention. In other
+    languages it must precede the mention. Only cues of the given kind (an index in :data:`CUES`)
+    count, and only without another candidate in between. The value is 1 if the cue is the next
+    word, less if it is farther away, and 0 if there is none.
     """
     if scene.entry.code in _POSTPOSED:
         ends = [m.start for m in scene.mentions if m.start >= mention.end]
@@ -522,7 +534,10 @@ def _end_signs(scene: _Scene, index: int) -> Iterator[float]:
 
 @cache
 def _verdicts(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of an opening yes and an opening no, each up to the end of its clause."""
+    """Return two patterns for the start of a sentence: words that mean "yes", and words for "no".
+
+    Both match only if a pause, such as a comma, follows.
+    """
     words = lexicon(code)
     yes, no = (
         re.compile(rf"\W*(?:{'|'.join(re.escape(fold(form).text) for form in forms)})\s*{_PAUSE}")
@@ -532,7 +547,10 @@ def _verdicts(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _rest(scene: _Scene, span: Span) -> frozenset[str]:
-    """Return the content words of a span outside of cues, candidates and words of the question."""
+    """Return the content words of a span, except those in a cue, a mention or the question.
+
+    A cue is a word or phrase that shows how a text presents a statement, such as "not".
+    """
     spans = [(cue.start, cue.end) for cue in scene.cues]
     spans += [(mention.start, mention.end) for mention in scene.mentions]
     taken = sorted((start, end) for start, end in spans if span[0] <= start < span[1])

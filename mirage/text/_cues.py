@@ -30,7 +30,7 @@ _WIDER = {
     "exclusion": ("truth",),
     "truth": ("falsity",),
 }
-"""For each kind of cue, the kinds of a longer cue inside which it does not count.
+"""For each kind of cue, the kinds of longer cues that override a cue inside them.
 
 "No myth" and "cannot be denied" affirm a statement, and "not true" denies it.
 """
@@ -57,9 +57,10 @@ class Cue(NamedTuple):
 
 
 def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
-    """Yield the cue words and phrases of a text, one kind after another.
+    """Yield the cue words and phrases of a text, ordered by language, kind and position.
 
-    If the text contains Latin letters, English cues are also found in texts of other languages.
+    ``folded`` is the folded form of ``text``, to which the spans of the cues refer. If the text
+    contains Latin letters, English cues are also found in texts of other languages.
     """
     is_english = entry is LANGUAGES["en"] or not _has_latin(folded.text)
     cue_free_spans: list[Span] = []
@@ -119,9 +120,9 @@ def cues_of(code: str) -> tuple[re.Pattern[str], ...]:
 
 @cache
 def _accented_patterns(code: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of :func:`cues_of` with accents.
+    """Return the patterns of :func:`cues_of`, but with accents.
 
-    They are used for languages in which accents distinguish a cue from another word.
+    These patterns are used for languages in which accents distinguish a cue from another word.
     """
     entry, words = Language.of(code), lexicon(code)
     return tuple(_pattern(getattr(words, kind), entry, str.lower) for kind in CUES)
@@ -193,7 +194,11 @@ def _ordered_alternation(phrases: Sequence[Tokens]) -> str:
 
 
 def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
-    """Split a phrase into parts of a regular expression: characters, gaps and word borders."""
+    """Convert a phrase to parts of a regular expression.
+
+    There is one part for each character, each gap between words and each border of a word. ``form``
+    folds the phrase in the same way as the text to be searched.
+    """
     body, spaced = phrase.strip(), entry.tokens == "word"
     starts_inside_word, ends_inside_word = body.startswith("*"), body.endswith("*")
     tokens: list[str] = (

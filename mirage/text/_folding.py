@@ -14,11 +14,12 @@ __all__ = ["FoldedText", "fold"]
 
 
 class FoldedText(NamedTuple):
-    """A text in lower case, without accents and with ASCII digits, and its original offsets.
+    """A text that :func:`fold` returned, with the offsets of its characters in the original text.
 
     Attributes:
-        text: The folded text. Punctuation and spaces are kept.
-        offsets: For each folded character, the index of the original character.
+        text: The folded text: in lower case, without accents and with ASCII digits. Punctuation and
+            spaces are kept.
+        offsets: For each character of the folded text, its index in the original text.
     """
 
     text: str

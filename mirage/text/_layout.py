@@ -67,19 +67,19 @@ _THOUGHT_TAG = re.compile(
 
 
 def unwrap_response(text: str, language: Language) -> tuple[str, list[tuple[str, str]] | None]:
-    """Remove the thoughts from a response, and split it into sections if it is a JSON object.
+    """Remove ``<think>`` blocks from a response, and split it into sections if it is JSON.
 
     Returns:
-        The response without thoughts, and its sections as pairs of a kind (``reason``, ``answer``
-        or ``sources``) and a text. The sections are None if the response is not a JSON object that
-        contains strings.
+        The response without these blocks, and its sections as pairs of a kind (``reason``,
+        ``answer`` or ``sources``) and a text. The sections are ``None`` if the response is not a
+        JSON object with strings.
     """
     text = _remove_thoughts(text)
     return text, _json_sections(text, language)
 
 
 def _remove_thoughts(text: str) -> str:
-    """Return the text without blocks of thoughts; a block that is not closed extends to the end."""
+    """Return the text without ``<think>`` blocks; an unclosed block extends to the end."""
     pieces: list[str] = []
     cursor = 0
     opened = ""
@@ -176,7 +176,11 @@ def _strings(value: Any, *, scalars: bool) -> Iterator[str]:
 
 
 class _Page:
-    """A text whose layout is masked step by step; its length never changes."""
+    """A text whose layout is masked step by step; its length never changes.
+
+    ``brackets`` are the citations in the text. ``context`` is ``None`` if the question and the
+    passages are unknown, or if the language has no bundled leaderboard.
+    """
 
     def __init__(
         self,
@@ -193,9 +197,9 @@ class _Page:
         self._marks: list[tuple[int, int, str]] = []
 
     def mask(self, start: int, end: int, *, fill: str = GAP) -> None:
-        """Schedule a span for masking; each of its characters will be replaced with ``fill``.
+        """Schedule a span for masking: :meth:`apply` will replace its characters with ``fill``.
 
-        :meth:`apply` masks all scheduled spans together, because each copy of the text takes time.
+        All scheduled spans are masked together, because each change copies the whole text.
         """
         self._marks.append((start, end, fill))
 
@@ -214,7 +218,7 @@ class _Page:
         self._marks.clear()
 
     def mask_all(self, pattern: re.Pattern[str], group: int | str = 0) -> None:
-        """Mask a group of every match of a pattern, unless the group overlaps with a citation."""
+        """Mask a group of each match of a pattern, unless the group overlaps with a citation."""
         for match in pattern.finditer(self.text):
             if not self.has_citation(*match.span(group)):
                 self.mask(*match.span(group))
@@ -258,7 +262,14 @@ def mask_layout(
 ) -> str:
     """Return an answer in which each character of layout is replaced with :data:`GAP`.
 
-    The length does not change. The cells of a table become lines.
+    The length does not change. The borders of table cells are replaced with :data:`CELL`.
+
+    Args:
+        text: The answer.
+        language: Language of the answer.
+        brackets: Citations in the answer.
+        context: Question and passages. If it is ``None``, salutations, signatures, attributions and
+            labels without Markdown are not masked.
     """
     page = _Page(text, language, brackets, context)
     for step in _STEPS if _SIGNS.search(text) else _PLAIN_STEPS:
@@ -268,7 +279,10 @@ def mask_layout(
 
 
 def blank_layout(text: str) -> str:
-    """Return a masked text in which each mask is replaced with a space; the length is unchanged."""
+    """Replace the masks in a text with spaces, and the borders of table cells with line breaks.
+
+    The length does not change.
+    """
     return text.replace(GAP, " ").replace(CELL, "\n")
 
 
@@ -304,7 +318,7 @@ _GAPS = re.compile(f"{GAP}+")
 
 
 def _replace_gap(gap: re.Match[str]) -> str:
-    """Return the replacement of adjacent masks: a space if there are many, nothing if few."""
+    """Return the text that replaces adjacent masks: a space for more than three, else nothing."""
     return " " if len(gap[0]) > 3 else ""
 
 
@@ -384,7 +398,7 @@ def _label_text(text: str) -> str:
 
 
 def _mask_plain_labels(page: _Page) -> None:
-    """Mask a label without any marks at the start of a line, such as "Short answer:"."""
+    """Mask a label without Markdown at the start of a line, such as "Short answer:"."""
     if page.context is None:
         return
     for match in _PLAIN_LABEL.finditer(page.text):
@@ -505,7 +519,7 @@ def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> b
         page: The text.
         start: Start of the span.
         end: End of the span.
-        may_be_empty: Value to return for a span without words.
+        may_be_empty: Whether a span without words counts as an entry.
     """
     raw = page.text[start:end]
     has_link = bool(_REFERENCE.search(raw)) or page.has_citation(start, end)
@@ -597,7 +611,7 @@ def _is_signature_line(page: _Page, start: int, end: int) -> bool:
 def _asserts_nothing(text: str, context: Context) -> bool:
     """Return whether a text contains no number and no word of the question or the passages.
 
-    Short words and words for headings do not count.
+    Words of up to three letters, and words that are typical of headings, are ignored.
     """
     context_text = " ".join((context.question, *context.passages)).casefold()
     return not has_number(text) and not any(
@@ -675,10 +689,10 @@ def _mask_attributions(page: _Page) -> None:
 
 
 def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: bool) -> None:
-    """Mask a span except for the citations in it.
+    """Mask a span, such as "According to passage 2 [2],", except for the citations in it.
 
-    If the span has a citation and does not begin a line, nothing is masked. At the start of a line,
-    the citation is kept, because it belongs to the following sentence.
+    If the span opens a line (``opens_line``), its citations belong to the next sentence. Elsewhere,
+    a span with a citation is not masked.
     """
     brackets = page.citations_between(start, end)
     if brackets and not opens_line:
@@ -690,7 +704,7 @@ def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: boo
 
 
 def _asserts_something(words: str, context: Context) -> bool:
-    """Return whether a clause makes a claim, that is, contains two words of the question."""
+    """Return whether a clause probably makes a claim: it has two or more words of the question."""
     question = context.question.casefold()
     rest = re.sub(rf"(?:{any_of(attributions(context.language.code)[1])})\w*", " ", words)
     question_words = [w for w in WORD.findall(rest) if len(w) > 3 and w.casefold() in question]
@@ -704,7 +718,8 @@ _PASSAGE_NUMBER = r"(?<!\d)\d{1,2}(?![\d.,]\d|\d)"
 def _attribution_pattern(language: Language) -> re.Pattern[str]:
     """Return a pattern for attributions such as "According to passage 2,".
 
-    It matches a template that ships with mirage, or a clause that contains the number of a passage.
+    The pattern matches the wordings that Mirage lists for the language (:func:`attributions`), and
+    any clause that contains the number of a passage.
     """
     templates, passage_words = attributions(language.code)
     spaced = language.tokens == "word"
@@ -735,6 +750,12 @@ def mask_small_talk(
     """Return a masked answer in which sentences of small talk are masked too.
 
     If all sentences are small talk, none is masked.
+
+    Args:
+        text: Answer in which layout is masked.
+        spans: Start and end of each sentence.
+        brackets: Citations in the answer.
+        context: Question and passages.
     """
     if not spans:
         return text

@@ -84,6 +84,9 @@ def sections(text: str, entry: Language) -> tuple[list[str], list[tuple[str, str
 
 
 def section(bodies: Iterable[tuple[str, str]], kind: str) -> str:
-    """Return the text of all parts of one kind, joined by line breaks."""
+    """Return the text of all parts of one kind, joined by line breaks.
+
+    ``bodies`` are pairs of a kind and a text, as from :func:`sections`.
+    """
     parts = (body.strip() for part_kind, body in bodies if part_kind == kind)
     return "\n".join(part for part in parts if part)

@@ -79,18 +79,18 @@ class Vocabulary(NamedTuple):
     """
 
     entry: Language
-    words: frozenset[str]
+    words: frozenset[str]  # small-talk words
     beginnings: tuple[str, ...]
     endings: tuple[str, ...]
-    strings: re.Pattern[str]  # for scripts without spaces
+    strings: re.Pattern[str]  # small-talk words in scripts without spaces
     function_words: frozenset[str]
     greetings: tuple[str, ...]
-    sign_offs: tuple[str, ...]
-    sources: tuple[str, ...]
-    hesitation: tuple[str, ...]
-    affirmations: tuple[str, ...]
-    doubts: tuple[str, ...]
-    verdicts: frozenset[str]
+    sign_offs: tuple[str, ...]  # such as "kind regards"
+    sources: tuple[str, ...]  # labels of lists of sources
+    hesitation: tuple[str, ...]  # such as "hesitate", which does not deny an answer
+    affirmations: tuple[str, ...]  # such as "sure"
+    doubts: tuple[str, ...]  # such as "wrong"
+    verdicts: frozenset[str]  # yes and no
 
 
 class _WordClasses(NamedTuple):
@@ -112,9 +112,9 @@ def _data() -> Mapping[str, Mapping[str, list[str]]]:
 
 @cache
 def _shipped_phrases(code: str) -> Mapping[str, list[str]]:
-    """Return the phrases that models write around an answer, by kind, such as openers.
+    """Return the bundled phrases that precede or follow answers, by kind, such as ``openers``.
 
-    They ship with mirage. The result is empty if there are none for the language.
+    The result is empty if mirage has no phrases for the language.
     """
     source = resources.files("mirage") / "data" / "phrases" / f"{code}.json"
     if not source.is_file():
@@ -126,9 +126,9 @@ def _shipped_phrases(code: str) -> Mapping[str, list[str]]:
 
 @cache
 def attributions(code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a language's templates for naming a source, and its words for passages.
+    """Return a language's phrases that name a source, and its words for "passage".
 
-    In a template such as "According to passage {n},", ``{n}`` stands for the number of the passage.
+    In a phrase such as "According to passage {n},", ``{n}`` stands for the number of the passage.
     """
     entry = Language.with_board(code)
     templates = tuple(_shipped_phrases(code).get("attributions", ()))
@@ -144,7 +144,7 @@ _BESIDE = re.compile(r"([^\W\d_]+)[ \[]{0,2}\{n\}|\{n\}\]? ?([^\W\d_]+)")
 def vocabulary(code: str) -> Vocabulary:
     """Return the small-talk vocabulary of a language.
 
-    In a language without a bundled board, it has only labels such as "Sources:".
+    For a language without a bundled leaderboard, it contains only labels such as "Sources:".
 
     Raises:
         UnknownNameError: If there is no such language.
@@ -201,7 +201,10 @@ def _shipped_talk(shipped: Mapping[str, list[str]]) -> Iterator[str]:
 
 @cache
 def _doubts(entry: Language) -> tuple[str, ...]:
-    """Return words of doubt, such as "wrong" and "possible", without asterisks for endings."""
+    """Return words of doubt, such as "wrong" and "possible", from the lexicon of a language.
+
+    The asterisks, which mark endings in the lexicon, are removed.
+    """
     source = resources.files("mirage") / "data" / "lexicon" / f"{entry.code}.json"
     entries = json.loads(source.read_text(encoding="utf-8"))
     words = (*entries.get("falsity", ()), *entries.get("alternative", ()))
@@ -272,7 +275,7 @@ def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
 
 
 def _count_shared(tokens: Iterable[str], texts: Sequence[str], entry: Language) -> int:
-    """Return the number of words that occur, possibly inflected, in any of the texts."""
+    """Return how many of the tokens occur in any of the texts, possibly with another ending."""
     text_forms = [_comparable_forms(text, entry) for text in texts]
     return sum(any(_is_among(token, forms, entry) for forms in text_forms) for token in tokens)
 
@@ -308,8 +311,8 @@ def is_heading(
         loosely: Whether the text may contain other words besides small-talk words.
 
     Returns:
-        ``True`` if it states nothing. Always ``False`` for a language without a bundled board,
-        which has no list of small-talk words, unless the text is empty.
+        ``True`` if the text is empty or states nothing. A language without a bundled leaderboard
+        has no list of small-talk words; there, the result is ``False`` unless the text is empty.
     """
     if has_number(text) or not text:
         return not text
@@ -333,7 +336,7 @@ def _is_label(text: str, words: Vocabulary, context: Context | None, loosely: bo
 
 
 def announces(text: str, context: Context) -> bool:
-    """Return whether words before a colon only announce an answer: "Here is what I found:"."""
+    """Return whether the words before a colon only announce an answer ("Here is what I found:")."""
     if has_number(text):
         return False
     for code in dict.fromkeys((context.language.code, "en")):
@@ -371,7 +374,10 @@ _OPPOSING = frozenset(
 
 
 def _is_neutral(text: str, context: Context) -> bool:
-    """Return whether a recurring sentence neither concerns the question nor opposes an answer."""
+    """Return whether a recurring sentence has no bearing on the question.
+
+    Such a sentence contains no word of the question, and does not contradict or retract an answer.
+    """
     entry, phrase = context.language, _fold_phrase(text)
     if any(cue.kind in _OPPOSING for cue in cues(fold(text), text, entry)):
         return False
@@ -433,13 +439,17 @@ def _opens_with_affirmation(text: str, classes: _WordClasses, words: Vocabulary)
 
 
 def _extra_words_allowed(text: str) -> int:
-    """Return how many other words small talk may contain: 2 in a question, 1 in an exclamation."""
+    """Return 2 for a question, 1 for an exclamation, and 0 for any other sentence.
+
+    A sentence may contain more other words if it has more small-talk words. The result is added to
+    its number of small-talk words, because questions and exclamations are more often small talk.
+    """
     last = text.rstrip(" *_)\"'”»」")[-1:]
     return 2 if last in ("?", "？", "؟") else 1 if last in ("!", "！") else 0
 
 
 def _opens_with_yes_or_no(text: str, words: Vocabulary) -> bool:
-    """Return whether a sentence begins with yes or no, which may be the answer."""
+    """Return whether a sentence begins with a word for yes or no, which may be the answer."""
     first = WORD.search(text)
     if first is None or words.entry.tokens == "character":
         return False
@@ -450,9 +460,10 @@ def _opens_with_yes_or_no(text: str, words: Vocabulary) -> bool:
 
 
 def _has_name(text: str, rest: Sequence[str], entry: Language) -> bool:
-    """Return whether a word that is not a small-talk word is written like a name.
+    """Return whether one of the words in ``rest`` is written like a name.
 
-    Such a word begins with a capital and is not the first word of the sentence.
+    Such a word begins with a capital and is not the first word of the sentence. ``rest`` contains
+    the words of the text that are not small-talk words.
     """
     if entry.capitals != "names":
         return False

@@ -1,10 +1,10 @@
-"""Boosted trees stored as JSON: small models that ship without a machine learning library.
+"""Boosted trees that are stored as JSON and need no machine learning library to predict.
 
 The trees are trained by gradient boosting (Friedman 2001, *Greedy function approximation*). A sign
 is a numeric input feature. A node is ``[sign, threshold, left, right]`` and a leaf ``[value]``:
 ``sign`` is an index into the list of signs in the same file, and ``left`` and ``right`` are indices
-of nodes of the same tree. The path through a tree continues at the left child if the sign is at
-most the threshold.
+of nodes of the same tree. Prediction follows a path from the root to a leaf. It continues at the
+left child if the value of the sign is at most the threshold, and otherwise at the right child.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ __all__ = ["Forest", "forest", "packaged_json"]
 class Forest(NamedTuple):
     """A sum of boosted trees, which predicts the log odds of one class.
 
-    The nodes of all trees are in one list. A leaf is its own child. Therefore all trees can be
-    followed for the same number of steps.
+    The nodes of all trees are in one list. The children of a leaf are the leaf itself, so that all
+    trees can be followed for the same number of steps.
 
     Attributes:
         start: The log odds before the first tree.
         roots: The index of the first node of each tree.
         steps: The number of steps from a root to the deepest leaf.
-        signs: The index of each node's sign; 0 in a leaf.
+        signs: The index of the sign (input feature) that each node tests; 0 in a leaf.
         thresholds: The threshold of each node, or the value of a leaf.
-        left_children: The index of the node that follows if the sign is at most the threshold.
+        left_children: The index of the node that follows if the value of the sign is at most the
+            threshold.
         right_children: The index of the node that follows otherwise.
     """
 
@@ -50,7 +51,7 @@ class Forest(NamedTuple):
     right_children: NDArray[np.intp]
 
     def margin(self, signs: Sequence[float]) -> float:
-        """Return the log odds that the trees predict.
+        """Return the log odds of the class, as the trees predict them.
 
         Args:
             signs: Values of the input features, in the order of the names passed to :func:`forest`.
@@ -74,7 +75,8 @@ def forest(model: Any, names: Sequence[str], signs: Sequence[str]) -> Forest:
     """Build a forest from its JSON.
 
     Args:
-        model: JSON of the trees.
+        model: The parsed JSON, with the keys ``start`` (the log odds before the first tree) and
+            ``trees``.
         names: Names of the input features to which the indices in the nodes refer.
         signs: Names of the input features, in the order in which they are passed to
             :meth:`Forest.margin`.

@@ -100,10 +100,10 @@ def trigram_logs(text: str, script: str, languages: Sequence[str]) -> Mapping[st
 
 
 def languages_by_script() -> Mapping[str, tuple[str, ...]]:
-    """Return the languages of each script that are distinguished by trigrams.
+    """Return the codes of the languages that trigrams distinguish, by the name of their script.
 
-    They are the supported languages and their neighbours. Scripts that only one of them uses are
-    left out.
+    These are the supported languages, and the languages that are easily mistaken for them. A script
+    that only one of these languages uses is left out.
     """
     codes: dict[str, set[str]] = {}
     for entry in ALL_LANGUAGES.values():
@@ -112,7 +112,11 @@ def languages_by_script() -> Mapping[str, tuple[str, ...]]:
 
 
 def _possible_languages(words: Sequence[str], languages: Sequence[str]) -> Sequence[str]:
-    """Return the languages that remain possible, given the special letters of the words."""
+    """Return those of ``languages`` that are possible, given the special letters in the words.
+
+    A special letter, such as ß or ñ, is used in only one or a few languages. If few words have
+    special letters, all languages are possible. Otherwise only the languages of these letters are.
+    """
     # All special letters are outside of ASCII.
     marked = [word for word in words if not word.isascii()]
     special = [word for word in marked if not _SPECIAL_LETTERS.isdisjoint(word)]
@@ -135,7 +139,8 @@ def _language_by_unique_letters(
 
     Args:
         special: The words with special letters.
-        size: Number of all words; the result is ``None`` if at least half have no unique letter.
+        size: Total number of words. The result is ``None`` if at least half of them have no letter
+            that is unique to a language.
         languages: The possible languages.
     """
     counts: Counter[str] = Counter()
@@ -166,11 +171,12 @@ class _Table(NamedTuple):
     """The log probabilities of the n-grams of a script.
 
     Attributes:
-        rows: The row of each n-gram of one to three letters. Row 0 belongs to no n-gram; its values
-            are 0.
-        columns: The column of each language.
+        rows: The row in ``logs`` of each n-gram of one to three letters. Row 0 belongs to no
+            n-gram; its values are 0.
+        columns: The column in ``logs`` of each language.
         logs: The log probability of the last letter of each n-gram, given the letters before it. If
-            a language has no data on an n-gram, the value is that of the n-gram's beginning.
+            a language has no data on an n-gram, the value is that of the n-gram without its last
+            letter.
     """
 
     rows: Mapping[str, int]
@@ -179,9 +185,9 @@ class _Table(NamedTuple):
 
 
 def _sum_logs(words: Sequence[str], script: str, languages: Sequence[str]) -> Mapping[str, float]:
-    """Return the sum of the log probabilities of all different trigrams, for each language.
+    """Return, for each language, the sum of the log probabilities of the words' trigrams.
 
-    Languages without data on any of the letters are left out.
+    Each distinct trigram counts once. Languages without data on any of the letters are left out.
     """
     trigrams = dict.fromkeys(
         [word[start : start + 3] for word in words for start in range(len(word) - 2)]
@@ -198,7 +204,7 @@ def _sum_logs(words: Sequence[str], script: str, languages: Sequence[str]) -> Ma
 
 @cache
 def _table(script: str) -> _Table:
-    """Read the table of a script."""
+    """Read the n-grams of a script from the data file, with a column for each of its languages."""
     codes = languages_by_script()[script]
     source = resources.files("mirage") / "data" / "trigrams.npz"
     with source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:

@@ -40,10 +40,10 @@ def states_equal(value: FormValue, text: str, language: str) -> bool:
     """Return whether a text states a date, year, amount or name that equals the given value.
 
     A date in the text equals the given date if each part (day, month, year) of the given date is
-    the same. So ``15.04.1912`` states ``April 1912``, but not the reverse. Amounts with different
-    units are converted. Metric and non-metric amounts count as equal if they agree within the
-    rounding of the stated digits. A first name may be abbreviated to an initial: ``M. de
-    Cervantes``.
+    the same. For example, ``15.04.1912`` states ``April 1912``, but ``April 1912`` does not state
+    ``15.04.1912``. Amounts with different units are converted. Metric and non-metric amounts count
+    as equal if they agree within the rounding of the stated digits. A first name may be abbreviated
+    to an initial: ``M. de Cervantes``.
 
     Args:
         value: Value of one spelling of an answer, from :func:`form_values`.
@@ -62,9 +62,9 @@ def states_equal(value: FormValue, text: str, language: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
-    """Parse the spellings of an answer that consist of only a date, a year, an amount or a name.
+    """Parse the spellings of an answer that are a date, a year, an amount or a person's name.
 
-    Other spellings are left out.
+    Spellings with other words are left out.
     """
     entry = Language.of(language)
     values = (_form_value(form, entry) for form in forms)
@@ -150,7 +150,7 @@ def _common_year(year: int, entry: Language) -> int:
 
 @lru_cache(maxsize=4096)
 def _days(text: str, entry: Language) -> frozenset[Day]:
-    """Return every date of a text.
+    """Return every date in a text.
 
     If a date in digits can be read in two ways, such as 4/5/1912, both dates are returned.
     """
@@ -305,7 +305,7 @@ def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
 
 
 class _Units(NamedTuple):
-    """Patterns for a unit after and before a number, and the unit that each written name means."""
+    """Patterns that find a unit after or before a number, and the unit that each name means."""
 
     after: re.Pattern[str]
     before: re.Pattern[str]
@@ -357,8 +357,8 @@ def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int
     """Find the unit of a number.
 
     Returns:
-        Start and end of the number together with its unit, and the unit; an empty text if there is
-        no unit.
+        Start and end of the number together with its unit, and the unit. If there is no unit, it is
+        an empty string.
     """
     if entry.gram_length == 2 and (degrees := _DEGREES_OF_KIND.match(text, end)):
         for kind, unit in _KINDS_BEFORE.items():

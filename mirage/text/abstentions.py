@@ -1,16 +1,16 @@
 """Estimate whether an answer abstains, that is, states that the question is not answered.
 
-A list of fixed phrases ("there is no information on") does not cover the answers of models ("that
-figure is missing here", "Pisa's stairs nobody counts in these texts"). A phrase alone also cannot
-distinguish an abstention from an answer with a caveat.
+A list of fixed phrases ("there is no information on") does not cover the wordings that models use
+("that figure is missing here", "Pisa's stairs nobody counts in these texts"). A phrase alone also
+cannot distinguish an abstention from an answer with a caveat.
 
 Therefore each sentence is searched for words of a few classes: negation, telling (such as
 "mention"), sources (such as "passage"), lacking (such as "missing"), the speaker, limits, contrast,
 and nobody or never. From these words, numeric features called signs are computed. A sign describes
-which classes occur together, which words come before and after them, or how many new words the
-answer has. Boosted trees (Friedman 2001, *Greedy function approximation*) predict from the signs
-whether the answer abstains. The trees use no words and are the same for all languages;
-``corpora/abstentions.py`` trains them.
+which classes occur together, which words come before and after them, or how many words the answer
+has that are not in the question. Boosted trees (Friedman 2001, *Greedy function approximation*)
+predict from the signs whether the answer abstains. The trees use no words and are the same for all
+languages; ``corpora/abstentions.py`` trains them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
     An answer abstains if the probability is at least :data:`ABSTAINS_AT`. An abstention may mention
     related facts ("they tell when it was built, but not by whom"). An answer with a caveat ("it is
     the Nile; its length is not given") and an answer that denies a fact are not abstentions.
-    Sentences in English are recognised whatever the language is.
+    Sentences in English are recognised too, whatever ``language`` is.
 
     Args:
         text: Answer, without its citations.
@@ -114,7 +114,7 @@ class _Phrase(NamedTuple):
 class _Words(NamedTuple):
     """The word lists of a language, folded like the texts that they are compared with.
 
-    A set of word classes, such as negation and sources, is an int with one bit per class.
+    Each word class, such as negation, is one bit. A set of classes is stored as an integer.
     """
 
     entry: Language
@@ -193,10 +193,11 @@ def _words(code: str, marked: bool = False) -> _Words:
 def _contrast_patterns(
     contrast: Iterable[str], limits: Sequence[str], entry: Language, marked: bool
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return two patterns that split a part of a sentence at words of contrast.
+    """Return two patterns that match where a contrast splits a sentence.
 
     The first pattern matches before a word that begins a new part, such as "but". The second
-    matches after an ending of a word that marks the end of a part.
+    matches after a word whose ending marks the end of a part. If ``marked`` is true, the words are
+    also matched with their accents.
     """
     opening_words, ending_words = set[str](), set[str]()
     for word in set(contrast).difference(limits):
@@ -235,7 +236,8 @@ def _phrases(texts: Iterable[str], entry: Language, marked: bool) -> Iterator[_P
 def _forms(word: str, entry: Language, marked: bool) -> list[str]:
     """Return the folded forms of a word or phrase, to be searched for in folded texts.
 
-    There is a form without accents and, if ``marked``, also a form with accents.
+    The result has a form without accents and, if ``marked`` is true, also a form with accents.
+    ``marked`` is true if the searched text keeps its accents.
     """
     gap = "" if entry.tokens == "character" else " "
     variants = [
@@ -310,7 +312,7 @@ def _phrase_end(text: str, at: int, phrase: _Phrase, reach: int) -> int:
 
 # Sentences ----------------------------------------------------------------------------------------
 
-_LONGEST = 2000  # characters that are read; an abstention comes earlier than that
+_LONGEST = 2000  # characters that are read; abstentions do not begin later
 _MARKS = r"(?<=[.!?…。！？．।॥؟۔])(?!\d)\s*|[\n\r\v\f\x85\u2028\u2029]+"
 _SENTENCE = re.compile(_MARKS)
 _CLAUSE = re.compile(_MARKS + r"|(?<=[^\x00-\x7f\d]{6})\s+(?=[^\x00-\x7f\d]{6})")
@@ -355,7 +357,7 @@ def _sentences(text: str, entry: Language, question: str) -> Iterator[_Sentence]
 
 
 def _statements(sentences: Sequence[str]) -> Sequence[str]:
-    """Return the sentences without questions, because many models repeat the question.
+    """Return the sentences that are not questions, because many models repeat the question.
 
     If all sentences are questions, return all of them.
     """
@@ -385,7 +387,7 @@ _LIST_NUMBER = re.compile(r"^\s*\d{1,2}[.)]\s+", re.MULTILINE)
 
 
 def _split(text: str, entry: Language) -> list[str]:
-    text = _LIST_NUMBER.sub("", text)  # or "1." would be a sentence
+    text = _LIST_NUMBER.sub("", text)  # otherwise "1." would be a sentence
     if entry.sentence_ends == "marks":
         return _SENTENCE.split(text)
     clauses: list[str] = []
@@ -491,7 +493,7 @@ def signs(
 ) -> tuple[float, ...]:
     """Return the features from which abstentions are predicted, in the order of :data:`SIGNS`.
 
-    All are 0 if the text has no word.
+    All features are 0 if the text has no word.
 
     Args:
         text: Answer, as in :func:`abstains`.
@@ -647,7 +649,8 @@ def _signs_of_plain(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[
 def _signs_of_denials(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
     """Yield the features ``denied_new`` to ``limited_first`` of :data:`SIGNS`.
 
-    They describe the parts of the sentences that deny something or limit what is told.
+    They describe the parts of sentences that deny something, that contain a word such as "nobody",
+    or that state something with a limit.
     """
     denied = _of_kind("denied", pieces, kinds)
     yield math.log1p(sum(p.new for p in denied))

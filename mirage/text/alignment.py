@@ -15,10 +15,10 @@ from mirage.text.numbers import plain_numbers
 __all__ = ["Replacement", "replacements"]
 
 SHARED_CONTEXT = {"word": 3, "character": 8}
-"""Minimum number of shared tokens around a replacement, on both sides together."""
+"""Minimum number of shared tokens before and after a replacement together, by type of token."""
 
 LONGEST_REPLACEMENT = {"word": 5, "character": 10}
-"""Maximum number of tokens that are replaced, and maximum number of tokens that replace them.
+"""Maximum number of tokens of the replaced text and of the new text, by type of token.
 
 Longer differences are differences between unrelated sentences.
 """
@@ -28,7 +28,14 @@ MOST_ALIGNED = 1000
 
 
 class Replacement(NamedTuple):
-    """Words (or character pairs) of a reference, and the words that replace them in an answer."""
+    """Words of a reference that an answer replaces with other words.
+
+    In languages whose tokens are characters, the words are pairs of neighbouring characters.
+
+    Attributes:
+        before: Words of the reference.
+        instead: Words of the answer in their place.
+    """
 
     before: tuple[str, ...]
     instead: tuple[str, ...]
@@ -40,6 +47,11 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
 
     Only short differences count, and only if both texts have the same words around them. The
     alignment uses the algorithm of Ratcliff and Obershelp (:mod:`difflib`).
+
+    Args:
+        reference: The reference answer.
+        answer: The answer to compare with it.
+        code: ISO 639-1 code of the language of both texts.
     """
     entry = Language.of(code)
     reference_tokens, answer_tokens = (

@@ -52,7 +52,7 @@ class Analysis(NamedTuple):
     language: str | None
 
     def __call__(self, text: str) -> list[str]:
-        """Return the terms of a text, once per occurrence."""
+        """Return the terms of a text, in order and with repetitions."""
         if self.analyzer == "bigrams":
             return _bigrams(text, self.language)
         terms = tokenize(text, self.language)
@@ -71,9 +71,9 @@ class Analysis(NamedTuple):
 
     @property
     def identity(self) -> list[str]:
-        """Texts that identify the analyzer besides its language; empty for ``words``.
+        """Strings that identify the analyzer and its stop words; empty for ``words``.
 
-        If they are equal, the analyzers return equal terms.
+        Two analyzers for the same language return equal terms if these strings are equal.
         """
         if self.analyzer == "words":
             return []
@@ -86,7 +86,12 @@ class Analysis(NamedTuple):
 
 
 def analysis(analyzer: str, language: str | None) -> Analysis:
-    """Return the analyzer with this name for a language.
+    """Return the analyzer with this name for texts in a language.
+
+    Args:
+        analyzer: Name of the analyzer, such as ``words`` or ``stems``; ``best`` selects one for the
+            language.
+        language: ISO 639-1 code of the language; ``None`` for texts in several languages.
 
     Raises:
         SettingError: The name is unknown, or there is no such analyzer for the language.
@@ -103,7 +108,9 @@ def analysis(analyzer: str, language: str | None) -> Analysis:
     if analyzer == "best":
         analyzer = "words" if row is None else row.analyzer
     if analyzer in _WITHOUT_STOP_WORDS and row is None:
-        raise SettingError(f"analyzer={analyzer!r} needs the language of the texts")
+        raise SettingError(
+            f"analyzer={analyzer!r} needs the language of the texts; set language=, or use 'words'"
+        )
     if analyzer == "stems" and row is not None:
         if not row.stemmer:
             codes = ", ".join(each.code for each in LANGUAGES.values() if each.stemmer)

@@ -19,7 +19,7 @@ __all__ = ["cite_by_id"]
 
 
 def cite_by_id(text: str, language: str | Language, shown: Sequence[str]) -> tuple[str, bool]:
-    """Rewrite each citation of a response as ``[id]``.
+    """Rewrite each citation of a response as the id of the passage in brackets.
 
     :func:`mirage.text.parse` describes which texts are citations. A citation of a passage that was
     not shown is removed, and so is the definition of a footnote that the text refers to.
@@ -60,7 +60,13 @@ def unique(ids: Iterable[str]) -> tuple[str, ...]:
 
 
 class Citation(NamedTuple):
-    """The span of a citation in a text, and the ids of the cited passages."""
+    """A citation in a text.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset after the last character.
+        ids: Ids of the cited passages; empty if no shown passage matches the citation.
+    """
 
     start: int
     end: int
@@ -84,7 +90,8 @@ class Passages(NamedTuple):
 
         Args:
             shown_ids: Ids in the order of the prompt.
-            titles: Titles by id. Passages without a title may be missing.
+            titles: Titles by id; passages without a title may be missing. By default there are no
+                titles.
         """
         folded = {_fold_key(passage): passage for passage in reversed(shown_ids)}
         by_id = folded | {passage: passage for passage in shown_ids}
@@ -95,7 +102,7 @@ class Passages(NamedTuple):
         )
 
     def with_footnotes(self, text: str, entry: Language) -> Passages:
-        """Return a copy with the footnotes that a text defines, such as ``[^1]: Passage 3``."""
+        """Return a copy that also contains the footnotes of a text, such as ``[^1]: Passage 3``."""
         if "]:" not in text:
             return self
         text = nfc(text)
@@ -113,24 +120,24 @@ class Passages(NamedTuple):
         )
 
     def by_title_or_label(self, token: str) -> tuple[str, ...] | None:
-        """Return the passage with this title, or the passages of the footnote with this label.
+        """Return the ids that a title of a passage or the label of a footnote refers to.
 
         Args:
-            token: Folded title of a passage or folded label of a footnote. If it is neither, the
-                result is ``None``.
+            token: Title or label, folded. If no passage has this title and no footnote this label,
+                the result is ``None``.
         """
         if token in self.by_title and token not in self.by_id:
             return (self.by_title[token],)
         return self.footnotes.get(token)
 
     def has(self, name: str) -> bool:
-        """Return whether a folded text is an id or a title."""
+        """Return whether a folded text is the id or the title of a passage."""
         return name in self.by_id or name in self.by_title
 
     def numbered(self, number: int) -> list[str]:
-        """Return the passage that has a number as its id or, if there is none, as its position.
+        """Return a list with the id of the passage that a number refers to, or an empty list.
 
-        The list is empty if no passage matches.
+        The number is the id of the passage or, if no passage has this id, its position from 1.
         """
         if str(number) in self.by_id:
             return [self.by_id[str(number)]]
@@ -211,6 +218,11 @@ def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citati
 
     A citation is in brackets, in parentheses, a superscript, or a footnote mark. The definition of
     a footnote, such as ``[^1]: Passage 3``, is also a citation of the passages that it names.
+
+    Args:
+        text: The text.
+        entry: The language of the text.
+        passages: The passages that may be cited.
     """
     position = 0
     for match in _DEFINITION.finditer(text) if passages.footnotes else ():
@@ -252,7 +264,7 @@ def _cached_ids(content: str, forms: _Forms, passages: Passages) -> tuple[str, .
 def _defined_ids(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the passages that a footnote line such as ``[^1]: Passage 3`` cites.
+    """Return the ids of the passages that a footnote line such as ``[^1]: Passage 3`` cites.
 
     The result is ``None`` or empty if the line does not define a footnote.
     """
@@ -272,7 +284,10 @@ def _defined_ids(
 
 
 def _only_defines(text: str, start: int, end: int, passages: Passages) -> bool:
-    """Return whether a citation is the definition of a footnote that is referred to elsewhere."""
+    """Return whether a citation only defines a footnote, as in ``[^1]: Passage 3``.
+
+    The text must also refer to the footnote.
+    """
     if not passages.referenced:
         return False
     match = _DEFINITION.match(text, start, end)
@@ -298,7 +313,7 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 def _ids_in_parentheses(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the passages that ``(1)`` or ``(Passage 3)`` cites.
+    """Return the ids of the passages that ``(1)`` or ``(Passage 3)`` cites.
 
     The result is ``None`` if the content of the parentheses is not a citation.
     """
@@ -317,7 +332,7 @@ def _ids_in_parentheses(
 def _is_used_as_citation(match: re.Match[str], entry: Language) -> bool:
     """Return whether numbers in parentheses are a citation and not a label, a year or a value.
 
-    A citation ends a sentence or a clause.
+    They are a citation only at the end of a sentence or a clause.
     """
     text, start, end = match.string, match.start(), match.end()
     if any(_FIRST_YEAR <= int(n) <= _LAST_YEAR for n in re.findall(r"\d{1,9}", match[3])):
@@ -347,7 +362,7 @@ def _ends_its_line(text: str, position: int) -> bool:
 
 
 def _repeats_word_before(before: str, content: str, entry: Language) -> bool:
-    """Return whether the word before a number states the same number or joins it to another one.
+    """Return whether the word before a number in parentheses repeats it or joins it to another one.
 
     Examples are "three (3)" and "(1) or (2)".
     """
@@ -377,9 +392,10 @@ _POWERS = "¹²³"
 def _ids_of_superscript(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the passages that ``¹`` or ``¹,³`` cites.
+    """Return the ids of the passages that ``¹`` or ``¹,³`` cites.
 
-    The result is ``None`` if it is not a citation, such as a power, or if no passage matches.
+    The result is ``None`` if the superscript is not a citation, such as a power, or if no passage
+    matches.
     """
     text, start, end = match.string, match.start(), match.end()
     if not BREAK.split(text[max(start - 20, 0) : start])[-1].strip():
@@ -418,7 +434,7 @@ def _is_power(before: str, superscript: str, entry: Language) -> bool:
 
 
 def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] | None:
-    """Return the passages that the content of a bracket cites; ``None`` if it is not a citation."""
+    """Return the ids that the content of a bracket cites; ``None`` if it is not a citation."""
     if content.strip() in passages.by_id:
         return (passages.by_id[content.strip()],)
     if "†" in content:
@@ -448,9 +464,10 @@ def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] 
 
 
 def _split_bracket(key: str, forms: _Forms, passages: Passages) -> Iterator[str]:
-    """Split the content of a bracket into its parts, such as ids and numbers, and yield them.
+    """Yield the parts of a bracket's content, such as ids and numbers.
 
-    An id or title is one part even if it contains commas or spaces.
+    ``key`` is the normalised content. An id or title is one part even if it contains commas or
+    spaces.
     """
     parts = [key] if passages.has(key) else _SEPARATOR.split(forms.glued.sub(",", key))
     for part in map(str.strip, parts):
@@ -461,15 +478,15 @@ def _split_bracket(key: str, forms: _Forms, passages: Passages) -> Iterator[str]
 
 
 def _ids_of(token: str, passages: Passages, numbers: list[int]) -> list[str] | None:
-    """Return the passages that one part of a bracket cites: an id, a number or a range of numbers.
+    """Return the ids of the passages that one part of a bracket cites.
 
-    The result is ``None`` if the part is none of these.
+    The result is ``None`` if the part is not an id, a number or a range of numbers.
 
     Args:
         token: The part.
         passages: The passages of the prompt.
-        numbers: Passage numbers that no earlier range in this bracket covers. If the part is a
-            range, the function removes the numbers of this range from the list.
+        numbers: Sorted passage numbers, without those in earlier ranges of this bracket. If the
+            part is a range, the function removes the numbers in this range from the list.
     """
     if token in passages.by_id:
         return [passages.by_id[token]]
@@ -500,8 +517,14 @@ def without_citations(
 ) -> tuple[str, list[tuple[int, tuple[str, ...]]]]:
     """Remove the citations from a text, and tidy the spaces around them.
 
+    Args:
+        text: The text.
+        entry: The language of the text.
+        passages: The passages that may be cited.
+
     Returns:
-        The text, and for each citation its offset in the returned text and the cited ids.
+        The text, and for each group of adjacent citations its offset in the returned text and the
+        cited ids.
     """
     pieces: list[str] = []
     marks: list[tuple[int, tuple[str, ...]]] = []

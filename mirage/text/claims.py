@@ -53,11 +53,22 @@ COMMIT_SIGNS = (
     *("rival_contrasted", "rival_attributed", "asserted_rivals", "lead"),
     *("is_first", "is_last", "after_rival", "best_after_rival"),
 )
-"""Names of the features (signs) that the second set of trees uses."""
+"""Names of the features (signs) of the second set of trees, in their order."""
 
 
 class Stance(StrEnum):
-    """How a text presents a candidate answer that it mentions."""
+    """How a text presents a candidate answer that it mentions.
+
+    Attributes:
+        ASSERTED: The text gives the candidate as the answer.
+        DENIED: The text states that the candidate is wrong.
+        CONTRASTED: The text rejects the candidate in favour of another one, as with Congo in "not
+            the Congo but the Nile".
+        ATTRIBUTED: The text reports what others believe or what held before ("many say 1969").
+        LISTED: The text lists the candidate among others, without a choice.
+        OTHER: The text mentions the candidate in another role, such as in passing or in a
+            hypothetical case.
+    """
 
     ASSERTED = "asserted"
     DENIED = "denied"
@@ -116,12 +127,14 @@ def read_claims(
 ) -> Claims:
     """Determine which candidate answers a text asserts.
 
-    A text that asserts several incompatible candidates commits to none of them.
+    If a text asserts several candidates that cannot be true together, none of them counts as its
+    answer.
 
     Args:
         text: Answer without its citations. Its first 4,000 characters are read.
         candidates: Candidate answers, each as a tuple of its spellings.
-        language: Language of the text and the candidates. English words count in every language.
+        language: Language of the text and the candidates. English cue words, such as "not", are
+            recognised in every language.
         question: Question. It helps to recognise sentences that repeat its words.
         groups: Group number of each candidate. Candidates of one group can be true together. By
             default each candidate is its own group.
@@ -130,7 +143,7 @@ def read_claims(
         The mentions of the candidates, and the candidates that the text gives as the answer.
 
     Raises:
-        UnknownNameError: If there is no such language, or it has no bundled board.
+        UnknownNameError: If there is no such language, or it has no bundled leaderboard.
 
     Example:
         >>> claims = read_claims("Not the Congo but the Nile.", [("Nile",), ("Congo",)], "en")
@@ -164,6 +177,11 @@ def located(text: str, candidates: Sequence[Forms], code: str) -> list[tuple[int
     """Return the start, end and candidate index of each mention of a candidate.
 
     The mentions are in the order of the text and do not overlap.
+
+    Args:
+        text: Text in NFC.
+        candidates: The candidates, each as a tuple of its spellings.
+        code: ISO 639-1 code of the language of the text.
     """
     occurrences = [
         occurrence._replace(candidate=index)
@@ -198,8 +216,9 @@ def _find_present(
 ) -> frozenset[int]:
     """Return the indices of the candidates that a text mentions.
 
-    Among overlapping candidates, only one is in ``mentions``. An overlapping candidate also counts
-    as mentioned if it belongs to the same group. Candidates of one group can be true together.
+    If candidates overlap in the text, only one of them is in ``mentions``. Another one also counts
+    as mentioned if it belongs to the same group, because candidates of one group can be true
+    together.
     """
     present = {mention.candidate for mention in mentions}
     spans = {(m.start, m.end, groups[m.candidate]) for m in mentions}
@@ -220,7 +239,7 @@ def _certainty(
 ) -> tuple[float, ...]:
     """Return for each candidate the probability that the text gives it as the answer.
 
-    Mentioned candidates have the probability of their group, all others have 0.
+    A mentioned candidate has the probability of its group; any other candidate has 0.
     """
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     group_probability = {
@@ -255,8 +274,13 @@ def _sigmoid(margin: float) -> float:
 def commit_signs(mentions: Sequence[Mention], groups: Sequence[int]) -> list[tuple[float, ...]]:
     """Return one feature vector for each group of candidate answers that a text mentions.
 
-    The features predict whether the text gives this group as its answer. They are in the order of
-    :data:`COMMIT_SIGNS`. The vectors are sorted by the number of the group.
+    From such a vector, a model of boosted trees predicts whether the text gives a candidate of the
+    group as its answer. The vectors are sorted by group number, and their features are in the order
+    of :data:`COMMIT_SIGNS`.
+
+    Args:
+        mentions: The mentions of candidates in the text.
+        groups: The group number of each candidate. Candidates of one group can be true together.
     """
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     return [_commit_signs(mentions, groups, number) for number in numbers]

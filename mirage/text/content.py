@@ -37,12 +37,15 @@ NO_MATCH_SHARE, FULL_MATCH_SHARE = 0.3, 0.7
 
 @lru_cache(maxsize=4096)
 def content_words(text: str, code: str) -> tuple[str, ...]:
-    """Return the distinct words of a text without function words.
+    """Return the distinct words of a text, except function words such as "the" and "of".
 
-    If the text consists of function words only, return all its words.
+    If the text consists of function words only, return all its words. Numbers are left out, and
+    accents are removed. In languages that are written without spaces, the words are pairs of
+    characters.
 
-    Numbers are left out and accents removed. In languages that are written without spaces the words
-    are pairs of characters.
+    Args:
+        text: The text.
+        code: ISO 639-1 code of the language.
     """
     every = words(text, code)
     ordinary = function_words(code)
@@ -57,9 +60,17 @@ def function_words(code: str) -> frozenset[str]:
 
 @lru_cache(maxsize=16384)
 def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float, ...]:
-    """Return how well a passage contains each word: the maximum over its sentences, from 0 to 1.
+    """Return the best match of each word in any sentence of a passage, from 0 to 1.
 
-    The values for the sentences are those of :func:`match_table`.
+    :func:`match_table` defines the match of a word in a sentence.
+
+    Args:
+        words: The words.
+        passage: The passage.
+        code: ISO 639-1 code of the language.
+
+    Returns:
+        One number for each word.
     """
     entry = Language.of(code)
     if entry.tokens == "character":
@@ -78,8 +89,8 @@ def held_words(words: Sequence[str], text: str, code: str, share: float) -> list
 
     In a language with spaces, the text contains a word if at least ``share`` of the word's n-grams
     occur in words of the text. A word that is not longer than an n-gram must be a part of a word of
-    the text. In other languages, the word or at least ``share`` of its n-grams must be among the
-    text's pairs of characters.
+    the text. In languages without spaces, the text is split into pairs of characters, and these
+    pairs must include the word or at least ``share`` of its n-grams.
 
     Args:
         words: The words.
@@ -108,14 +119,19 @@ def _sentence_grams(text: str, code: str) -> _Grams:
 
 
 def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
-    """Return how well each sentence of a passage contains each word, from 0 to 1.
+    """Return the match of each word in each sentence of a passage, from 0 (none) to 1 (full).
 
     A word is compared with the most similar word of the sentence. The similarity of two words is
-    the share of the first word's character n-grams that occur in the second word; a space before a
-    word belongs to its n-grams. A similarity up to 0.3 gives 0 and a similarity from 0.7 on gives
-    1, with linear interpolation between them. A word that the passage contains unchanged matches
-    only the sentences that contain it unchanged. In languages written without spaces, the words are
-    pairs of characters, which match exactly or not at all.
+    the share of the first word's character n-grams that also occur in the second word. The n-grams
+    include the space before a word. A similarity up to 0.3 gives 0 and a similarity from 0.7 on
+    gives 1, with linear interpolation between them. A word that the passage contains unchanged
+    matches only the sentences that contain it unchanged. In languages written without spaces, the
+    words are pairs of characters, which match exactly or not at all.
+
+    Args:
+        words: The words.
+        passage: The passage.
+        code: ISO 639-1 code of the language.
 
     Returns:
         One row for each word, and one column for each sentence.
@@ -124,19 +140,32 @@ def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.f
 
 
 def _gram_counts(table: _Grams, count: int) -> NDArray[np.int64]:
-    """Return the number of distinct n-grams of each of ``count`` words, at least 1."""
+    """Return the number of distinct n-grams of each word in a table of ``count`` words.
+
+    A word without n-grams counts as 1, to avoid a division by 0.
+    """
     return np.maximum(np.bincount(table.words, minlength=count), 1)
 
 
 def _similarity(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the similarity of words, given the share of n-grams, as in :func:`match_table`."""
+    """Convert shares of n-grams that two words have in common to matches from 0 to 1.
+
+    :func:`match_table` describes the formula.
+    """
     scaled = (shares - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)
     return np.minimum(np.maximum(scaled, 0), 1)
 
 
 @lru_cache(maxsize=1024)
 def index_words(texts: tuple[str, ...], code: str) -> WordIndex:
-    """Return one index of the words of all these texts."""
+    """Return an index with which words can be looked up in several texts at once.
+
+    The index is cached, because many answers are compared with the same texts.
+
+    Args:
+        texts: The texts, all in one language.
+        code: ISO 639-1 code of the language.
+    """
     return WordIndex(texts, Language.of(code))
 
 
@@ -187,7 +216,8 @@ class WordIndex:
         """Assign a number to each distinct word of the texts.
 
         Args:
-            marked: The words of all columns, with a mark before each column.
+            marked: The words of all columns of :meth:`sentence_matches`, with :data:`SENTENCE_MARK`
+                before each column.
         """
         # No word is a full stop.
         tokens = marked.replace(SENTENCE_MARK, " . ").split()
@@ -207,7 +237,7 @@ class WordIndex:
 
     @cached_property
     def _texts_of_words(self) -> NDArray[np.bool_]:
-        """Whether each word, in rows, occurs in each text."""
+        """Whether a word occurs in a text: one row for each word, one column for each text."""
         columns = (self._order == -1).cumsum() - 1
         texts = self._first_columns.searchsorted(columns, side="right") - 1
         # The last row is for the starts of columns.
@@ -216,7 +246,9 @@ class WordIndex:
         return is_in_text
 
     def sentence_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
-        """Return how well each sentence contains each word, as in :func:`match_table`.
+        """Return the match of each word in each sentence of the texts, from 0 to 1.
+
+        :func:`match_table` defines the match.
 
         Returns:
             One row for each word. The columns are those of the first text, then those of the second
@@ -236,7 +268,7 @@ class WordIndex:
         return matches
 
     def held(self, words: Sequence[str], share: float) -> list[list[bool]]:
-        """Return whether each text contains each word in some form, as by :func:`held_words`.
+        """Return whether each text contains each word in some form, as :func:`held_words` does.
 
         Args:
             words: The words.
@@ -259,17 +291,17 @@ class WordIndex:
 
     @cached_property
     def _joined(self) -> list[str]:
-        """The words of each text, joined to a single string."""
+        """The words of each text, joined by spaces."""
         return [text_form(text, self._entry).stems for text in self.texts]
 
     @cached_property
     def _odd(self) -> list[int]:
-        """The numbers of the texts whose words differ from the words of their sentences."""
+        """The indices of the texts that have other words as a whole than as separate sentences."""
         forms = [text_form(text, self._entry) for text in self.texts]
         return [number for number, form in enumerate(forms) if not form.is_split]
 
     def look_up(self, words: Sequence[str]) -> list[int]:
-        """Return the row number of each word in the tables; missing rows are computed together."""
+        """Return the row of each word in the cached tables; missing rows are computed first."""
         missing = [word for word in dict.fromkeys(words) if word not in self._rows]
         if missing:
             if len(self._rows) >= MOST_WORDS:
@@ -327,11 +359,12 @@ class WordIndex:
     def _best_counts(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], totals: NDArray[np.int64]
     ) -> NDArray[Any]:
-        """Return the most n-grams that each word shares with a word of each column.
+        """Return the largest number of n-grams that each word shares with any word of each column.
 
         Args:
-            rows: The number of a word, for each n-gram that it shares with a word of the texts.
-            columns: The number of this word of the texts.
+            rows: For each n-gram that a word shares with a word of the texts, the index of the
+                first of these two words.
+            columns: For each of these n-grams, the index of the word of the texts.
             totals: The number of n-grams of each word.
 
         Returns:
@@ -348,7 +381,7 @@ class WordIndex:
     def _match_unchanged_words(
         self, words: Sequence[str], best: NDArray[Any], totals: NDArray[np.int64]
     ) -> None:
-        """Match words only with themselves in texts that contain them unchanged.
+        """Let a word match only its unchanged form in texts that contain this form.
 
         Args:
             words: The words.
@@ -378,8 +411,8 @@ class WordIndex:
         Args:
             words: The words.
             table: The n-grams of the words.
-            number: The positions of n-grams in the table.
-            other: For each of these positions, the number of a word of the texts with this n-gram.
+            number: The positions in ``table`` of n-grams that occur in the texts.
+            other: For each of these positions, the index of a word of the texts with this n-gram.
 
         Returns:
             One row for each word, and one column for each text.
@@ -400,8 +433,8 @@ class _Tables(NamedTuple):
     """The cached results of an index, with one row for each word.
 
     Attributes:
-        sentences: How well each sentence contains the word, from 0 to 1.
-        texts: How well each text contains the word, from 0 to 1.
+        sentences: The match of the word in each sentence, from 0 to 1.
+        texts: The best match of the word in any sentence of each text, from 0 to 1.
         shared: The number of distinct n-grams of the word that occur in words of each text.
         totals: The number of distinct n-grams of the word.
     """
@@ -421,7 +454,7 @@ class _Grams(NamedTuple):
 
     Attributes:
         values: The n-grams as integers.
-        words: The number of the word that each n-gram belongs to.
+        words: The index of the word that each n-gram belongs to.
         bits: The number of bits that one character takes in ``values``.
     """
 
@@ -458,8 +491,8 @@ def _count_by_text(
 
     Args:
         table: The n-grams of the words.
-        number: The positions of n-grams in the table.
-        text: For each of these positions, the number of a text that contains the n-gram.
+        number: The positions in ``table`` of n-grams that occur in the texts.
+        text: For each of these positions, the index of a text that contains the n-gram.
         shape: The number of words and the number of texts.
 
     Returns:
@@ -472,11 +505,11 @@ def _count_by_text(
 
 
 def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the words of the second list that contain n-grams of the first list.
+    """Find the words of the table ``others`` that contain the n-grams of the table ``grams``.
 
     Returns:
-        Two arrays with one entry for each pair of an n-gram and a word that contains it: the
-        position of the n-gram in the first list, and the number of the word in the second list.
+        Two arrays with one entry for each pair of an n-gram and a word that contains it. The first
+        has the position of the n-gram in ``grams``, the second the index of the word in ``others``.
     """
     bits = max(grams.bits, others.bits)
     values, other_values = grams.packed(bits), others.packed(bits)
@@ -489,20 +522,21 @@ def _shared_pairs(grams: _Grams, others: _Grams) -> tuple[NDArray[np.int64], NDA
 def _ranges(
     starts: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the integers of several ranges in a row, each with the number of its range.
+    """Concatenate the ranges of integers with the given starts and sizes.
 
     Returns:
-        The numbers of the ranges, and the integers.
+        Two arrays of the same length: the index of the range that each integer belongs to, and the
+        integers.
     """
     number = np.arange(len(sizes)).repeat(sizes)
     return number, np.arange(len(number)) + (starts - sizes.cumsum() + sizes).repeat(sizes)
 
 
 def _index_pairs(characters: Sequence[str]) -> NDArray[np.int64]:
-    """Return each text's distinct pairs of neighbouring characters, with the index of the text.
+    """Return the distinct pairs of neighbouring characters of several texts, as sorted integers.
 
-    A text of one character has one pair, whose second character is U+0000. Each pair is packed into
-    one integer together with the index of its text. The integers are sorted.
+    Each integer contains a pair and the index of its text. A text of one character has one pair,
+    whose second character is U+0000.
     """
     parts = [f"{part}{_NO_CHARACTER if len(part) == 1 else ''}\n" for part in characters]
     codes = code_points("".join(parts))
@@ -555,26 +589,26 @@ def _gram_table(words: Sequence[str], length: int) -> _Grams:
 
 @lru_cache(maxsize=16384)
 def words(text: str, code: str) -> tuple[str, ...]:
-    """Return the distinct words of a text; pairs of characters if it is written without spaces.
+    """Return the distinct words of a text; pairs of characters in a language without spaces.
 
-    Numbers are left out. Accents, and short words that a language writes joined to the next word,
-    are removed.
+    Numbers are left out. Accents are removed, and so are short words that a language attaches to
+    the next word. ``code`` is the ISO 639-1 code of the language.
     """
     entry = Language.of(code)
     return _distinct(stems(tokenize(without_numbers(text), entry), entry), entry)
 
 
 def text_words(text: str, code: str) -> tuple[str, ...]:
-    """Return the result of :func:`words`, from the cached form of a text.
+    """Return the same words as :func:`words`, from the cached :func:`text_form` of the text.
 
-    This is faster if the sentences of the text are used as well.
+    This is faster than :func:`words` if the sentences of the text are needed as well.
     """
     entry = Language.of(code)
     return _distinct(text_form(text, entry).stems.split(), entry)
 
 
 def _distinct(tokens: Sequence[str], entry: Language) -> tuple[str, ...]:
-    """Return the distinct stems, or their pairs of characters in a language without spaces."""
+    """Return the distinct stems of tokens or, in a language without spaces, pairs of characters."""
     if entry.tokens == "character":
         joined = "".join(tokens)
         tokens = [joined[i : i + 2] for i in range(max(1, len(joined) - 1))]

@@ -1,6 +1,6 @@
 """The sentences, tokens and stems of a text, which several features need.
 
-Folding a text character by character is slow, so all of them are derived from one folded copy.
+Folding a text character by character is slow, so all three are derived from one folded copy.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class TextForm(NamedTuple):
     the garbage collector does not have to visit it.
 
     Attributes:
-        tokens: The tokens, as by :func:`mirage.text.tokenize`.
+        tokens: The tokens that :func:`mirage.text.tokenize` returns.
         stems: The stems of the tokens of the text, without numbers.
         sentence_stems: The stems of the tokens of each sentence, without numbers, as one string
             that :meth:`by_sentence` splits.
-        is_split: Whether the stems of the text equal the stems of all its sentences together.
+        is_split: Whether the stems of the sentences, taken together, equal the stems of the text.
     """
 
     tokens: str
@@ -56,7 +56,11 @@ class TextForm(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def text_form(text: str, entry: Language) -> TextForm:
-    """Return the tokens and stems of a text.
+    """Split a text into tokens, and compute stems for the whole text and for each sentence.
+
+    Args:
+        text: The text.
+        entry: The language of the text.
 
     Example:
         >>> form = text_form("Dr. Livingstone came. He saw 2 km of rapids.", Language.of("en"))
@@ -99,7 +103,7 @@ def _mark_stems(folded: str, entry: Language) -> str:
 
 
 def _mark(parts: Sequence[str]) -> str:
-    """Join parts with a mark before each, so that an empty part differs from no part."""
+    """Join parts with a mark before each, so that an empty part differs from a missing part."""
     return "".join([f"{SENTENCE_MARK}{part}" for part in parts])
 
 
@@ -116,7 +120,7 @@ _NUMBER_MARKS = frozenset(".,٫٬'’")
 
 
 def _are_separate(text: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Return whether every token and every number is within one sentence.
+    """Return whether no token and no number extends over more than one sentence.
 
     The result is also ``False`` if a part of the text is in no sentence, or if the text contains
     :data:`SENTENCE_MARK`.

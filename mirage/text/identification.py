@@ -1,4 +1,4 @@
-"""Identification of the language of a short text by its letters, words and context."""
+"""Identify the languages of a short text from its letters, its words and its context."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Identification(NamedTuple):
     Attributes:
         shares: The probable share of the text in each language, by ISO 639-1 code; empty if no word
             of the text belongs to a language.
-        doubts: For each language, the share of the text that may or may not be in this language.
+        doubts: For each language, the share of the text for which it is uncertain whether it is in
+            this language.
     """
 
     shares: Mapping[str, float]
@@ -39,6 +40,9 @@ def identify(text: str, code: str, context: tuple[str, ...]) -> Identification:
         text: The answer, without citations.
         code: ISO 639-1 code of the expected language.
         context: The question, followed by the passages, from which an answer may copy names.
+
+    Returns:
+        The share of the answer in each language, and how uncertain each share is.
     """
     shares: defaultdict[str, float] = defaultdict(float)
     doubts: defaultdict[str, float] = defaultdict(float)
@@ -103,7 +107,7 @@ Word = tuple[str, str]  # script and word
 def _stretches(text: str) -> list[list[Word]]:
     """Return the words of each sentence; a short sentence is joined with the next one.
 
-    The language of a few words alone would be uncertain.
+    Otherwise there would be too few words to identify a language.
     """
     stretches: list[list[Word]] = [[]]
     letters = 0
@@ -122,7 +126,7 @@ def _stretches(text: str) -> list[list[Word]]:
 
 
 def _by_script(words: Sequence[Word]) -> Mapping[str, Sequence[str]]:
-    """Return the words of each script.
+    """Return the words of a sentence by the name of their script.
 
     Up to three consecutive words in another script than the main one are left out, because they are
     mostly names.
@@ -187,9 +191,9 @@ def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, f
 
 @cache
 def _candidates(script: str, code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the supported languages of a script, and the neighbours of the expected language.
+    """Return the supported languages of a script, and unsupported ones that resemble ``code``.
 
-    Neighbours are unsupported languages that are easily mistaken for the expected language.
+    The unsupported languages are easily mistaken for ``code``, the expected language.
     """
     shared = {"Han": ("Han", "Japanese")}.get(script, (script,))
     # A language without a board is a candidate only if it is expected.
@@ -218,7 +222,7 @@ def _evidence(
 ) -> Mapping[str, float] | None:
     """Return the log likelihood of words in each language; ``None`` if they may all be names.
 
-    All words must be in one script.
+    All words must be in one script. The result is empty if only one language uses the script.
     """
     writers, neighbours = _candidates(script, code)
     if script == "Han":
@@ -233,8 +237,16 @@ def _alphabet_evidence(
 ) -> Mapping[str, float] | None:
     """Return the log likelihood of words in each language of a script with an alphabet.
 
-    It is computed from trigrams, word lists and words of the context. The result is ``None`` if all
-    words may be names.
+    The likelihood is computed from trigrams, word lists and the words of the question and passages.
+
+    Args:
+        script: Name of the script.
+        words: The words, all in this script.
+        code: ISO 639-1 code of the expected language.
+        context: The question, followed by the passages.
+
+    Returns:
+        The log likelihood by language; ``None`` if all words may be names.
     """
     writers, neighbours = _candidates(script, code)
     extra = _extra_language(code)
@@ -276,7 +288,10 @@ def _alphabet_evidence(
 
 
 def _may_be_names(words: Sequence[str], script: str) -> bool:
-    """Return whether these words may all be names, because they are few or all capitalised."""
+    """Return whether all of the words may be names.
+
+    This is so if they have few letters in total or, in the Latin script, all begin with a capital.
+    """
     few = sum(map(len, words)) < _SHORTEST_WORD
     return few or (script == "Latin" and all(word[0].isupper() for word in words))
 
@@ -284,7 +299,7 @@ def _may_be_names(words: Sequence[str], script: str) -> bool:
 def _is_name(
     words: Sequence[str], position: int, sample: _Sample, context: tuple[str, ...]
 ) -> bool:
-    """Return whether a word is copied from a name in the question or a passage."""
+    """Return whether the word at a position belongs to a name from the question or a passage."""
     word = words[position]
     if word[0].isupper():
         return word.casefold() in sample.names
@@ -297,7 +312,7 @@ def _is_name(
 
 
 def _trigrams(text: str, script: str, languages: tuple[str, ...]) -> Mapping[str, float]:
-    """Return the log probability of each language by its trigrams, bounded from below."""
+    """Return the log probability of each language from trigrams, limited from below."""
     if len(languages) < 2:
         return {}
     # Even one word with a letter that a language lacks can make its probability 0.
@@ -318,19 +333,20 @@ _MARKS = re.compile(r"[\u0300-\u036f\u064b-\u065f]")
 
 
 def _extra_language(code: str) -> str:
-    """Return the expected language if it has no bundled board, else an empty text."""
+    """Return the expected language if it has no bundled leaderboard, else an empty string."""
     return "" if code in LANGUAGES else code
 
 
 @cache
 def _word_evidence(script: str, extra: str = "") -> dict[str, dict[str, float]]:
-    """Return the evidence for each language from each word in the lexicons of a script's languages.
+    """Return the evidence that each known word gives for each language of a script.
 
-    Evidence is an addition to the log likelihood of the language.
+    Known words are those in the lexicons of the languages. Evidence is a number that is added to
+    the log likelihood of a language.
 
     Args:
         script: The script.
-        extra: An expected language without a bundled board, from :func:`_extra_language`.
+        extra: An expected language without a bundled leaderboard, from :func:`_extra_language`.
     """
     evidence: dict[str, dict[str, float]] = {}
     for language in _candidates(script, extra)[0]:
@@ -348,7 +364,10 @@ def _word_evidence(script: str, extra: str = "") -> dict[str, dict[str, float]]:
 
 @cache
 def _alphabets(script: str, extra: str = "") -> Mapping[str, frozenset[str]]:
-    """Return the letters that each language of a script uses, taken from its word lists."""
+    """Return the letters that each language of a script uses, taken from its word lists.
+
+    ``extra`` is as in :func:`_word_evidence`.
+    """
     return {
         language: frozenset(_ANYWHERE).union(
             *(word for word, entry in _word_evidence(script, extra).items() if language in entry)
@@ -365,7 +384,7 @@ def _whole_words(phrases: Iterable[str]) -> Iterator[str]:
 
 
 def _evidence_of_word(script: str, word: str, extra: str = "") -> Mapping[str, float]:
-    """Return the evidence of a word for each language.
+    """Return the evidence that a word gives for each language, as in :func:`_word_evidence`.
 
     If the word is in no word list, the part before or after an apostrophe is looked up, or the word
     without accents.
@@ -409,9 +428,13 @@ class _Sample(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
-    """Return the words and names of the question and the passages.
+    """Return the words and names that a response may borrow from its question and passages.
 
-    The question is in the expected language. The language of the passages is identified.
+    Args:
+        context: The question, followed by the texts of the passages. The language of the passages
+            is identified from their words.
+        script: Name of the script; only words in this script are returned.
+        code: The expected language, in which the question is assumed to be.
     """
     extra = _extra_language(code)
     words: dict[str, str] = {}
@@ -440,7 +463,7 @@ def _script_pattern(script: str) -> re.Pattern[str]:
 
 
 def _language_of(words: Set[str], script: str, extra: str) -> str:
-    """Return the language for which words give the most evidence; empty if there is none."""
+    """Return the code of the language for which the words give the most evidence; empty if none."""
     logs: defaultdict[str, float] = defaultdict(float)
     table, listed = _evidence_table(script, extra), _word_evidence(script, extra)
     # Most words are in no word list, and few of them may get the evidence of another form.
@@ -458,11 +481,11 @@ _KANA_LETTER = re.compile(f"[{_KANA}]")
 
 
 def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
-    """Return the log evidence for Japanese against Chinese.
+    """Return the log evidence that words are Japanese and not Chinese, as the value of ``ja``.
 
-    It is based on two facts. Chinese is written without kana, but Japanese contains kana between
-    every few characters. Some characters are in only one country's standard: GB 2312 for simplified
-    characters, Big5 for traditional characters and JIS X 0208 for Japanese characters.
+    The evidence is based on two facts. Chinese is written without kana, but Japanese contains kana
+    between every few characters. Some characters are in only one country's standard: GB 2312 for
+    simplified characters, Big5 for traditional characters and JIS X 0208 for Japanese characters.
     """
     text = "".join(words)
     kana = len(_KANA_LETTER.findall(text))
@@ -476,7 +499,7 @@ def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
 def _japanese_evidence(character: str) -> float:
     """Return the log evidence for Japanese that a character gives.
 
-    It depends on the national standards that include the character.
+    The evidence depends on the national standards that include the character.
     """
     in_japan, in_china, in_taiwan = (
         _encodes(character, standard) for standard in ("shift_jis", "gb2312", "big5")

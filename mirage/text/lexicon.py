@@ -17,9 +17,9 @@ __all__ = ["Lexicon", "lexicon"]
 class Lexicon:
     """The word lists of one language; every word is in NFC and lower case.
 
-    A language without a bundled board (:attr:`mirage.languages.Language.board`) has only the lists
-    that parsing and language identification need: contrast, negation, numbers, months, function
-    words, titles, yes and no.
+    A language without a bundled leaderboard (:attr:`mirage.languages.Language.board`) has only the
+    lists that parsing and language identification need: contrast, negation, numbers, months,
+    function words, titles, yes and no.
 
     In the phrases, ``*`` at an end matches any letters, and `` ... `` matches a few words.
 
@@ -27,8 +27,8 @@ class Lexicon:
         abstention: Phrases that state that a question is not answered.
         contrast: Words such as "but" and "instead".
         negation: Words and affixes that negate.
-        numbers: Values of number words.
-        months: Numbers, 1 to 12, of the names of months and their abbreviations.
+        numbers: The value of each number word.
+        months: The number of the month, 1 to 12, by its name or abbreviation.
         function_words: The most frequent words, which carry little meaning.
         titles: Words before names, such as "Dr".
         yes: Words that affirm.

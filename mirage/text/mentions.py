@@ -29,7 +29,7 @@ _KEPT_MARKS = {*range(0x0900, 0x1AB0), 0x3099, 0x309A}
 
 
 def mention(phrase: str, text: str, language: str | Language) -> float:
-    """Return the share of a short phrase that occurs in one place of a text, from 0 to 1.
+    """Return the share of a short phrase that occurs within a short span of a text, from 0 to 1.
 
     If a number of the phrase is not in the text, the result is 0. Numbers may be written in the
     digits of any script, with or without separators, or as equal values (``5.5 thousand`` for
@@ -37,10 +37,11 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
 
     For the rest of the phrase, the result is the share of its character n-grams that occur within
     one window of the text, which is about 1.5 times as long as the phrase. An n-gram has 3
-    characters, or 2 if a character is a syllable or a word. So endings, an omitted title and small
-    differences of spelling cost little, and letters scattered over the text do not count. A phrase
-    of at most four n-grams that does not occur completely scores at most 0.7. Differences of case,
-    character width, accents and optional marks are ignored.
+    characters, or 2 if a character is a syllable or a word. Endings, an omitted title and small
+    differences of spelling therefore lower the result only a little, and letters that are scattered
+    over the text do not count. If a phrase has at most four n-grams and does not occur completely,
+    the result is at most 0.7. Differences of case, character width, accents and optional marks are
+    ignored.
 
     Args:
         phrase: Name, number or a few words; longer phrases are not compared reliably.
@@ -129,9 +130,9 @@ _HALF = re.compile(
 
 
 def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
-    """Return whether phrase and text state numbers with a half in words, but different ones.
+    """Return whether phrase and text state, in words, different numbers that include a half.
 
-    Such phrases need a separate check, because "three and a half hours" and "four and a half hours"
+    Such numbers need a separate check, because "three and a half hours" and "four and a half hours"
     have most n-grams in common.
     """
     if entry.tokens == "character" or not _HALF.search(phrase) or not _HALF.search(text):
@@ -230,7 +231,7 @@ def bare(token: str) -> str:
 
 
 def bare_text(text: str) -> str:
-    """Return the result of :func:`bare` for a text that is too long to be cached."""
+    """Return a text without accents and vowel points, like :func:`bare`, but without a cache."""
     if text.isascii():
         return text
     letters = unicodedata.normalize("NFD", text).translate(_LETTERS)

@@ -50,7 +50,7 @@ def negation_faults(
 
     Args:
         text: The text to check.
-        places: Start and end of each sentence of the text.
+        places: Start and end offset of each sentence of the text.
         passages: The texts from which the sentences may be taken.
         code: ISO 639-1 code of the language.
     """
@@ -71,9 +71,9 @@ def negates(text: str, code: str) -> bool:
 
 
 def _likely_sources(sentence_words: frozenset[str], sources: _SentenceIndex) -> list[str]:
-    """Return up to two source sentences from which a sentence may be taken.
+    """Return up to two sentences of the passages from which a sentence may have been copied.
 
-    The source sentence and the sentence must share most words of the shorter one of them.
+    Most words of the shorter of the two sentences must also occur in the other one.
     """
     holders = (sources.holders.get(word, ()) for word in sentence_words)
     near = []
@@ -88,10 +88,10 @@ def _likely_sources(sentence_words: frozenset[str], sources: _SentenceIndex) -> 
 def _negation_differences(
     tokens: Sequence[_Token], source: Sequence[_Token], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a sentence that differ from the source by a negation.
+    """Yield the spans of a sentence that differ from a source sentence by a negation.
 
-    Apart from the negation, the span and the corresponding words of the source have about the same
-    number of tokens, and the words around them are equal.
+    Apart from the negation, such a span has about as many tokens as the words in its place in the
+    source. The words before and after it are the same in both sentences.
     """
     # autojunk would ignore frequent words in long sentences, and negations are frequent.
     matcher = SequenceMatcher(
@@ -109,8 +109,9 @@ def _negation_differences(
             continue
         negations = sum(token.negates for token in tokens[a:b])
         source_negations = sum(token.negates for token in source[c:d])
-        # Apart from the negation, both sides must have about the same number of tokens. At the
-        # start or end of a sentence, the side with the negation may not have any more.
+        # Apart from the negation, the sentence and the source must have about the same number of
+        # tokens here. At the start or end of a sentence, the text with the negation may not have
+        # more tokens than the other one.
         more, less = (
             (b - a - negations, d - c - source_negations)
             if negations

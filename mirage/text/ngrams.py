@@ -34,7 +34,7 @@ def pack(codes: Integers, length: int, bits: int) -> Integers:
 
 
 def distinct(values: Integers) -> Integers:
-    """Return the distinct integers in order, like :func:`numpy.unique`, which is slower."""
+    """Return the distinct integers in ascending order, faster than :func:`numpy.unique`."""
     values = np.sort(values)
     is_first = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=is_first[1:])
@@ -42,7 +42,7 @@ def distinct(values: Integers) -> Integers:
 
 
 class Alphabet:
-    """The characters of a text, numbered from 1, so that an n-gram of them needs few bits.
+    """The distinct characters of a text, numbered from 1, so that an n-gram takes few bits.
 
     Args:
         codes: The code points of the text. The character U+0000 has the number 0.

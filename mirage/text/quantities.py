@@ -66,7 +66,7 @@ class Quantity(NamedTuple):
         start: Offset of the first character.
         end: Offset after the last character.
         values: Values that the number may have.
-        spelled: Whether it is written in words.
+        spelled: Whether the number is written in words.
     """
 
     start: int
@@ -76,7 +76,15 @@ class Quantity(NamedTuple):
 
 
 class Date(NamedTuple):
-    """A day, month and year; ``None`` for a part that is not stated."""
+    """A date in a text.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset after the last character.
+        day: The day; ``None`` if it is not stated.
+        month: The month, 1 to 12.
+        year: The year; ``None`` if it is not stated.
+    """
 
     start: int
     end: int
@@ -116,11 +124,15 @@ def quantities(text: str, language: str | Language) -> tuple[Quantity, ...]:
 
 @lru_cache(maxsize=4096)
 def values_in(text: str, language: str | Language) -> Values:
-    """Return every value that the numbers in a text have in any reading.
+    """Return all values that the numbers in a text may have.
 
     The result contains the values of :func:`quantities`. It also contains the parts of times, dates
-    and compound number words, numbers in names, and hours counted from noon. Numbers separated by
-    spaces are also read as one number.
+    and compound number words, numbers in names, and the hours of times on both the 12- and the
+    24-hour clock. Numbers separated by spaces are also read as one number.
+
+    Args:
+        text: Text to search.
+        language: Language of the number words.
 
     Raises:
         UnknownNameError: If there is no such language.
@@ -229,7 +241,7 @@ def multiplier_at(text: str, end: int, entry: Language) -> tuple[int, int]:
 
 
 def multiplies(text: str, entry: Language) -> bool:
-    """Return whether a text contains a number multiplied by a word, as in "3 million"."""
+    """Return whether a word in a text multiplies the number before it, as in "3 million"."""
     return _multiplied_number_pattern(entry).search(text) is not None
 
 
@@ -246,7 +258,7 @@ def _factor(word: str, entry: Language) -> float:
 
 
 def _allows_number_inside_run(entry: Language) -> bool:
-    """Return whether number words of a language may be in the middle of a run of letters."""
+    """Return whether a language may write number words without spaces around them."""
     return entry.gram_length == 2
 
 
@@ -369,9 +381,9 @@ def _run_quantity(run: Sequence[Sequence[float]], start: int, end: int, loose: b
 
 
 def word_values(word: str, entry: Language) -> tuple[float, ...]:
-    """Return the value of each number word within a compound word, such as 7 and 20.
+    """Return the value of each number word in a word: 7 and 20 for ``siebenundzwanzig``.
 
-    The result is empty if the word is not a number.
+    The word must be in lower case. The result is empty if the word is not a number.
     """
     return _word_table(entry)[word]
 
@@ -522,10 +534,14 @@ def _parse_small_number(number: str) -> int:
 
 @lru_cache(maxsize=4096)
 def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozenset[int]]:
-    """Return every day and every month that a text may state, in all its readings.
+    """Return all days and all months that a text may state.
 
-    The first set contains pairs ``(day, month)``, and the second set contains months. For example,
-    4/5/1912 may be in April or in May.
+    The first set contains pairs ``(day, month)``, and the second set contains months. If a date can
+    be read in several ways, all of them are included: 4/5/1912 may be in April or in May.
+
+    Args:
+        text: Text to search.
+        language: Language of the names of months.
 
     Raises:
         UnknownNameError: If there is no such language.

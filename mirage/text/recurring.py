@@ -43,10 +43,13 @@ def recurring_sentences(answers: Iterable[str]) -> frozenset[str]:
 
 
 class RecurringSurvey:
-    """A survey for :func:`recurring_sentences` of answers that are read block by block.
+    """A search for recurring sentences in answers that need not all be in memory at the same time.
 
-    A sentence that at least half of all answers contain is in at least half of the answers of some
-    block. Only the sentences that are so frequent in some block are kept as candidates. Therefore
+    Pass all answers to :meth:`add` and, if :attr:`needs_recount` is true, pass them again to
+    :meth:`recount`. The result of :meth:`recurring` equals that of :func:`recurring_sentences`.
+
+    The sentences are counted in blocks of answers. A sentence in at least half of all answers is in
+    at least half of the answers of some block. All other sentences are dropped after each block, so
     memory does not grow with the number of answers.
     """
 
@@ -62,7 +65,7 @@ class RecurringSurvey:
         self._recounts: dict[str, int] = {}
 
     def add(self, answers: Iterable[str]) -> None:
-        """Count the sentences of some answers."""
+        """Count the sentences of more answers."""
         for answer in answers:
             self._block.update(set(_pieces(answer)))
             self._block_size += 1
@@ -82,19 +85,22 @@ class RecurringSurvey:
 
     @property
     def needs_recount(self) -> bool:
-        """Whether all answers must be given to :meth:`recount` before :meth:`recurring`."""
+        """Whether :meth:`recount` must be called with all answers before :meth:`recurring`."""
         if self._block_size:
             self._end_block()
         return bool(self._late)
 
     def recount(self, answers: Iterable[str]) -> None:
-        """Count the candidates that only a later block had, in some of the answers."""
+        """Count again the sentences that :meth:`add` did not count from the first answer on.
+
+        ``answers`` must be all answers that were passed to :meth:`add`.
+        """
         for answer in answers:
             for piece in self._late.intersection(_pieces(answer)):
                 self._recounts[piece] = self._recounts.get(piece, 0) + 1
 
     def recurring(self) -> frozenset[str]:
-        """Return the sentences that at least half of the answers contain."""
+        """Return the sentences that at least half of the answers contain, without punctuation."""
         if self._block_size:
             self._end_block()
         if self._answers < FEWEST_ANSWERS:
@@ -104,7 +110,10 @@ class RecurringSurvey:
 
 
 def is_recurring(text: str, recurring: frozenset[str]) -> bool:
-    """Return whether a text consists of sentences that :func:`recurring_sentences` returned."""
+    """Return whether a text consists only of sentences in ``recurring``.
+
+    ``recurring`` is the result of :func:`recurring_sentences`.
+    """
     pieces = _pieces(text) if recurring else []
     return bool(pieces) and recurring.issuperset(pieces)
 

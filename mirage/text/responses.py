@@ -31,10 +31,10 @@ class ParsedResponse:
     Attributes:
         reason: Reason section as written, stripped; empty if there is none.
         answer: Answer section as written, stripped; empty if there is none.
-        answer_text: Content of the answer without layout and without citations. Citations of
-            passages that were not shown are removed too.
+        answer_text: The answer without layout, small talk and citations. Citations of passages that
+            were not shown are removed too.
         citations: Passage ids that the whole response cites, in order of first occurrence.
-        sentences: Sentences of the answer, split as by :func:`split_sentences`.
+        sentences: Sentences of the answer, split as :func:`split_sentences` does.
         well_formed: Whether the response has one reason heading, then one answer heading, and an
             answer that is not empty.
         content: Answer in which each character of layout or small talk is replaced with a space. It
@@ -60,7 +60,7 @@ def parse(
     passages: Sequence[str] = (),
     recurring: frozenset[str] = frozenset(),
 ) -> ParsedResponse:
-    """Parse a response to a prompt that showed passages in the order of ``shown``.
+    """Parse a response of a model into its sections, citations and sentences.
 
     Sections: A heading is ``Reason`` or ``Answer``, in English or in ``language``. Case does not
     matter. A heading may have one to six ``#`` and marks (bold, ``【】``). Without ``#``, it must
@@ -90,7 +90,7 @@ def parse(
     are given, sentences without a claim ("I hope this helps!"), signatures and "According to
     passage 2," are excluded too. A sentence with a number, a name or a word of the question is
     never excluded. Excluded citations still count in ``citations``. In a language without a bundled
-    board, headings without content and small talk are not recognised.
+    leaderboard, headings without content and small talk are not recognised.
 
     Args:
         text: Response, as written by a model.
@@ -127,10 +127,7 @@ def _parse(
     passages: tuple[str, ...],
     recurring: frozenset[str],
 ) -> ParsedResponse:
-    """Return the result of :func:`parse`.
-
-    It is cached, because findings, spans and features parse the same responses.
-    """
+    """Compute the result of :func:`parse`, and cache it for other features."""
     # Footnotes may be defined anywhere in the response, so they are read before its sections.
     passage_index = Passages.of(shown, dict(titles)).with_footnotes(text, entry)
     context = (
@@ -182,7 +179,10 @@ def _sections_of_json(
 def _mask_answer(
     answer: str, entry: Language, passage_index: Passages, context: Context | None
 ) -> str:
-    """Return the answer with its layout and its small talk masked; its length does not change."""
+    """Mask the layout and the small talk of an answer, without changing its length.
+
+    If ``context`` is ``None``, small talk is not masked.
+    """
     brackets = tuple(citations(answer, entry, passage_index))
     masked = mask_layout(answer, entry, brackets, context)
     if context is not None:

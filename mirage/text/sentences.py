@@ -21,7 +21,12 @@ __all__ = ["Sentence", "sentence_pieces", "split_sentences"]
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of an answer without its citations, and the ids of the passages that it cites."""
+    """A sentence of an answer.
+
+    Attributes:
+        text: The sentence, without its citations.
+        citations: The ids of the passages that the sentence cites.
+    """
 
     text: str
     citations: tuple[str, ...]
@@ -57,9 +62,14 @@ def all_sentence_spans(text: str, entry: Language) -> Sequence[tuple[int, int]]:
 
 
 def sentence_pieces(text: str, language: str | Language) -> list[str]:
-    """Return the sentences of :func:`split_sentences`, each with the text up to the next sentence.
+    """Split a text into its sentences, each with the text up to the next sentence.
 
-    The joined pieces equal the text in NFC. A text without a sentence has no pieces.
+    The sentences are those of :func:`split_sentences`. The joined pieces equal the text in NFC. A
+    text without a sentence has no pieces.
+
+    Args:
+        text: Text to split.
+        language: Language of the text.
 
     Raises:
         UnknownNameError: If there is no such language.
@@ -123,7 +133,11 @@ def _is_mark(char: str) -> bool:
 def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> list[tuple[int, int]]:
     """Return the start and end of each sentence.
 
-    A sentence also ends at the offsets in ``stops``, unless it would have fewer than 10 characters.
+    Args:
+        text: Text in NFC.
+        entry: Language of the text.
+        stops: Further offsets at which a sentence ends, unless this sentence would have fewer than
+            10 characters.
     """
     spans = []
     start = 0
@@ -196,10 +210,11 @@ _JOINED = re.compile(r"[\w.-]")
 
 @lru_cache(maxsize=64)
 def _inner_stop(entry: Language) -> re.Pattern[str]:
-    """Return a pattern of texts with a full stop that does not end a sentence.
+    """Return a pattern for texts whose full stop does not end a sentence, such as titles.
 
-    If a match follows a character of :data:`_JOINED`, its stop may end the sentence. This is
-    checked later, because a search is fast only if the pattern begins with a set of characters.
+    The pattern does not check the character before a match. If it is one of :data:`_JOINED`, the
+    stop may end the sentence. The caller checks this, because a search is fast only if the pattern
+    begins with a set of characters.
     """
     stops = entry.inner_stops.replace(r"\d{1,2}", r"\d\d?")
     return re.compile(rf"(?:{stops})\.(?=[\s-])")

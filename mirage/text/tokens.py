@@ -57,12 +57,16 @@ def tokenize(text: str, language: str | Language | None) -> list[str]:
 
 
 def split_tokens(folded: str, entry: Language) -> list[str]:
-    """Return the tokens of a folded text."""
+    """Return the tokens of a text that :func:`fold` returned."""
     return _CHARACTERS.findall(folded) if entry.tokens == "character" else folded.split()
 
 
 def token_runs(text: str, language: str | Language | None) -> list[list[str]]:
-    """Return the tokens of :func:`tokenize`, grouped by the runs between spaces and punctuation.
+    """Return the tokens of a text, with one list for each stretch without spaces or punctuation.
+
+    Args:
+        text: Text to split.
+        language: Language of the text; ``None`` if the script decides, as for :func:`tokenize`.
 
     Example:
         >>> token_runs("ナイル川, Nile", "ja")
@@ -75,16 +79,16 @@ def token_runs(text: str, language: str | Language | None) -> list[list[str]]:
 
 @lru_cache(maxsize=8192)
 def fold(text: str) -> str:
-    """Fold a text as :func:`tokenize` describes, with blanks in place of punctuation."""
+    """Return a text with folded case, digits and width, and with spaces in place of punctuation."""
     return _fold_by(_FOLD, nfc(text))
 
 
 def _fold_by(table: _Fold, text: str) -> str:
-    """Fold a text in NFC by a table of characters.
+    """Replace each character of an NFC-normalised text with its folded form, and fold the case.
 
     Args:
         table: The folded form of each character.
-        text: Text in NFC.
+        text: The NFC-normalised text.
     """
     if text.isascii():
         return text.translate(table).casefold()
@@ -120,7 +124,7 @@ class _Fold(dict[int, str]):
 
     @cached_property
     def by_byte(self) -> bytes:
-        """The folded form of each character in the Latin encoding, for :meth:`bytes.translate`."""
+        """The folded forms of the characters of Windows-1252, for :meth:`bytes.translate`."""
         characters = bytes(range(256)).decode(_LATIN, "replace")
         return "".join([self[ord(character)] or " " for character in characters]).encode(_LATIN)
 

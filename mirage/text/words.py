@@ -1,4 +1,4 @@
-"""Patterns for words as they are written; for the units that metrics count, see ``tokens``."""
+"""Regular expressions for written words; ``tokens`` has the units that metrics count."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Fine-tuning of language models on retrieved passages (extra ``finetune``).
 
 Training examples are conversations: a prompt with passages, and the answer that the model should
-give. They come from queries with short answers or references (:func:`training_examples`), or from a
-teacher (:func:`mirage.testsets.build_training_set`). :func:`finetune` trains on them with TRL and
-PEFT.
+give. They are made from queries with short answers or references (:func:`training_examples`), or
+from the responses of a teacher model (:func:`mirage.testsets.build_training_set`). :func:`finetune`
+trains on them with TRL and PEFT.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ def evaluation_overlap(
         evaluation: Evaluation sets.
 
     Returns:
-        For the id of each query that is also in an evaluation set, the reason why the two queries
-        count as equal.
+        The reason why the two queries count as equal, by the id of the training query. Queries that
+        are in no evaluation set are left out.
 
     Raises:
         DatasetError: If an example has no question text.

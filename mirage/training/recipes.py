@@ -13,7 +13,7 @@ class TuningRecipe:
 
     Attributes:
         learning_rate: Peak learning rate of AdamW.
-        schedule: Name in ``transformers`` of the learning rate schedule that follows the warm-up.
+        schedule: Learning rate schedule after the warm-up, by its name in ``transformers``.
         warmup: Share of the training steps in which the learning rate rises to its peak.
         weight_decay: Weight decay of AdamW.
         epochs: Number of passes over the examples.
@@ -25,7 +25,7 @@ class TuningRecipe:
             4.1).
         alpha: Scaling parameter of LoRA: the product of the two matrices is multiplied by
             ``alpha / rank``.
-        dropout: Dropout rate of the input of the LoRA matrices.
+        dropout: Dropout rate that is applied to the input of the LoRA matrices.
         layers: Names of the layers that get LoRA matrices, or ``all-linear`` for all linear layers
             except the last.
 

@@ -49,7 +49,7 @@ _IGNORED = -100  # label of tokens that the loss ignores, in torch and transform
 
 
 class FineTuned(NamedTuple):
-    """A model that was fine-tuned.
+    """The result of fine-tuning a model.
 
     Attributes:
         folder: Folder of the model or adapter.
@@ -84,7 +84,7 @@ def finetune(
     """Fine-tune a causal language model on conversations (extra ``finetune``).
 
     The loss is computed only on the last message of each conversation, the completion. The prompt
-    is converted to the same tokens as by :class:`~mirage.TransformersGenerator` at inference time.
+    is converted to the same tokens that :class:`~mirage.TransformersGenerator` uses at inference.
     The folder then contains an adapter in PEFT's format (``lora`` and ``qlora``) or a model
     (``full``). It also contains the tokenizer and ``manifest.json``, which records the data, the
     settings and the versions of packages. ``TransformersGenerator(folder)`` loads the fine-tuned
@@ -99,7 +99,7 @@ def finetune(
         examples: Training examples, as from :func:`training_examples` or
             :func:`mirage.testsets.build_training_set`.
         model: Name of a model on the hub, or the folder of a model.
-        folder: Output folder. Until it is complete, it has a hidden name in the same parent folder.
+        folder: Output folder. During training, its files are in a hidden folder beside it.
         method: The parameters to train: ``lora`` (LoRA matrices), ``qlora`` (LoRA matrices of a
             model in 4 bits) or ``full`` (all weights). ``qlora`` (Dettmers et al. 2023, arXiv
             2305.14314) needs a GPU with CUDA and the package bitsandbytes.
@@ -176,16 +176,18 @@ def finetune(
 def prompt_of(
     model: str | Path, target: Target = "answers", *, recipe: TuningRecipe = BERGEN_TUNING
 ) -> PromptMaker:
-    """Return the prompt for fine-tuning and inference, which counts tokens as the model does.
+    """Return an object that builds prompts for fine-tuning and inference with a model.
 
-    It is a :class:`~mirage.generation.ShortAnswerPrompt`, or a
-    :class:`~mirage.generation.RagPrompt` if the target is ``reference``. Prompt and answer together
-    have at most 8,192 tokens, or fewer if the recipe or the model allows fewer.
+    The object counts tokens with the tokenizer of the model. It is a
+    :class:`~mirage.generation.ShortAnswerPrompt`, or a :class:`~mirage.generation.RagPrompt` if the
+    target is ``reference``. Prompt and answer together have at most 8,192 tokens, or fewer if the
+    recipe or the model allows fewer.
 
     Args:
         model: Name of a model on the hub, or the folder of a model.
-        target: The target that is passed to :func:`training_examples`.
-        recipe: The recipe that is passed to :func:`finetune`.
+        target: The text that the model is trained to generate, ``answers`` or ``reference``; the
+            same as for :func:`training_examples`.
+        recipe: Settings of the training; the same as for :func:`finetune`.
 
     Raises:
         SettingError: If the model cannot be loaded, or its context is too short for an answer.
@@ -212,8 +214,8 @@ def token_rows(
         longest: Maximum number of tokens of an example.
 
     Returns:
-        The ``input_ids`` and ``labels`` of each example that is not too long, and the query ids of
-        the examples that are.
+        The ``input_ids`` and ``labels`` of each example that is short enough, and the query ids of
+        the examples that are too long.
     """
     rows, too_long = [], []
     for example in examples:
@@ -238,8 +240,8 @@ def _check_settings(
         raise UnknownNameError("method of fine-tuning", method, get_args(Method))
     if batch < 1 or recipe.batch_size % batch:
         raise SettingError(
-            f"micro_batch must be a divisor of the batch size of the recipe, {recipe.batch_size}; "
-            f"got {batch}"
+            f"micro_batch must divide the recipe's batch size of {recipe.batch_size}; got "
+            f"micro_batch={batch}"
         )
     if save_every < 1 or (steps is not None and steps < 1):
         raise SettingError(
@@ -265,7 +267,7 @@ def _check_machine(method: str) -> None:
 
 
 def _check_free(folder: Path, key: str) -> None:
-    """Raise an error if the folder contains a model that was trained on other data or settings.
+    """Raise an error if a folder contains a model trained on other data or with other settings.
 
     Replacing such a model could destroy the result of days of training.
     """
@@ -292,7 +294,7 @@ def _fingerprint(records: Iterable[Any]) -> str:
 
 
 def _provenance(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
-    """Return what the manifest records besides settings: evaluation sets and package versions."""
+    """Return the evaluation sets and package versions that the manifest records."""
     versions = {name: metadata.version(name) for name in ("mirage-rag", *PACKAGES)}
     return {
         "evaluation": [
@@ -352,6 +354,9 @@ def _train(
     progress: bool,
 ) -> tuple[list[str], list[float]]:
     """Train from the last checkpoint, or from the start if there is none, and save the model.
+
+    ``part`` is the unfinished output folder, which contains the checkpoints. ``tuning`` contains
+    the settings that the manifest records.
 
     Returns:
         Query ids of examples that are too long, and the loss of each step.
@@ -491,7 +496,7 @@ def _last_checkpoint(folder: Path) -> str | None:
 
 @contextmanager
 def _suppress_messages() -> Iterator[None]:
-    """Suppress the telemetry of TRL, and the libraries' warnings about future changes."""
+    """Suppress TRL's telemetry and warnings about future changes within a ``with`` block."""
     from huggingface_hub import constants
 
     previous = constants.HF_HUB_DISABLE_TELEMETRY

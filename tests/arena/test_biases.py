@@ -376,9 +376,9 @@ def test_uninformative_lengths_are_an_error():
 
 def test_wrong_runs_are_an_error():
     votes, runs, _ = arena(0, seed=0, queries=3)
-    with pytest.raises(UnknownNameError, match="unknown model among the runs 'm1'"):
+    with pytest.raises(UnknownNameError, match="unknown run of model 'm1'"):
         verbosity_bias(votes, QUERIES, [run for run in runs if run.model != "m1"])
-    with pytest.raises(UnknownNameError, match="unknown query of the dataset 'q2'"):
+    with pytest.raises(UnknownNameError, match="unknown query id 'q2'"):
         verbosity_bias(votes, QUERIES[:2], runs)
     with pytest.raises(JudgmentError, match="two runs have the model 'm0'"):
         verbosity_bias(votes, QUERIES, [*runs, runs[0]])

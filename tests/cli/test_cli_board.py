@@ -74,7 +74,7 @@ def test_jobs_install_this_version_and_compare_with_the_last_state(tmp_path: Pat
             "language of the board",
         ),
         (("submit", "BOARD", "sw=RUN", "--model", "<b>", "--submitter", "a"), "ASCII letters"),
-        (("new", "BOARD", "--language", "sw", "--title", "t"), "the leaderboard exists already"),
+        (("new", "BOARD", "--language", "sw", "--title", "t"), "the board exists already"),
         (("new", "OTHER", "--language", "xx", "--title", "t"), "unknown language"),
         (("check", "BOARD", "--previous", "nowhere"), "no such file"),
     ],

@@ -66,7 +66,7 @@ def test_a_minimum_within_the_interval_is_inconclusive(good: Path) -> None:
 
 
 def test_minimums_that_make_no_sense(good: Path) -> None:
-    form = "expected a name, = and a number"
+    form = "expected NAME=NUMBER"
     for text in ("citation_recall@10", "=0.5", "citation_recall@10=much"):
         assert form in refusal("features", *IN_SWAHILI, good, "--min", text)
     message = refusal("features", *IN_SWAHILI, good, "--min", "answer_blue=0.5")

@@ -118,7 +118,7 @@ def test_sentences_that_decide_leaves_open_can_be_labelled(tmp_path: Path) -> No
     [
         ((), "give either --rater NAME, or --settle"),
         (("--rater", "ann", "--settle"), "give either --rater NAME, or --settle"),
-        (("--rater", "settled"), "cannot be used for a rater"),
+        (("--rater", "settled"), "the rater cannot have the name"),
         (("--rater", "ann", "--scale", "yes"), "2 to 9 different labels"),
         (("--rater", "ann", "--feature", "nothing"), "nothing"),
         (("--rater", "ann", "--import", "nowhere.jsonl"), "nowhere.jsonl"),

@@ -94,5 +94,5 @@ def test_what_metaeval_refuses(tmp_path: Path) -> None:
     assert "did you mean 'support_lexical'?" in message
     message = refusal("metaeval", tmp_path, "--task", "faithfulnes")
     assert "did you mean 'faithfulness'?" in message
-    assert "no file of a language, such as en.jsonl" in refusal("metaeval", tmp_path / "..")
+    assert "no language file such as en.jsonl" in refusal("metaeval", tmp_path / "..")
     assert "did you mean" in refusal("metaeval", tmp_path / "label.jsonl")

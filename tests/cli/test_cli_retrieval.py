@@ -81,7 +81,7 @@ def test_documents_and_two_runs(index: Path, tmp_path: Path) -> None:
     none.write_text("0 Q0 x 1 1.0 BM25\n")
     words = mirage("eval-run", found, qrels, "--measure", "RR@10", "--compare", none)
     assert "a.trec less b.trec: 30 queries" in words.stdout
-    assert "29 queries are not in the run, counted 0" in words.stdout
+    assert "29 queries are not in the run (counted as 0)" in words.stdout
     done = mirage("eval-run", found, qrels, "--compare", none, "--json")
     (first, *_) = json.loads(done.stdout)["differences"]
     assert first["difference"] == pytest.approx(0.6)

@@ -101,7 +101,7 @@ def test_a_corpus_is_replaced_by_another_and_kept_where_it_is_the_same(tmp_path:
 def test_invalid_sources_and_folders_raise_errors(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="the corpus has no passages"):
         Corpus.build([], tmp_path / "none")
-    with pytest.raises(DatasetError, match=r"numbers 1 and 3, have the id 'p0'"):
+    with pytest.raises(DatasetError, match=r"passages 1 and 3 of the corpus both have the id 'p0'"):
         Corpus.build([*passages("x", "y"), *passages("z")], tmp_path / "twice")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "mine").mkdir()

@@ -64,7 +64,7 @@ def test_courtesies_do_not_hide_an_abstention(text: str, abstains: bool) -> None
 def test_no_value_if_answerable_is_not_set() -> None:
     result = value("Anna Berg.", None)
     assert isinstance(result, NotComputed)
-    assert "unknown if a passage answers" in result.reason
+    assert "unknown whether a passage answers" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_invention_is_an_answer_that_no_passage_gives(text: str, expected: in
 
 @pytest.mark.parametrize(
     ("answerable", "reason"),
-    [(True, "a passage answers the query"), (None, "it is unknown if a passage answers")],
+    [(True, "a passage answers the query"), (None, "it is unknown whether a passage answers")],
 )
 def test_inventions_have_no_value_if_a_passage_answers(
     answerable: bool | None, reason: str

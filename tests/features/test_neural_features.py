@@ -263,7 +263,7 @@ def test_models_may_be_objects(nli: Path, tmp_path: Path) -> None:
     assert not cache_path.exists()
     assert repr(scorer) == "NLI('DebertaV2ForSequenceClassification')"
     for wrong in ((model,), (str(nli), tokenizer)):
-        with pytest.raises(SettingError, match="a model object and its tokenizer"):
+        with pytest.raises(SettingError, match="a tokenizer is needed if, and only if"):
             NLI(*wrong)
     with pytest.raises(SettingError, match="max_length must be at least 16 tokens"):
         NLI(nli, max_length=15)

@@ -279,7 +279,7 @@ def test_an_answer_that_is_too_long_fails_its_query_alone(server: ChatServer) ->
     assert server.headers[0]["accept-encoding"] == "gzip"
     server.answer = lambda _: Reply(body=b"{}", headers={"content-encoding": "gzip"})
     with pytest.raises(
-        GenerationError, match="cannot be decompressed in the way that its header states"
+        GenerationError, match="cannot be decompressed as its header content-encoding states"
     ):
         run(server, retries=0)
     with pytest.raises(SettingError, match="max_bytes must be at least 1, got 0"):

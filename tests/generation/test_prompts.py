@@ -126,7 +126,7 @@ def test_passages_that_do_not_fit_are_left_out_from_the_last_on(seed: int | None
 
 
 def test_a_query_that_does_not_fit_is_an_error() -> None:
-    with pytest.raises(GenerationError, match=r"'q1'.* 1 of 12 passages.* leaves only 186"):
+    with pytest.raises(GenerationError, match=r"'q1'.* 1 of 12 passages.* only 186 tokens"):
         RagPrompt(context_tokens=350, answer_tokens=100)(MANY)
     with pytest.raises(GenerationError, match=r"'q1'.* 0 of 0 passages"):
         RagPrompt(context_tokens=2000)(query_with(text="abcd" * 2000))
@@ -219,7 +219,5 @@ def test_a_prompt_has_as_many_passages_as_fit() -> None:
     length = len(RagPrompt(context_tokens=10**6, count=len)(query).messages[0]["content"])
     whole = length + 1024 + 64  # the answer, and what a chat template adds
     assert RagPrompt(context_tokens=whole, count=len)(query).shown == ("1#0",)
-    with pytest.raises(
-        GenerationError, match=f"leaves only {length - 1} tokens for it, besides the answer"
-    ):
+    with pytest.raises(GenerationError, match=f"only {length - 1} tokens of the context remain"):
         RagPrompt(context_tokens=whole - 1, count=len)(query)

@@ -76,7 +76,7 @@ def test_the_prompt_fits_into_its_context() -> None:
     ids = prompt(long).shown
     assert ids == tuple(map(str, range(len(ids))))
     assert 1 < len(ids) < 9
-    with pytest.raises(GenerationError, match="leaves only"):
+    with pytest.raises(GenerationError, match="tokens of the context remain"):
         ShortAnswerPrompt(context_tokens=260)(long)
     with pytest.raises(SettingError, match="do not fit into a context"):
         ShortAnswerPrompt(answer_tokens=9000)

@@ -82,7 +82,7 @@ def test_a_template_only_has_plain_slots(template: str, message: str) -> None:
 def test_names_are_checked_before_the_first_query() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'question'"):
         TemplatePrompt("{question} {qeustion}")
-    with pytest.raises(UnknownNameError, match="slot of passage 'question'"):
+    with pytest.raises(UnknownNameError, match="slot in the template 'passage': 'question'"):
         TemplatePrompt("{question}", passage="{question} {text}")
     with pytest.raises(SettingError, match=r"closed_book_user: .*remove"):
         TemplatePrompt("{question}", closed_book_user="{passages} {question}")
@@ -103,7 +103,7 @@ def test_the_prompt_fits_into_its_context() -> None:
         "{passages} {question}", "neno " * 60, passage_tokens=100, context_tokens=700
     )
     assert len(longer(long).shown) < len(ids)
-    with pytest.raises(GenerationError, match="leaves only"):
+    with pytest.raises(GenerationError, match="tokens of the context remain"):
         TemplatePrompt("{passages} {question}", "neno " * 900, context_tokens=700)(long)
 
 

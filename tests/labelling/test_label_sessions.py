@@ -66,8 +66,8 @@ def test_a_label_can_be_changed_and_the_file_has_the_last_one_only(tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rater": "settled"}, "cannot be used for a rater"),
-        ({"rater": " "}, "cannot be used for a rater"),
+        ({"rater": "settled"}, "the rater cannot have the name"),
+        ({"rater": " "}, "the rater cannot have the name"),
         ({"rater": "ann", "scale": ["one"]}, "2 to 9 different labels"),
         ({"rater": "ann", "scale": ["a", "a"]}, "2 to 9 different labels"),
         ({"rater": "ann", "scale": ["a", ""]}, "2 to 9 different labels"),

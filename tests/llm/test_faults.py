@@ -97,7 +97,7 @@ FAULTS = {
     "wrong encoding named": Fault(
         Reply(headers={"content-encoding": "gzip"}),
         True,
-        "cannot be decompressed in the way that its header states",
+        "cannot be decompressed as its header content-encoding states",
     ),
     "a list": Fault(Reply(body=b"[1, 2]"), True, r"a JSON object, got \[1, 2\]"),
     "null": Fault(Reply(body=b"null"), True, "a JSON object, got null"),

@@ -180,7 +180,7 @@ def test_a_cascade_without_an_llm_has_no_cost_estimate() -> None:
     assert judge.undecided(sentences.sentences) == ()
     with pytest.raises(JudgmentError, match="the cost of 'people' is unknown"):
         judge.estimate(sentences.sentences)
-    with pytest.raises(JudgmentError, match="labels without a confidence"):
+    with pytest.raises(JudgmentError, match="labels without a score"):
         cascade(recorded("people", truth), recorded("others", truth), sentences)
 
 

@@ -99,7 +99,7 @@ def test_a_card_advises_on_gates() -> None:
     assert card["support_lexical"].memerag_areas == (("de", 0.7715), ("en", 0.6682), ("es", 0.6759))
     text = str(card)
     assert "noise: do not gate on it: no better than chance" in text
-    assert "helpful: tells them apart" in text
+    assert "helpful: separates the two labels" in text
     assert max(map(len, text.splitlines())) <= 80
     few = transfer_card(split(16)[0], helpful())["helpful"]
     assert few.advice == "do not gate on it: too few labels to tell"
@@ -110,7 +110,7 @@ def test_a_feature_that_agrees_less_here_is_named() -> None:
     weak = TRUE + np.random.default_rng(4).normal(0, 2.2, 200)
     row = transfer_card(split(200)[0], helpful(weak))["helpful"]
     row = row._replace(memerag_areas=(("de", 0.95),), gate=True)
-    assert row.advice == "tells them apart, less than it did on MEMERAG"
+    assert row.advice == "separates the two labels, but less well than on MEMERAG"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,5 @@ def test_invalid_judges_and_labels_raise_errors() -> None:
         transfer_card(sample, recorded("says", [YES] * 200))
     with pytest.raises(JudgmentError, match="a score needs exactly two"):
         transfer_card(labelled([("en", "q1", YES), ("en", "q2", YES)]), helpful())
-    with pytest.raises(
-        JudgmentError, match="no share was corrected with the verdicts of the judge 'x'"
-    ):
+    with pytest.raises(JudgmentError, match="there is no corrected share for judge 'x'"):
         corrected_share(sample, helpful(), rest)["x"]

@@ -71,14 +71,14 @@ def test_a_transfer_card_gates_on_a_lower_is_better_score(lower: Score) -> None:
     expected, mirrored = (transfer_card(SENTENCES, each)["x"] for each in (HIGHER, lower))
     assert mirrored.gate
     assert mirrored.interval == pytest.approx(expected.interval)
-    assert mirrored.direction == "x: a lower value speaks for 'Supported'"
-    assert mirrored.advice == "tells them apart"
+    assert mirrored.direction == "x: a lower value means 'Supported'"
+    assert mirrored.advice == "separates the two labels"
 
 
 def test_a_card_tells_a_score_that_points_the_other_way() -> None:
     row = transfer_card(SENTENCES, as_score(1 - GOOD, Facts()))["x"]
     assert not row.gate
-    assert row.advice.endswith("its other values agree better: is its direction right?")
+    assert row.advice.endswith("its reversed values agree better, so check its direction")
 
 
 def test_a_cascade_decides_by_a_lower_is_better_score() -> None:
@@ -88,7 +88,7 @@ def test_a_cascade_decides_by_a_lower_is_better_score() -> None:
     assert mirrored.label(SENTENCES.sentences) == expected.label(SENTENCES.sentences)
     scores = [decision.score for decision in mirrored.scored(SENTENCES.sentences)]
     assert scores == pytest.approx((1 - GOOD).tolist())
-    assert "a lower value speaks for 'Supported'" in str(mirrored)
+    assert "a lower value means 'Supported'" in str(mirrored)
     strict = cascade(as_score(1 - GOOD, UNIT, threshold=0.2), None, SENTENCES, risk=0.4)
     assert strict.abstaining.threshold == pytest.approx(0.8)
 
@@ -124,7 +124,7 @@ def test_unknown_facts_predict_the_negative_label() -> None:
 
 
 def test_results_note_the_assumed_direction_of_a_score() -> None:
-    note = "x declares no direction: a higher value was assumed to speak for 'Supported'"
+    note = "x declares no direction: a higher value was assumed to mean 'Supported'"
     plain = as_score(GOOD, Facts())
     assert transfer_card(SENTENCES, plain)["x"].direction == note
     for text in (

@@ -317,7 +317,7 @@ def test_invalid_comparisons_raise_errors() -> None:
     with pytest.raises(JudgmentError, match="at least two judges"):
         single.compare()
     two = evaluate(SENTENCES, [judge("a", 0), judge("b", 1)])
-    with pytest.raises(UnknownNameError, match="language of these labels 'fr'"):
+    with pytest.raises(UnknownNameError, match="unknown language 'fr'"):
         two.compare("fr")
     with pytest.raises(JudgmentError, match="'a' and 'x' were not compared"):
         two.compare()["a", "x"]
@@ -442,7 +442,7 @@ def test_names_are_looked_up() -> None:
     assert [row.name for row in result] == list(result.names) == ["mine", "yours"]
     with pytest.raises(UnknownNameError, match="unknown judge 'mien'; did you mean 'mine'"):
         result["mien"]
-    with pytest.raises(UnknownNameError, match="language of these figures 'fr'"):
+    with pytest.raises(UnknownNameError, match="unknown language 'fr'"):
         result["mine"]["fr"]
     with pytest.raises(JudgmentError, match="'mine' returns labels, not scores"):
         result["mine"].best_threshold()
@@ -490,7 +490,7 @@ def test_bad_arguments() -> None:
         FeatureError, match="'answer_bleu' has no value for any of the 12 sentences"
     ):
         evaluate(SENTENCES, "answer_bleu")
-    with pytest.raises(DatasetError, match="no sentence has a label"):
+    with pytest.raises(DatasetError, match="no sentence has a usable label"):
         evaluate(labelled([("en", "q", "Challenging to determine")]), judge("a"))
 
 

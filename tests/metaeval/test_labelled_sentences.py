@@ -129,7 +129,7 @@ def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str)
 
 def test_missing_files_and_sentences_raise_errors(tmp_path: Path) -> None:
     with pytest.raises(
-        DatasetError, match=r"nowhere: the folder has no file of a language, such as en\.jsonl"
+        DatasetError, match=r"nowhere: the folder contains no language file such as en\.jsonl"
     ):
         LabelledSentences.memerag(tmp_path / "nowhere")
     with pytest.raises(DatasetError, match=r"en\.jsonl: cannot be read"):
@@ -183,7 +183,7 @@ def test_the_undecided_are_left_out_and_counted() -> None:
     assert [sentence.text for sentence in decided] == ["s0", "s4"]
     assert decided.labels == ((YES,), (NO,))
     assert left_out == {hard: 2, "no majority": 1}
-    with pytest.raises(DatasetError, match="no sentence has a label to measure a judge on"):
+    with pytest.raises(DatasetError, match="no sentence has a usable label"):
         annotated(((hard,), ("",))).decided()
 
 
@@ -191,7 +191,7 @@ def test_select() -> None:
     rows = [("en", "a", YES), ("de", "b", NO), ("sw", "c", YES)]
     sentences = labelled(rows)
     assert [s.text for s in sentences.select(languages=["sw", "en"])] == ["s0", "s2"]
-    with pytest.raises(UnknownNameError, match="language of labelled sentences 'fr'"):
+    with pytest.raises(UnknownNameError, match="language in labelled sentences 'fr'"):
         sentences.select(languages=["fr"])
     several = annotated(((YES, NO, YES), ("copy", "new", "copy")), ((NO,), ("new",)))
     assert [s.text for s in several.select(fine=["new"])] == ["s1"]

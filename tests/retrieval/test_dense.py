@@ -278,7 +278,7 @@ def test_e5_finds_the_passage_in_another_language(tmp_path: Path) -> None:
         ([[float("nan")]], "finite"),
         ([[1e200]], "finite"),
         ([NotComputed("too long")], "passage 'p0' has no vector: too long"),
-        ([[1e6]], "above 65,504"),
+        ([[1e6]], "beyond 65,504"),
     ],
 )
 def test_invalid_vectors_raise_errors(rows: Any, wrong: str) -> None:

@@ -50,7 +50,7 @@ def test_absent_queries_count_0_and_unjudged_queries_are_not_measured() -> None:
         1,
     )
     text = str(evaluation)
-    assert "1 query is not in the run, counted 0" in text
+    assert "1 query is not in the run (counted as 0)" in text
     assert "1 without a relevant passage in the qrels" in text
     assert evaluate(RUN, GRADES, ["R@10"], query_ids=["q1", "q2"])["R@10"].mean == 0.25
 

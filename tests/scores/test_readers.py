@@ -196,7 +196,7 @@ def test_missing_fields_are_said_with_those_there_are() -> None:
     ):
         read_scores([{"score": 1}])
     with pytest.raises(
-        DatasetError, match=r"no field contains the score.*quality, len, run .with numb"
+        DatasetError, match=r"no field has a usual name for the score.*quality, len, run .with numb"
     ):
         read_scores(ROWS, fields={"item": "qid"})
 
@@ -206,7 +206,7 @@ def test_unknown_fields_and_formats_are_refused() -> None:
         read_scores(ROWS, fields={"items": "qid"})
     with pytest.raises(UnknownNameError, match="format 'raga'; did you mean 'ragas'"):
         read_scores(ROWS, format="raga")
-    with pytest.raises(DatasetError, match="does not have the format of ragas"):
+    with pytest.raises(DatasetError, match="is not in the format 'ragas'"):
         read_scores(ROWS, format="ragas")
     with pytest.raises(SettingError, match="field for 'score' can only be set for a table"):
         read_scores(FILES / "ragas-after.csv", fields={"score": "exact_match"}, format="ragas")

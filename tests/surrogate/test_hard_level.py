@@ -134,7 +134,7 @@ def test_a_careful_system_is_above_hasty_ones(code: str) -> None:
     assert ranking.p_better("careful", "hasty") > 0.99
     assert ranking["careful"].rank < ranking["anchor/refusal"].rank
     assert ranking["hasty"].rank > ranking["anchor/refusal"].rank
-    assert "made-up" in ranking.about
+    assert "invented facts" in ranking.about
 
 
 def test_questions_on_a_dossier_are_one_cluster_of_the_tournaments() -> None:

@@ -438,7 +438,7 @@ def test_columns_are_matched_by_name_and_none_is_filled_in() -> None:
     empty[:, 1] = np.nan
     with pytest.raises(FeatureError, match="has no value of 'answer_bleu' on any query"):
         ranker.predict(replace(tables[0], values=empty))
-    with pytest.raises(UnknownNameError, match="unknown language of this surrogate 'de'"):
+    with pytest.raises(UnknownNameError, match="unknown training language 'de'"):
         ranker.predict(replace(tables[0], language="de"))
 
 

@@ -200,7 +200,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 def test_an_unknown_metric_whose_name_suggests_errors_needs_its_direction() -> None:
     data = [{"item": i, "my_error": 0.1} for i in range(10)]
-    with pytest.raises(SettingError, match="not known whether smaller scores are better"):
+    with pytest.raises(SettingError, match="does not show whether smaller scores are better"):
         compare_scores(data, data, fields={"score": "my_error"})
     result = compare_scores(data, data, fields={"score": "my_error"}, lower_is_better=["my_error"])
     assert result.changes[0].facts.lower_is_better

@@ -1,4 +1,4 @@
-"""Parsers of file formats, each of which turns the bytes of a file into blocks."""
+"""Parsers of file formats, which split a file into blocks such as headings and paragraphs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,12 @@ FORMATS: Mapping[str, str] = MappingProxyType(
 
 
 def parse_file(path: Path, content: bytes) -> Parsed:
-    """Parse the content of a file in the format of its extension."""
+    """Parse the content of a file, in the format that the file's extension names.
+
+    Raises:
+        DatasetError: If the file is damaged or not UTF-8; the message names the file.
+        MissingPackageError: If the package that parses this format is not installed.
+    """
     ending = next(ending for ending in FORMATS if path.name.lower().endswith(ending))
     module = import_module(f"{__name__}.{FORMATS[ending]}")
     parse: Callable[[bytes], Parsed] = module.parse

@@ -24,7 +24,7 @@ _CODE = re.compile(r"code|preformatted|source|macro", re.IGNORECASE)
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the headings, paragraphs, code, list items and tables of a file; skip hidden text."""
+    """Return the headings, paragraphs, code, list items and tables, without hidden text."""
     with needing("python-docx"):
         import docx
     try:

@@ -38,10 +38,10 @@ _CELL = re.compile("td|th")
 _SPACE = re.compile(r"\s+")
 
 DEEPEST = 2000
-"""The most levels of nested elements in a page; parsing takes quadratic time in the depth."""
+"""The maximum nesting depth of a page; parsing time grows with the square of the depth."""
 
 INDENTED = 8
-"""The most levels of nested lists whose items are indented."""
+"""The maximum number of levels by which nested list items are indented."""
 
 _NESTING = re.compile(
     r"<(/?)(?:div|span|section|article|main|ul|ol|dl|table|tbody|blockquote|font|a|b|i|em|strong|u|s"

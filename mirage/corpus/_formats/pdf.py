@@ -35,7 +35,7 @@ def parse(content: bytes) -> Parsed:
 
 @contextmanager
 def _silence_pypdf() -> Iterator[None]:
-    """Turn off pypdf's log messages about damage that it repairs."""
+    """Return a context manager that silences pypdf's log messages about damage in files."""
     logger = logging.getLogger("pypdf")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

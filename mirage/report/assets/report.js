@@ -92,7 +92,7 @@ function findingList(code, entry) {
     one.queries.map(([id, n], i) => [i ? ", " : null, n === null ? h("bdi", {}, id)
       : h("a", { href: `#${code}/${entry.model}/${n}` }, h("bdi", {}, id))]),
     one.count > one.queries.length ? ` and ${one.count - one.queries.length} more` : null));
-  const none = "No fault was found by the features of its responses.";
+  const none = "The features of its responses show no fault.";
   return [h("h3", {}, "Findings"),
     items.length ? h("ul", { class: "findings" }, items) : h("p", { class: "hint" }, none)];
 }
