@@ -46,7 +46,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "coverage/balanced_accuracy": tuple(
         (label, "", ("over all cells", size, "least"), ".1%")
         for label, size in (
-            ("lowest coverage (promised: 95 %) with 14 queries", "14 queries"),
+            ("lowest coverage (nominal: 95 %) with 14 queries", "14 queries"),
             ("with 20", "20 queries"),
             ("with 40", "40 queries"),
             ("with 100", "100 queries"),
@@ -54,35 +54,40 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/compared_systems": (
         (
-            "pairs of systems differing by three faults whose better one has `p_better` >= 0.9",
+            "better system found (`p_better` >= 0.9), for systems that differ by three faults",
             "",
             ("three faults", "all kinds", "the same manner", "the better one"),
             ".1%",
         ),
         (
-            "same content in two styles, but called different by mistake",
+            "systems with the same content in two styles that are wrongly called different",
             "",
             ("two manners", "all pairs", "different"),
             ".1%",
         ),
-        ("by the interval alone", "", ("two manners", "all pairs", "by interval"), ".1%"),
+        (
+            "the same, judged by the interval alone",
+            "",
+            ("two manners", "all pairs", "by interval"),
+            ".1%",
+        ),
     ),
     "coverage/compared_scores": (
         (
-            'wrong verdicts "worse" (promised: at most 5 %), worst design',
+            'verdict "worse" wrong (nominal: at most 5 %), least favourable design',
             "",
             ("false worse at most",),
             ".1%",
         ),
         ("mean of all designs", "", ("false worse, mean",), ".1%"),
         (
-            'wrong verdicts "no worse" (at most 5 %), worst design',
+            'verdict "no worse" wrong (at most 5 %), least favourable design',
             "",
             ("false no worse at most",),
             ".1%",
         ),
         (
-            "designs with a rate above 5 % by more than 1.5 standard errors",
+            "designs significantly above 5 % (by 1.5 standard errors)",
             "",
             ("rates above the threshold",),
             ".0f",
@@ -90,7 +95,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/dossiers": (
         (
-            "right conclusions if `p_better` >= 0.9, with 60 questions and a correlation of 0.05",
+            "systems with `p_better` >= 0.9 that are better (60 questions, correlation 0.05)",
             "",
             ("60 questions", "0.05", "dossiers", "right"),
             ".1%",
@@ -104,20 +109,20 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/gate_errors": (
         (
-            "wrong verdicts (promised: at most 5 %), worst design",
+            "wrong verdicts (nominal: at most 5 %), least favourable design",
             "",
             ("largest error rate",),
             ".1%",
         ),
         (
-            "designs with a rate above 6 % by more than 1.5 standard errors",
+            "designs significantly above 6 % (by 1.5 standard errors)",
             "",
             ("cells above the threshold",),
             ".0f",
         ),
     ),
     "coverage/grids": (
-        ("lowest coverage (promised: 95 %)", "least", ("*", "*", "coverage: *"), ".1%"),
+        ("lowest coverage (nominal: 95 %)", "least", ("*", "*", "coverage: *"), ".1%"),
         (
             "largest false positive rate (at most 5 %)",
             "most",
@@ -127,7 +132,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/history": (
         (
-            "histories with a false alarm (promised: at most 5 %), worst design",
+            "histories with a false alarm (nominal: at most 5 %), least favourable design",
             "most",
             ("false alarms", "*", "*", "none"),
             ".1%",
@@ -141,19 +146,19 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/intervals": (
         (
-            "lowest coverage of logits (promised: 95 %) without ties",
+            "lowest coverage of logits (nominal: 95 %), without ties",
             "least",
             ("rankings", "no ties", "*", "logit"),
             ".1%",
         ),
         (
-            "with clusters that are passed",
+            "for clustered queries, with `cluster=`",
             "least",
             ("rankings", "clusters *", "*", "logit"),
             ".1%",
         ),
         (
-            "with clusters that are not passed",
+            "for clustered queries, without `cluster=`",
             "least",
             ("rankings", "untold *", "*", "logit"),
             ".1%",
@@ -161,13 +166,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/judge_drift": (
         (
-            "false alarms on an unchanged judge (promised: at most 5 %), worst design",
+            "false alarms on an unchanged judge (nominal: at most 5 %), least favourable design",
             "most",
             ("false alarms", "*", "*", "unchanged"),
             ".1%",
         ),
         (
-            "right conclusions if the judge changes a fifth of its verdicts",
+            "cause found if the judge changes a fifth of its verdicts",
             "least",
             ("told apart", "40 3", "noise 0.1", "judge * 0.2", "right"),
             ".1%",
@@ -181,7 +186,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/judged_ranking": (
         (
-            "lowest coverage of logits (promised: 95 %)",
+            "lowest coverage of logits (nominal: 95 %)",
             "least",
             ("*", "*", "coverage: logit"),
             ".1%",
@@ -196,7 +201,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/paired": (
         (
-            "largest false positive rate (promised: at most 5 %)",
+            "largest false positive rate (nominal: at most 5 %)",
             "most",
             ("alike: *", "*", "significant"),
             ".1%",
@@ -205,7 +210,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/rank_sets": (
         (
-            "lowest joint coverage of all rank intervals (promised: 95 %)",
+            "lowest joint coverage of all rank intervals (nominal: 95 %)",
             "",
             ("over all cells", "all ranks, least"),
             ".1%",
@@ -231,7 +236,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "coverage/retrieval_intervals": (
         (
-            "lowest coverage of a mean (promised: 95 %)",
+            "lowest coverage of a mean (nominal: 95 %)",
             "least",
             ("*", "*", "coverage: mean"),
             ".1%",
@@ -290,13 +295,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "truth/board_copies": (
         (
-            "languages, of 18, in which copied responses are refused",
+            "copied responses refused, number of languages (of 18)",
             "",
             ("repeats the reference", "languages in which it is refused"),
             ".0f",
         ),
         (
-            "in which quotations of passages are refused",
+            "quotations of passages refused, number of languages (of 18)",
             "most",
             ("quotes*", "languages in which it is refused"),
             ".0f",
@@ -314,11 +319,15 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "speed/features": (
         ("all features, responses per second", "", ("17 features, responses per second",), ".0f"),
         (
-            "rate of four features, divided by that of langid, sacrebleu and rouge_score",
+            "speed of four features relative to langid, sacrebleu and rouge_score",
             "",
             ("4 features, times the peers' rate",),
             ".2f",
         ),
+    ),
+    "speed/grid_runs": (
+        ("first run of 48 cells, seconds", "", ("first run, s",), ".1f"),
+        ("second run, seconds", "", ("second run, s",), ".2f"),
     ),
     "speed/page": (
         ("time to write, CPU seconds", "", ("written, s of CPU",), ".0f"),
@@ -364,7 +373,8 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "AnswerCorrectness", "answer_correctness", "fact_agreement"),
-        "as above; a quarter of ragas' score is the similarity of embeddings",
+        "the feature is 0 if one number or name is swapped; a quarter of the ragas score is the "
+        "similarity of embeddings",
     ),
     (
         *("ragas", "AnswerAccuracy", "nv_accuracy", "answer_match"),
@@ -372,9 +382,9 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "ResponseRelevancy", "answer_relevancy", "relevance_lexical"),
-        "ragas asks whether the answer fits the question, and needs embeddings; the feature asks "
-        "whether cited passages do. `abstention` measures whether the response was "
-        "right to answer or to abstain",
+        "ragas compares the answer with the question, and needs embeddings; the feature compares "
+        "the cited passages with the question. Another feature, `abstention`, measures whether "
+        "the response was right to answer or to abstain",
     ),
     (
         *("ragas", "LLMContextRecall", "context_recall", "context_recall"),
@@ -386,7 +396,7 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "LLMContextPrecisionWithReference", "llm_context_precision_with_reference"),
-        *("context_precision", "ragas weighs ranks, and makes one call for each context", ".1f"),
+        *("context_precision", "ragas weighs ranks, and makes a call for each context", ".1f"),
     ),
     (
         *("ragas", "ContextRelevance", "nv_context_relevance", "context_precision"),
@@ -408,7 +418,10 @@ METRICS: tuple[tuple[str, ...], ...] = (
         *("ragas", "BleuScore", "bleu_score", "answer_bleu"),
         "the feature removes citations and headings, and uses each language's tokenizer",
     ),
-    ("ragas", "RougeScore", "rouge_score(mode=fmeasure)", "answer_rougeL", "as above"),
+    (
+        *("ragas", "RougeScore", "rouge_score(mode=fmeasure)", "answer_rougeL"),
+        "the feature removes citations and headings, and uses each language's tokenizer",
+    ),
     (
         *("ragas", "ChrfScore", "chrf_score", "answer_char3"),
         "the feature is the recall of character 3-grams",
@@ -419,23 +432,25 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "StringPresence", "string_present", "qa_match"),
-        "as above; `answer_match` also reads denials",
+        "the feature ignores case and punctuation, and accepts each spelling; `answer_match` also "
+        "reads denials",
     ),
     (
         *("DeepEval", "Faithfulness", "FaithfulnessMetric", "support_lexical_all"),
-        "as for ragas; one call writes a reason",
+        "as for ragas Faithfulness; one of the calls writes a reason",
     ),
     (
         *("DeepEval", "AnswerRelevancy", "AnswerRelevancyMetric", "relevance_lexical"),
-        "as for ragas, without embeddings",
+        "DeepEval compares the answer with the question, without embeddings; the feature compares "
+        "the cited passages with the question",
     ),
     (
         *("DeepEval", "ContextualPrecision", "ContextualPrecisionMetric", "context_precision"),
-        "as for ragas, with one call for all contexts",
+        "DeepEval weighs ranks, and judges all contexts in one call",
     ),
     (
         *("DeepEval", "ContextualRecall", "ContextualRecallMetric", "context_recall"),
-        "as for ragas",
+        "as for ragas LLMContextRecall: the feature needs relevant passages instead of a reference",
     ),
     (
         *("DeepEval", "ContextualRelevancy", "ContextualRelevancyMetric", "context_precision"),
@@ -454,19 +469,17 @@ METRICS: tuple[tuple[str, ...], ...] = (
 LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
     (
         "guides/feature.md",
-        "| HalluQA, answers of 24 LLMs, reference alone | {} |",
-        (("truth/facts", "", ("halluqa", "reference alone", "fact_agreement", "AUC"), ".2f"),),
-    ),
-    (
-        "guides/feature.md",
-        "| MTRAG, answers of two LLMs, reference alone | {} |",
-        (("truth/facts", "", ("mtrag", "reference alone", "fact_agreement", "AUC"), ".2f"),),
-    ),
-    (
-        "guides/feature.md",
-        "| `reference_recall` on HalluQA, on MTRAG | {}, {} |",
+        "| HalluQA, answers of 24 LLMs | {} | {} |",
         (
+            ("truth/facts", "", ("halluqa", "reference alone", "fact_agreement", "AUC"), ".2f"),
             ("truth/facts", "", ("halluqa", "reference alone", "reference_recall", "AUC"), ".2f"),
+        ),
+    ),
+    (
+        "guides/feature.md",
+        "| MTRAG, answers of two LLMs | {} | {} |",
+        (
+            ("truth/facts", "", ("mtrag", "reference alone", "fact_agreement", "AUC"), ".2f"),
             ("truth/facts", "", ("mtrag", "reference alone", "reference_recall", "AUC"), ".2f"),
         ),
     ),
@@ -607,8 +620,8 @@ def table() -> str:
         if folder == "coverage":
             names = ", ".join(f"[{page.title}](coverage/{name}.md)" for name, page in PAGES.items())
             head += (
-                "These pages compare the rates that the library promises, such as a coverage of "
-                f"95 %, with those in simulations: {names}.\n\n"
+                "These pages compare nominal rates, such as a coverage of 95 %, with the rates in "
+                f"simulations: {names}.\n\n"
             )
         head += "| command | what it measures | main figures | pages |\n| --- | --- | --- | --- |\n"
         parts.append(head + "\n".join(rows) + "\n")
@@ -616,7 +629,8 @@ def table() -> str:
     parts.append(
         "### Scripts without a file of figures\n\n"
         f"The figures on the pages in the last column come from runs before {NOT_RERUN}, when "
-        "scripts did not save them yet. Without a page, no figures are published.\n\n"
+        "scripts did not save them yet. If the last column says none, no figures are published."
+        "\n\n"
         "| command | what it measures | figures on |\n| --- | --- | --- |\n"
         + "\n".join(rows)
         + "\n"

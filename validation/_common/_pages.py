@@ -72,7 +72,10 @@ class Page(NamedTuple):
     text: str
     sections: tuple[Section, ...]
     labels: Labels = ()
-    blank: str = "A cell is blank if the library gave no interval."
+    blank: str = (
+        "A cell is blank if the library gave no interval, for example because there are too few "
+        "queries."
+    )
 
 
 VERDICTS = (
@@ -91,9 +94,9 @@ PAGES: Mapping[str, Page] = {
         "coverage/gate_errors",
         "The gate",
         "This page shows how often the verdicts of `assert_no_regression`, the test for CI, are "
-        "wrong in simulations. It tells you how far you can rely on a verdict about your system. "
+        "wrong in simulations, and so how far you can rely on a verdict about your system. "
         "A verdict `worse` is wrong if the mean loss over all possible queries is 0. A verdict "
-        "`no worse` is wrong if this mean is the margin, 0.1. Either should happen in at most 5 % "
+        "`no worse` is wrong if this mean is the margin, 0.1. Each should happen in at most 5 % "
         "of the comparisons. In each table, a row is one way to simulate a comparison, and the "
         "columns are the rates of the two wrong verdicts.",
         (
@@ -101,12 +104,14 @@ PAGES: Mapping[str, Page] = {
                 "Distributions of changes",
                 "Here the losses of single queries are drawn from one of twelve distributions with "
                 "a mean of 0. For false `no worse`, they are rescaled to a mean of 0.1. The name "
-                "of a row says which share of the queries loses or wins, and how much. In rows "
-                "with *skewed*, one side is at most 0.15, and the other has an exponential tail. "
+                "of a row says which share of the queries loses or gains, and how much. In rows "
+                "with *skewed*, either the losses or the gains are at most 0.15, and the others "
+                "have an exponential tail. "
                 "In *normal, 0.1*, losses have a normal distribution with a standard deviation of "
                 "0.1. *features* is the number of independent features that the gate compares.",
                 VERDICTS,
                 ("shapes",),
+                ((r"\bwin\b", "gain"), (r" \.(\d)", r" 0.\1")),
             ),
             Section(
                 "Clusters",
@@ -122,11 +127,11 @@ PAGES: Mapping[str, Page] = {
             Section(
                 "Noise between runs",
                 "Here all answers of a run become better or worse together, as on a bad day of a "
-                "model's API: their logits shift by a normal deviate. The name of a row gives the "
-                "standard deviation of this noise, the number of queries and of answers to each "
-                "query, and the number of runs in the baseline. A baseline of one run gives no "
-                "estimate of the noise, so bold rates are expected there. A baseline of three "
-                "runs does.",
+                "model's API: the logits of a right answer are shifted by the same normally "
+                "distributed number. The name of a row gives the standard deviation of this noise, "
+                "the number of queries and of answers to each query, and the number of runs in the "
+                "baseline. The noise can be estimated from a baseline of three runs, but not from "
+                "a baseline of one run, so bold rates are expected there.",
                 VERDICTS,
                 ("days",),
                 (
@@ -142,10 +147,10 @@ PAGES: Mapping[str, Page] = {
         "`mirage history` tests after each commit whether a feature has dropped and stayed lower. "
         "This page shows how often it raises a false alarm, and how often it finds a real drop. "
         "In the simulations, each query has a probability of a right answer, and the system is run "
-        "once per commit. The name of a row has these parts:\n\n"
+        "once at each commit. The name of a row has these parts:\n\n"
         "- the number of queries, and how often each is asked in a run;\n"
-        "- *day noise*: the answers of a run become better or worse together. The figure is the "
-        "standard deviation of this effect on the logit scale;\n"
+        "- *day noise*: all answers of a run become better or worse together, as on a bad day of "
+        "a model's API. The figure is the standard deviation of this effect on the logit scale;\n"
         "- *clusters of five*: five queries tend to be right or wrong together.",
         (
             Section(
@@ -159,8 +164,8 @@ PAGES: Mapping[str, Page] = {
                 "gains 0.38, always from the same starting probabilities. The mean over all "
                 "possible queries stays the same.\n"
                 "- *from commit to commit*: a tenth of the queries change in this way, and the "
-                "changes add up. The mean of these queries then really drifts, so these alarms "
-                "are not false, and there is no nominal rate.",
+                "changes add up. The mean over the queries then really drifts. Therefore these "
+                "alarms are not false, and there is no nominal rate.",
                 (
                     Column("none", "no change", ALPHA),
                     Column("permuted", "permuted", ALPHA),
@@ -172,8 +177,8 @@ PAGES: Mapping[str, Page] = {
             Section(
                 "Power: a tenth of the facts lost",
                 "At one commit, the first of two features becomes 0 on a tenth of the queries. A "
-                "figure is the share of simulated histories with an alarm within five commits, "
-                "starting with that one. A row name gives the number of commits before the loss. "
+                "figure is the share of simulated histories with an alarm at this commit or the "
+                "four after it. A row name gives the number of commits before the loss. "
                 "In the column *permuted*, each commit also permutes the probabilities of a tenth "
                 "of the queries, as above.",
                 (Column("none", "no other change", None), Column("permuted", "permuted", None)),
@@ -182,11 +187,13 @@ PAGES: Mapping[str, Page] = {
             Section(
                 "Texts in 18 languages",
                 "Here `compare_commits` tests texts of simulated systems, scored by the gate's "
-                "features: 15 commits without a change, then five others. The row has all "
-                "languages together, with fewer histories than above. The columns are the shares "
-                "of histories with an alarm in the last five commits: if nothing changed, if only "
-                "the style of writing changed (both are false alarms), and if a tenth of the "
-                "answers became false (power).",
+                "features. A history has 15 commits without a change, and then five commits of a "
+                "changed system. There is one row for all languages, with fewer histories than "
+                "above. The columns are the shares of histories with an alarm in the last five "
+                "commits, in three cases:\n\n"
+                "- *no change*: nothing changed (false alarms).\n"
+                "- *another style*: only the style of writing changed (false alarms).\n"
+                "- *a tenth becomes false*: a tenth of the answers became false (power).",
                 (
                     Column("no change", "no change", ALPHA, share=0.45),
                     Column("another manner", "another style", ALPHA, share=0.45),
@@ -214,8 +221,8 @@ PAGES: Mapping[str, Page] = {
         (
             Section(
                 "Coverage, false positives and power",
-                "A row is one way to draw the differences between the systems, and a number of "
-                "queries:\n\n"
+                "The name of a row says how the differences between the systems are drawn, and "
+                "gives the number of queries:\n\n"
                 "| part of the row name | meaning |\n"
                 "| --- | --- |\n"
                 "| equal systems | the true mean difference is 0 |\n"
@@ -226,12 +233,13 @@ PAGES: Mapping[str, Page] = {
                 "| skewed | log-normal distribution |\n"
                 "| difference 0.04 | the true mean difference is 0.04 |\n"
                 "| clusters of four | four queries mostly have the same difference |\n\n"
-                "*coverage* is the share of intervals that contain the true mean difference. "
-                "*with an interval* is the share of simulations that gave an interval: there is "
-                "none with fewer than ten clusters, or if all differences are 0. A query without "
-                "a cluster counts as a cluster. *significant* is the share of simulations with "
-                "p <= 0.05. This is the false positive rate for equal systems, and the power in "
-                "the other rows.",
+                "The columns are:\n\n"
+                "- *coverage*: share of intervals that contain the true mean difference;\n"
+                "- *with an interval*: share of simulations that gave an interval. There is none "
+                "with fewer than ten clusters, or if all differences are 0. A query without a "
+                "cluster counts as a cluster;\n"
+                "- *significant*: share of simulations with p <= 0.05. This is the false positive "
+                "rate for equal systems, and the power in the other rows.",
                 (
                     Column("coverage", "coverage", present="draws with an interval"),
                     Column("draws with an interval", "with an interval", None),
@@ -249,29 +257,31 @@ PAGES: Mapping[str, Page] = {
     "ranks": Page(
         "coverage/rank_sets",
         "Rank intervals and the first model",
-        "A table of models has a 95 % interval for the rank of each model and, below it, an "
-        "interval for the logit of the first model. This page shows how often they contain the "
-        "true values. Except in the last table, the models are almost equally good (logits from "
-        "0.1 to -0.1), so the first model is first mostly by luck. A fifth of the simulated "
-        "verdicts are ties, and each model is better on some queries than on others. The columns "
-        "are:\n\n"
+        "A printed ranking has a 95 % interval for the rank of each model. Below the ranking, an "
+        "interval for the logit (strength) of the first model is printed. This page shows how "
+        "often these intervals contain the true values.\n\n"
+        "The first four tables have rankings from judgments in one language, one row per number "
+        "of judged queries. In these tables, the models are almost equally good (logits from 0.1 "
+        "to -0.1). This is the hardest case: which model comes first is mostly luck. Rank "
+        "intervals are then nearly as wide as the ranking, as they should be. A fifth of the "
+        "simulated verdicts are ties, and each model is better on some queries than on others. "
+        "The columns are:\n\n"
         "| column | meaning |\n"
         "| --- | --- |\n"
-        "| all rank intervals | share of simulations in which all rank intervals of the table "
+        "| all rank intervals | share of simulations in which all rank intervals of a ranking "
         "contain the true ranks at the same time |\n"
-        "| worst rank interval | share of simulations in which the rank interval of a model "
-        "contains its true rank, for the model with the lowest share |\n"
+        "| worst rank interval | the lowest coverage of the rank interval of any single "
+        "model |\n"
         "| `winner_interval` | coverage of the interval of the first model's logit, which is "
         "corrected for its selection as the best |\n"
-        "| uncorrected interval | coverage of the interval in the first row of the table, without "
-        "this correction |\n"
+        "| uncorrected interval | coverage of the first model's interval in its row of the "
+        "printed ranking, without this correction; no rate is claimed for this interval |\n"
         "| width of a rank interval | mean number of ranks in an interval |",
         (
             *(
                 Section(
                     f"{models} models",
-                    f"Rankings of {models} models from judgments in one language, one row per "
-                    "number of judged queries.",
+                    f"Each ranking has {models} models.",
                     RANKS,
                     (f"{models} models",),
                 )
@@ -279,17 +289,20 @@ PAGES: Mapping[str, Page] = {
             ),
             Section(
                 "Mean logit over 18 languages",
-                "These rankings have eight models and 14 queries in each language. A row has a "
-                "third of the simulations. Its name says whether the true logits are near (from "
-                "0.3 to -0.3) or far apart (from 1.5 to -1.5). In rows with a correlation, the "
-                "queries are translations of each other, and the strengths of a model on a query "
-                "have this correlation between languages. The first column is the coverage of the "
-                "interval of a model's mean logit over the languages.",
+                "These rankings have eight models and 14 queries in each language. Each row comes "
+                "from 100 simulations. *Similar models* have true logits from 0.3 to -0.3, and "
+                "*unequal models* from 1.5 to -1.5. In rows with *translated queries*, all "
+                "languages have the same queries, and a model's strength on a query has this "
+                "correlation between any two languages. In the other rows, each language has "
+                "queries of its own. The first column is the coverage of the interval "
+                "of a model's mean logit over the languages.",
                 (Column("logit", "interval of the mean logit"), *RANKS),
                 ("mean over 18 languages",),
                 (
-                    (r", (0\.\d+)$", r" logits, correlation \1"),
-                    (r", different$", " logits, different queries"),
+                    (r"^near", "similar models"),
+                    (r"^far", "unequal models"),
+                    (r", (0\.\d+)$", r", translated queries, correlation \1"),
+                    (r", different$", ", different queries in each language"),
                 ),
             ),
         ),
@@ -310,9 +323,9 @@ PAGES: Mapping[str, Page] = {
                 "are correlated. The columns are:\n\n"
                 "- *logit*, *rank interval*: coverage of the intervals that the library gives by "
                 "default;\n"
-                "- with *bootstrap*: coverage with `tournaments=500`, in which intervals come from "
-                "500 bootstrap samples of the queries (a third of the simulations);\n"
-                "- *width of a rank interval*: mean number of ranks in it.",
+                "- columns with *bootstrap*: coverage with `tournaments=500`, in a third of the "
+                "simulations. These intervals come from 500 bootstrap samples of the queries;\n"
+                "- *width of a rank interval*: mean number of ranks in an interval.",
                 (
                     Column("coverage: logit", "logit", present="logits with an interval"),
                     Column("coverage: logit, tournaments", "logit, bootstrap", share=1 / 3),
@@ -328,9 +341,11 @@ PAGES: Mapping[str, Page] = {
         "coverage/intervals",
         "Logits, biases and agreement",
         "This page shows how often the 95 % intervals of logits, of judges' biases and of the "
-        "agreement of annotators contain the true value, and how often the gate's permutation test "
-        "raises a false alarm. Verdicts on the same query are correlated in all simulations. A row "
-        "is a design and a number of queries. The designs are:\n\n"
+        "agreement of annotators contain the true value. It also shows how often the permutation "
+        "test of the gate (the comparison of a run with a baseline) raises a false alarm. "
+        "Verdicts on the same query are correlated in all simulations. The name of a row gives a "
+        "*design*, the way in which the verdicts are drawn and used, and a number of queries. "
+        "The designs are:\n\n"
         "| design | how the verdicts on six models are drawn and used |\n"
         "| --- | --- |\n"
         "| no ties | all pairs of models are judged, without ties |\n"
@@ -351,8 +366,8 @@ PAGES: Mapping[str, Page] = {
             Section(
                 "Logits of six models",
                 "The columns are:\n\n"
-                "- *one fit*: coverage of the intervals of a Bradley-Terry fit, which a judged "
-                "ranking shows;\n"
+                "- *one fit*: coverage of the intervals of a single Bradley-Terry fit. These are "
+                "the intervals of a judged ranking;\n"
                 "- *bootstrap*: coverage of intervals from 200 bootstrap samples of the queries;\n"
                 "- *rank interval*: coverage of the intervals of the ranks;\n"
                 "- *wrong*: share of pairs of neighbouring models for which `p_better` is above "
@@ -370,10 +385,10 @@ PAGES: Mapping[str, Page] = {
                 "Each column is the coverage of the interval of one measure: the preference for "
                 "the answer shown first, for the longer answer, and for the judge's own answers, "
                 "and the agreement of three judges (Fleiss' kappa).\n\n"
-                "A design that does not matter to a measure repeats *no ties* with other random "
-                "numbers. For the verbosity bias, *ties count half*, *ties in the model* and *one "
-                "against all* do matter. For Fleiss' kappa, a fifth of the true labels are ties "
-                "in all designs but *no ties*.",
+                "If a design does not matter to a measure, the row is a repetition of *no ties* "
+                "with other random numbers. For the verbosity bias, *ties count half*, *ties in "
+                "the model* and *one against all* do matter. For Fleiss' kappa, a fifth of the "
+                "true labels are ties in all designs but *no ties*.",
                 (
                     Column("position", "position bias"),
                     Column("verbosity", "verbosity bias"),
@@ -386,7 +401,7 @@ PAGES: Mapping[str, Page] = {
                 "Agreement of annotators",
                 "Three annotators label three sentences per query with one of three labels. The "
                 "columns are the coverage of the intervals of two measures of their agreement. No "
-                "models are compared, so only the designs of clusters differ.",
+                "models are compared, so only clusters make a difference between the rows.",
                 (Column("AC1", "AC1"), Column("alpha", "Krippendorff's alpha")),
                 ("sentences",),
                 ((r"^no ties;", "no clusters;"),),
@@ -394,10 +409,10 @@ PAGES: Mapping[str, Page] = {
             Section(
                 "The permutation test of the gate",
                 "Two runs of the same system are compared on three features. A figure is the "
-                "share of simulations in which the test calls any of them worse, which is a false "
-                "alarm. A feature is 0 or 1 on each query, except in the row *few large losses, "
-                "many small gains*, whose changes are skewed. The three rows *half of the "
-                "queries unchanged* are repetitions with other random numbers.",
+                "share of simulations in which the test calls any feature worse, which is a false "
+                "alarm. A feature is 0 or 1 on each query, except in the rows *few large losses, "
+                "many small gains*, in which the changes are skewed. The three kinds of row with "
+                "*half of the queries unchanged* are repetitions with other random numbers.",
                 (Column("gate", "false positives", ALPHA),),
                 ("gate",),
                 (
@@ -411,9 +426,10 @@ PAGES: Mapping[str, Page] = {
             ),
             Section(
                 "Predicted logits",
-                "A surrogate (ridge regression) is trained on 19 models and predicts the logit of "
-                "a model that it has not seen. The column is the coverage of the interval of this "
-                "prediction. Rows differ only in the clusters of the queries.",
+                "A surrogate, here a ridge regression that predicts a logit from measures of the "
+                "answers, is trained on 19 models. It then predicts the logit of a model that it "
+                "has not seen. The column is the coverage of the interval of this prediction. Rows "
+                "differ only in the clusters of the queries.",
                 (Column("surrogate", "interval of the logit"),),
                 ("surrogate",),
                 ((r"^no ties;", "no clusters;"),),
@@ -431,22 +447,26 @@ PAGES: Mapping[str, Page] = {
     "retrieval": Page(
         "coverage/retrieval_intervals",
         "Retrieval measures",
-        "`mirage.retrieval.evaluate` gives the mean of a measure of retrieval with a 95 % "
-        "interval, and compares two runs with a test. This page shows how often the interval "
-        "contains the true mean, and how often the test calls two equal runs different. Queries "
-        "are drawn at random from the judged topics of NoMIRACL and MIRACL in four languages, with "
-        "the results of BM25. The mean over all these topics is the true mean. The command needs "
-        "these data in the folder that the environment variable `MIRAGE_DATA` names.",
+        "`mirage.retrieval.evaluate` gives the mean of a retrieval measure, such as nDCG@10, with "
+        "a 95 % interval, and compares two runs with a test. This page shows how often the "
+        "interval contains the true mean, and how often the test calls two equal runs different. "
+        "Queries are drawn at random from the judged topics of NoMIRACL and MIRACL in four "
+        "languages, and the results are those of BM25. The mean over all these topics is the true "
+        "mean. The data are read from the folder `$MIRAGE_DATA`.",
         (
             Section(
                 "Coverage and false positives by measure",
-                "A row is a measure and the number of queries in the sample. The columns are:\n\n"
+                "The name of a row gives a measure and the number of queries in the sample. "
+                "nDCG@10 is high if relevant passages come early in the first ten results. R@10 "
+                "(recall) is the share of the relevant passages that are among the first ten, and "
+                "RR@10 is 1 divided by the position of the first relevant passage. The columns "
+                "are:\n\n"
                 "- *mean*: coverage of the interval of the mean;\n"
                 "- *difference*: coverage of the interval of the difference between two settings "
                 "of BM25;\n"
                 "- *false positives*: share of simulations in which two equal runs have p <= 0.05. "
-                "In equal runs, the values of the two settings are assigned to the runs at random, "
-                "query by query.",
+                "To simulate equal runs, the values of the two settings are swapped at random for "
+                "each query.",
                 (
                     Column("coverage: mean", "mean"),
                     Column(
@@ -471,18 +491,20 @@ PAGES: Mapping[str, Page] = {
             Section(
                 "Coverage and false positives by kind of grid",
                 "The name of a row says how much the components matter, and how many queries are "
-                "in the sample. In *one component matters*, this is the retriever. In *queries "
-                "asked twice*, all components matter, and each query occurs twice with almost the "
-                "same answers; the two form a cluster. The columns are:\n\n"
+                "in the sample. In *one component matters*, only the retriever affects the "
+                "answers. In *queries asked twice*, all components matter, and each query occurs "
+                "twice with almost the same answers; the two form a cluster. A judge is simulated "
+                "too, whose verdicts are compared with a metric. The columns are:\n\n"
                 "| column | meaning |\n"
                 "| --- | --- |\n"
                 "| pipeline | coverage of the interval of a pipeline's mean |\n"
                 "| difference | coverage of the interval of the difference of two pipelines |\n"
                 "| share of the variance | coverage of the interval of the share of the variance "
                 "that a component explains |\n"
-                "| component | coverage of the interval of the mean of all pipelines with one "
-                "component, such as one of the retrievers |\n"
-                "| tau | coverage of the interval of Kendall's tau between a metric and a judge |\n"
+                "| component | coverage of the interval of the mean of all pipelines that share a "
+                "component, such as a retriever |\n"
+                "| tau | coverage of the interval of Kendall's tau between the metric and the "
+                "judge |\n"
                 "| false positives | share of simulations in which any two of 18 equal pipelines "
                 "are called different |",
                 (
@@ -501,8 +523,8 @@ PAGES: Mapping[str, Page] = {
             (r"^little matters", "components matter little"),
             (r"^asked twice", "queries asked twice"),
         ),
-        "A cell is blank if the library gave no interval, or if the figure was not measured (tau "
-        "with queries asked twice).",
+        "A cell is blank if there were too few queries for an interval; tau needs more queries "
+        "than the others. Tau was not measured with queries asked twice.",
     ),
 }
 
@@ -541,18 +563,24 @@ def _text(page: Page, results: Mapping[str, Any]) -> str:
     file = _results(page).relative_to(ROOT).as_posix()
     tables = [_table(section, page.labels, results, number) for section in page.sections]
     blank = f" {page.blank}" if any("|  |" in table for table in tables) else ""
+    worse = "worse than its nominal rate by more than two standard errors"
+    bold = f"A rate in bold is {worse}." if "**" in "".join(tables) else f"No rate is {worse}."
+    lead, _, rest = page.text.partition("\n\n")
+    if lead.endswith(":"):  # the table or list that follows belongs to the first paragraph
+        lead, rest = page.text, ""
     parts = [
         f"# Validation: {page.title}",
-        f"<!-- python validation/report.py -->\n\n{page.text}",
+        f"<!-- python validation/report.py -->\n\n{lead}",
         f"This command repeats the check: `{command(results)}`. The figures below come from "
-        f"{number:,} simulations per row, unless a section says otherwise ({results['date']}, "
-        f"commit {results['commit'][:7]}, "
+        f"{number:,} simulations per row"
+        f"{', unless a section says otherwise' if len(page.sections) > 1 else ''} "
+        f"({results['date']}, commit {results['commit'][:7]}, "
         f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{file})).",
+        *([rest] if rest else []),
         "The nominal rate is in brackets in the column title. The number in brackets after a "
         "figure is its standard error in thousandths: 0.950 (12) means 0.950 with a standard error "
-        "of 0.012. Rates of 0 and 1 have one too, computed as if one more simulation were right "
-        "and one more were wrong. A rate in bold is worse than the nominal rate by more than two "
-        f"standard errors.{blank}",
+        "of 0.012. For rates of 0 and 1, the standard error is computed after adding one success "
+        f"and one failure. {bold}{blank}",
     ]
     for section, table in zip(page.sections, tables, strict=True):
         parts += [f"## {section.title}", section.text, table]
@@ -572,7 +600,7 @@ def _table(section: Section, labels: Labels, results: Mapping[str, Any], number:
         for label, cell in _cells(figures)
         if any(cell.get(column.figure) is not None for column in section.columns)
     ]
-    lines = [("design", *titles), ("---",) * (len(titles) + 1), *rows]
+    lines = [("row", *titles), ("---",) * (len(titles) + 1), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

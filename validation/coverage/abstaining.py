@@ -1,4 +1,4 @@
-"""Judges that abstain: accuracy on decided items, and whether a stated risk is kept.
+"""Judges that abstain: accuracy on decided items, and whether errors exceed the allowed share.
 
 1. MEMERAG's labels of faithfulness (English, German, Spanish), without an LLM. A logistic
    regression and boosted trees combine features of sentences. They are trained on four of five

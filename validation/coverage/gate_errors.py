@@ -1,4 +1,4 @@
-"""Error rates of the gate's verdicts, by shape of the change, cluster design and day noise.
+"""Error rates of the gate's verdicts, by shape of the change, clusters, and noise between days.
 
 A verdict "worse" is wrong if the mean loss over all possible queries is 0. A verdict "no worse" is
 wrong if the mean loss is the margin, 0.1. Both should happen in at most 5 % of the runs.

@@ -1,4 +1,4 @@
-"""LoRA on a model of two layers on a CPU: the loss after 50 steps, and the cost of kills.
+"""Fine-tuning a two-layer model with LoRA on a CPU: loss after 50 steps, and the cost of kills.
 
     python validation/recovery/finetuning.py [KILLS]
 

@@ -1,4 +1,4 @@
-"""How time grows with size: readers, parsers, features, fits and pages at n and at 8n.
+"""How the time of readers, parsers, features, fits and pages grows if data are 8 times larger.
 
     python validation/recovery/growth.py [--only NAME]
 

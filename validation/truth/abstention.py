@@ -1,4 +1,4 @@
-"""Abstentions distinguished from answers: F1 by language on held-out texts.
+"""How well abstentions are distinguished from answers: F1 by language on held-out texts.
 
 * The test set of the bundled benchmark: abstentions against true, false and invented answers, in 18
   languages.

@@ -1,4 +1,4 @@
-"""Findings on true texts and on lies: false alarms and detections.
+"""How often faults are reported in wrong answers, and by mistake in right ones.
 
     python validation/truth/findings.py [language ...]
 

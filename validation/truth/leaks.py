@@ -1,4 +1,4 @@
-"""How high systems without an answer rank if they optimise the features.
+"""How high a system can rank that does not answer but is optimised for the features.
 
     python validation/truth/leaks.py [LANGUAGE ...]
 

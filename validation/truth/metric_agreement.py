@@ -1,4 +1,4 @@
-"""Agreement of metrics of ragas and DeepEval with features on the same rows, and their calls.
+"""How well ragas and DeepEval metrics agree with features, and how many LLM calls they make.
 
     pip install 'ragas>=0.4.3' 'langchain-community<0.4.2' 'deepeval>=4.3.1'
     python validation/truth/metric_agreement.py    # half a minute

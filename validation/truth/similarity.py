@@ -1,4 +1,4 @@
-"""How well similarity to the reference separates truth from lies.
+"""How well similarity to the reference separates right answers from wrong ones.
 
     python validation/truth/similarity.py [language ...]
 

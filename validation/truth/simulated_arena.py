@@ -1,4 +1,4 @@
-"""Surrogates on held-out systems and kinds of fault of the simulated arena.
+"""How well surrogates rank systems and kinds of fault that were left out of their training.
 
 1. Five whole systems at a time are held out. The table has Kendall's tau and R2 by language of the
    recipe that ships (a monotone ridge of means), and of slopes and trees trained on verdicts, each

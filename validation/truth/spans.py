@@ -1,4 +1,4 @@
-"""How well faults put into true texts are marked, by language and type.
+"""How well faults that were inserted into true texts are marked, by language and type.
 
     python validation/truth/spans.py [--languages en,sw] [--test] [--misses]
 

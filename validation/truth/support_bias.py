@@ -1,4 +1,4 @@
-"""Scores of the support features on quotes, true paraphrases, lies and inventions, by language.
+"""Scores of the support features on quotes, and on right, wrong and invented answers, by language.
 
     python validation/truth/support_bias.py [--test] [language ...]
 

@@ -1,4 +1,4 @@
-"""How often truth ranks above lies, for systems made of held-out texts in 18 languages.
+"""How often right answers rank above wrong ones, on held-out texts in 18 languages.
 
 The texts are those of ``tests/data/truth``: for every query a true paraphrase and a lie, or an
 abstention and an invention, written by hand. Systems such as "true" and "true, in English" are made
