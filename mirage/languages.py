@@ -118,11 +118,11 @@ class Language:
 
     @classmethod
     def with_board(cls, code: str | Language) -> Language:
-        """Return the language with an ISO 639-1 code, if it has a bundled leaderboard (board).
+        """Return the language with an ISO 639-1 code, if it has a bundled leaderboard.
 
-        Code that reads a table with entries only for the languages of :data:`LANGUAGES` calls this
-        method first. For any other language, the method raises an error, so the code does not treat
-        the language as English.
+        Call this method before looking up a language in a table that covers only
+        :data:`LANGUAGES`. Any other language then raises an error, instead of being treated as
+        English by default.
 
         Args:
             code: ISO 639-1 code, or a :class:`Language`.

@@ -358,7 +358,7 @@ def influences(
     """Return the influence of each query's judgments on the logits, to first order.
 
     The influence of a query is ``A^-1 g``, with A and g as in :func:`sandwich`. The sandwich is the
-    sum of the outer products of these vectors, apart from its factor and the ridge.
+    sum of the outer products of these vectors, apart from the factor ``G / (G - 1)`` and the ridge.
 
     Args:
         wins: Win matrix of the judgments.
@@ -426,8 +426,9 @@ def cluster_meat(
 ) -> Floats:
     """Return the sum over queries of the outer product of each query's gradient with itself.
 
-    This sum is the matrix B of :func:`sandwich`, without the factor and the ridge. To limit memory,
-    about 2^18 judgments are processed at a time.
+    With ``factors``, this sum is the matrix B of :func:`sandwich`, apart from the ridge. Without
+    ``factors``, B is ``G / (G - 1)`` times this sum, apart from the ridge, for G queries. To limit
+    memory, about 2^18 judgments are processed at a time.
 
     Args:
         query: Index of the query, or cluster of queries, of each judgment.
@@ -437,7 +438,7 @@ def cluster_meat(
         expected: Expected score of model i against model j, at ``[i, j]``.
         tie_probability: Probability that models i and j tie, at ``[i, j]``; ``None`` for
             Bradley-Terry.
-        factors: Factor of the outer product of each query; 1 by default.
+        factors: Number by which the outer product of each query is multiplied; 1 by default.
 
     Returns:
         The sum, of shape ``(models, models)``. If ``tie_probability`` is given (Davidson's model),

@@ -227,8 +227,9 @@ class _Units:
 class _Search:
     """A search for the smallest removal that changes the rank of each selected model.
 
-    For each model of ``selected``, ``size`` and ``dropped`` describe the smallest removal found so
-    far, and ``after`` contains the logits after this removal.
+    A removal is a set of units (queries or verdicts) that are dropped from the fit. For each model
+    of ``selected``, ``size`` and ``dropped`` describe the smallest removal found so far, and
+    ``after`` contains the logits after this removal.
     """
 
     def __init__(
@@ -274,9 +275,14 @@ class _Search:
     def removal(
         self, i: int, list_units: Callable[[Ints], tuple[str, ...] | tuple[int, ...]]
     ) -> Removal | None:
-        """Return the smallest removal for the i-th selected model, or ``None`` if there is none.
+        """Return the smallest removal found that changes the rank of a selected model.
 
-        ``list_units`` converts the numbers of dropped units per kind to query ids or row numbers.
+        The result is ``None`` if no such removal was found.
+
+        Args:
+            i: Index of the model in ``selected``.
+            list_units: Function that returns the ids of the dropped queries, or the row numbers of
+                the dropped verdicts. It is called with the number of dropped units of each kind.
         """
         if not self.dropped[i].any():
             return None

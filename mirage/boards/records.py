@@ -101,7 +101,7 @@ class BoardFile(Record):
         versions: Current version of the queries and the judge, by language code.
         rules: Rules of the team, in addition to those that every board has.
         removed: Removed submissions.
-        earlier: Versions that were used before.
+        earlier: Versions that the board used before.
     """
 
     title: Name
@@ -156,10 +156,11 @@ class Manifest(Record):
 
     Attributes:
         judge: ``surrogate``, or the name of the judge in the files of votes.
-        prompt: Digest of the judge's prompt, or empty as in :class:`BoardFile`.
-        versions: Version of the queries and the judge, by language code.
+        prompt: Digest of the judge's prompt; empty if the judge is ``surrogate``, or uses the
+            prompt that ships with mirage.
+        versions: Current version of the queries and the judge, by language code.
         removed: Removed submissions.
-        earlier: Versions that were used before.
+        earlier: Versions that the board used before.
         submissions: The submissions by id.
     """
 

@@ -68,14 +68,14 @@ def ends(low: float, high: float) -> str:
 
 
 def scored_text(scored: ScoredRun) -> str:
-    """Return a table of the feature means of a run whose values were written to a file."""
+    """Return a table of a scored run's feature means, and the number of responses that failed."""
     failed = len(scored.failed)
     note = f"\n{failed} of {scored.responses} responses failed" if failed else ""
     return feature_text(scored.table) + note
 
 
 def scored_plain(scored: ScoredRun) -> dict[str, Any]:
-    """Return the feature means of a run whose values were written to a file, as JSON data."""
+    """Return a scored run's feature means and the responses that failed, as JSON data."""
     return table_plain(scored.table, scored.missing) | {"failed": list(scored.failed)}
 
 

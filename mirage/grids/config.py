@@ -152,7 +152,7 @@ class ModelsEntry(Entry):
     """The section ``models`` of the file: the models that metrics use.
 
     ``llm`` is the name of an entry of ``generators`` of kind ``openai``. ``nli``, ``reranker`` and
-    ``embedder`` are names of models on the hub of Hugging Face, or model folders.
+    ``embedder`` are names of models on the Hugging Face Hub, or model folders.
     """
 
     llm: str | None = None

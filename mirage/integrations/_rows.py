@@ -33,7 +33,10 @@ TABLE_COLUMNS = ("model", "language", "query_id", "not_computed")
 
 
 def rows_of(records: MirageDataset | Run | FeatureTable) -> list[dict[str, Any]]:
-    """Return one row per query or response; each row has every column."""
+    """Return one row per query or response.
+
+    All rows have the same columns. An unknown value is ``None``.
+    """
     return _table_rows(records) if isinstance(records, FeatureTable) else records._rows()
 
 

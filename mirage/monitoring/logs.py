@@ -91,7 +91,7 @@ class Log(NamedTuple):
             period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
 
         Raises:
-            UnknownNameError: If there is no such period.
+            UnknownNameError: If ``period`` is not one of the three names.
             DatasetError: If a line has no time.
         """
         if period not in PERIODS:
@@ -115,7 +115,7 @@ class Log(NamedTuple):
             The log before the last period, and the log of the last period.
 
         Raises:
-            UnknownNameError: If there is no such period.
+            UnknownNameError: If ``period`` is not one of the three names.
             DatasetError: If a line has no time, or all lines are from the same period.
         """
         parts = self.by(period)
@@ -133,19 +133,20 @@ class Log(NamedTuple):
         return both[f"before {latest}"], both[latest]
 
     def each(self, period: str) -> dict[str, tuple[Log, Log]]:
-        """Split the log, for each day, week or month, into all other periods and this period.
+        """Return two logs for each day, week or month: the lines outside it, and the lines in it.
 
-        The questions of all parts are clustered by the same rule (:func:`regroup`).
+        The questions of all logs are clustered by the same rule (:func:`regroup`).
 
         Args:
             period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
 
         Returns:
-            For the name of each period, such as ``2026-W47``, a log of all other periods and a log
-            of this period.
+            A mapping from the name of each day, week or month, such as ``2026-W47``, to two logs.
+            The first log has the lines of all other days, weeks or months, and the second log has
+            the lines of this one.
 
         Raises:
-            UnknownNameError: If there is no such period.
+            UnknownNameError: If ``period`` is not one of the three names.
             DatasetError: If a line has no time, or all lines are from the same period.
         """
         self.last(period)  # raises an error if there is only one period

@@ -90,10 +90,10 @@ def _figure(commits: Sequence[CommitChanges], steps: Sequence[Step]) -> Element:
 
 
 def _scale(steps: Sequence[Step]) -> Scale:
-    """Return the scale of the plotted numbers.
+    """Return the range of the plot's vertical axis, from the lowest to the highest plotted number.
 
-    If all numbers are equal, the scale is 0.1 wide: it ends at this number or, if the number is 0,
-    starts there.
+    If all numbers equal x, the range is from x - 0.1 to x, or from 0 to 0.1 if x is 0. Without
+    finite numbers, it is from 0 to 1.
     """
     values = [value for step in steps for value in step[1:4] if math.isfinite(value)]
     low, high = min(values, default=0.0), max(values, default=1.0)

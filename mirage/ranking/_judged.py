@@ -63,7 +63,15 @@ def clusters_by_query(dataset: MirageDataset | None, cluster: Cluster) -> Mappin
 
 
 def estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: float) -> Estimates:
-    """Return ``logits`` with intervals and confidences from the t distribution of a fit."""
+    """Return ``logits`` with intervals, and the confidence that each model beats each other one.
+
+    Both are computed from Student's t distribution.
+
+    Args:
+        fit: Fit with the standard errors and the degrees of freedom.
+        logits: Logits in the order of ``fit.models``.
+        level: Confidence level of the intervals.
+    """
     rows = zip(fit.models, fit.confidences.tolist(), strict=True)
     confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
     ends, rank_ends = fit.interval(level=level), fit.rank_interval(level=level)
@@ -73,7 +81,7 @@ def estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: fl
 def estimates_by_tournaments(
     tournaments: Tournaments, fit: BradleyTerryFit, level: float
 ) -> Estimates:
-    """Return the mean logits of tournaments with their intervals.
+    """Return the mean logits of tournaments, with intervals and confidences.
 
     If some models are unbound, because they won or lost everything, the intervals are computed from
     the fit to all judgments instead. An unbound model wins or loses every tournament, so its rank

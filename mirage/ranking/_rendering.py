@@ -96,7 +96,10 @@ def fragility_dict(fragile: Fragility | None) -> dict[str, Any] | None:
 
 
 def accuracy_lines(entry: Entry) -> Iterator[str]:
-    """Yield a line with the accuracy of a system, and one with that without passages, if known."""
+    """Yield a line with a system's accuracy, and a line with its accuracy without passages.
+
+    A line is left out if its accuracy is not known.
+    """
     with_passages, without = entry.accuracy, entry.closed_book
     if with_passages is not None and with_passages.is_known:
         yield f"{entry.model}: {with_passages}."

@@ -27,8 +27,9 @@ def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Fin
     """Return a text on a system's neighbours, and on its faults that are rarer in better systems.
 
     Each kind of fault is measured by a feature. A fault is mentioned if the mean of its feature
-    shows that it is at most half as frequent in the three nearest better systems. Anchors can be
-    among these systems: their responses are not available, but the means of their features are.
+    shows that the system has it at least twice as often as the three nearest better systems.
+    Anchors can be among these systems: their responses are not available, but the means of their
+    features are.
 
     Args:
         entries: Entries of the ranking, best first.
@@ -54,7 +55,10 @@ def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Fin
 def _more_often(
     entry: Entry, above: Sequence[Entry], findings: Sequence[Finding]
 ) -> Iterator[Finding]:
-    """Yield the findings on faults that are at most half as frequent in the systems above."""
+    """Yield the findings on faults that ``entry`` has at least twice as often as better systems.
+
+    The frequency of a fault in the better systems ``above`` is the mean over these systems.
+    """
     from mirage.features.findings import CHECKS
 
     features = {check.kind: check.feature for check in CHECKS}

@@ -404,7 +404,7 @@ def advantages(
         second: Features of the second system on the same queries.
         differing: Share of queries on which the responses have different texts. If it is below
             :data:`FULL_LIMITS`, the limits are reduced in proportion, so that smaller differences
-            count too. Few responses can then differ by chance.
+            count too: if most texts are identical, few responses can differ by chance.
     """
     first, second = first.columns(ranker.features), second.columns(ranker.features)
     missing = [np.isnan(table.values).all(axis=1) for table in (first, second)]

@@ -434,17 +434,18 @@ class Ranking(Presentable):
 
     @property
     def accuracy_notes(self) -> tuple[str, ...]:
-        """A line for each system on how many responses are right, are wrong, or decline to answer.
+        """One line per system with the number of right, wrong and declined responses.
 
-        If a system was also asked without passages, a second line has these results.
+        If a system was also asked without passages, a second line has the numbers of its responses
+        without passages.
         """
         return tuple(line for entry in self for line in accuracy_lines(entry))
 
     @property
     def standing_notes(self) -> tuple[str, ...]:
-        """A line for each system on its neighbours in the ranking and on some of its faults.
+        """One line per system about its neighbours in the ranking and some of its faults.
 
-        These faults are at most half as frequent in the three nearest better systems.
+        The system has these faults at least twice as often as the three nearest better systems.
         """
         return tuple(
             standing_note(self.entries, entry, self.findings[entry.model])

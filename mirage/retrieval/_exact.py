@@ -90,7 +90,7 @@ def products(vectors: Vectors, questions: Floats) -> Floats:
 
 
 def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) -> list[Nearest]:
-    """Return, for each question, the ``k`` vectors with the highest dot products.
+    """Find the ``k`` vectors with the highest dot products for each question.
 
     All products are first computed in float32 to select candidates. The products of the candidates
     are then computed in float64. The result is the same as if all products were computed in
@@ -101,6 +101,10 @@ def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) 
         questions: The vectors of the questions, one per row.
         k: The number of vectors to return for each question, at least 1.
         longest: An upper bound on the norm of the vectors of the corpus.
+
+    Returns:
+        The row numbers and dot products of the nearest vectors, one entry per question. There are
+        fewer than ``k`` if the corpus has fewer vectors.
     """
     from threadpoolctl import threadpool_limits
 
@@ -179,7 +183,7 @@ class _Search:
         self.floor[full] = scores[high][lasts[full]]
 
     def results(self) -> list[Nearest]:
-        """Return, for each question, the nearest vectors of all blocks that were added."""
+        """Return the vectors nearest to each question, among all blocks that were added."""
         self._prune()
         question, rows, scores = self.candidates[0]
         ends = np.searchsorted(question, np.arange(1, len(self.questions)))

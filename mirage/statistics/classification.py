@@ -124,7 +124,7 @@ class _Recalls(NamedTuple):
         weight: Weight of each row in the balanced accuracy.
         spread: Variance of each recall divided by ``recall * (1 - recall)``, of shape ``(rows,
             judges)``.
-        least: Lower limit of ``spread``, which applies if the judge's errors are in only a few
+        least: Floor of ``spread``, which is higher if the judge's errors are in only a few
             clusters.
         degrees: Degrees of freedom of each row's variance.
         influence: Influence of each cluster on each recall, after the small-sample correction, of
@@ -179,10 +179,12 @@ def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float 
     22, 209-212), which uses the variance between clusters instead of the binomial variance. The
     variance and its degrees of freedom have the correction of
     :func:`mirage.statistics.clusters.small_sample`; the degrees of freedom of several recalls are
-    combined with the formula of Satterthwaite (1946, Biometrics Bulletin 2, 110-114). If fewer than
-    :data:`FEW_ERRORS` clusters have an error, the estimated variance is unreliable and gets a lower
-    limit. The limit is higher if fewer clusters have an error. It rises from the variance of
-    independent sentences to the variance of sentences that are identical within a cluster.
+    combined with the formula of Satterthwaite (1946, Biometrics Bulletin 2, 110-114).
+
+    The variance has a floor. If at least :data:`FEW_ERRORS` clusters have an error, the floor is
+    the variance of independent sentences. If fewer clusters have an error, the estimated variance
+    is unreliable, so the floor is higher. Without any error, it is the variance of sentences that
+    are identical within a cluster.
 
     The distances from the recalls to the ends of their intervals are then combined. The
     correlations of the recalls over clusters are taken into account (Newcombe 1998, Statistics in

@@ -126,9 +126,15 @@ def _p_values(sums: Floats, signs: Floats) -> Floats:
 
 
 def _flip_p_values(sums: Floats) -> Floats:
-    """Return a p-value for each simulation, from the number of answers that turned wrong.
+    """Return the p-value of :func:`flips_p_value` for each simulation.
 
-    ``sums`` has the losses of the features that check facts, for each cluster.
+    A cluster counts as an answer that turned from right to wrong if it lost at least half of the
+    range of any feature and gained in none. It counts as an answer that turned from wrong to right
+    if it gained in any feature and did not lose half of the range of any.
+
+    Args:
+        sums: Losses on the features that check facts, summed over the queries of each cluster, of
+            shape ``(simulations, clusters, features)``. A loss is a share of the feature's range.
     """
     lost, gained = (sums >= 0.5).any(axis=2), (sums < 0).any(axis=2)
     worse, better = (lost & ~gained).sum(axis=1), (gained & ~lost).sum(axis=1)

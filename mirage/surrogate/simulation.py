@@ -185,7 +185,7 @@ def simulate(
 
 
 def _apply_faults(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) -> Draft:
-    """Write a faultless draft, and apply each fault in ``kinds`` that the draft can have."""
+    """Return a draft with the faults in ``kinds``, except for faults that it cannot have."""
     draft = faultless(scene)
     for kind in kinds:
         changed = HARD_FAULTS[kind].done_to(draft, scene, rng)

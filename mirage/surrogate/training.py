@@ -150,7 +150,7 @@ def training_data(
     groups: Mapping[str, str] = MappingProxyType({}),
     judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
 ) -> dict[str, TrainingData]:
-    """Combine feature tables, tournaments and judgments into training data by language.
+    """Combine feature tables, tournaments and judgments into training data for each language.
 
     Args:
         tables: One table of features for every model of the tournaments.
@@ -160,11 +160,14 @@ def training_data(
         judgments: Verdicts to which the tournaments were fitted, or a mapping from language to
             verdicts.
 
+    Returns:
+        The training data of each language, by ISO 639-1 code.
+
     Raises:
-        FeatureError: If a table lacks features, or a model has no value of some feature on any
-            query. (:meth:`mirage.SurrogateRanker.fit` leaves out the language instead.) Also if the
-            tables are in several languages, but tournaments or judgments are not passed by
-            language.
+        FeatureError: If the tables do not all have the same features, or a model has no value of
+            some feature on any query. (:meth:`mirage.SurrogateRanker.fit` leaves out the language
+            instead.) Also if the tables are in several languages, but tournaments or judgments are
+            not passed by language.
         JudgmentError: If none of the models of the tournaments has a table.
         UnknownNameError: If a model or query of the tournaments has no features, or if a judgment
             is on a model or query that the tournaments do not have.
@@ -183,9 +186,9 @@ def data_and_left_out(
 ) -> tuple[dict[str, TrainingData], dict[str, str]]:
     """Return the training data by language, and the reasons why other languages are left out.
 
-    A language is left out if its tables lack features that most languages have. It is also left out
-    if a model has no value of some feature on any query. Both results are mappings whose keys are
-    language codes.
+    A language is left out if its tables do not have exactly the features that are most common among
+    the languages. It is also left out if a model has no value of some feature on any query. Both
+    results are mappings whose keys are language codes.
 
     Args:
         tables: One table of features for every model of the tournaments.
@@ -273,9 +276,10 @@ def _require_by_language(
 
 
 def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> tuple[str, ...]:
-    """Return the names of the features that most languages have.
+    """Return the most common set of feature names among the languages.
 
-    They are in the order in which the first of these languages has them.
+    The features of a language are those of its first table. The names are in the order of the first
+    language with the most common set.
     """
     first = [tables[0].features for tables in by_language.values()]
     # As sets, because the order of features may differ between languages.

@@ -98,7 +98,7 @@ class Comparison:
             (:data:`mirage.testing.gate.GATED`).
         losses: ``worsening`` as a share of the feature's range; infinite if the range is not known.
             If only the earlier run has a value, the loss is 1, unless good answers may lack a value
-            of this feature. For other missing values, it is 0.
+            of this feature. For other missing values, the loss is 0.
         codes: Index of the cluster of each query.
         clusters: Number of clusters; equal to the number of queries if none share a cluster.
         lower: Features for which smaller is better.
@@ -371,10 +371,20 @@ def each_time(table: FeatureTable) -> Floats:
 
 
 def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Floats:
-    """Return the loss of each query, as a share of the feature's range.
+    """Return the loss of each query on each feature, as a share of the feature's range.
 
-    If only the earlier run has a value, the loss is 1, unless good answers may lack a value of the
-    feature. For other missing values, it is 0. Losses are infinite if the range is not known.
+    A loss is ``worsening`` divided by the width of the range. If the range of a feature is not
+    known, all its losses are infinite. If only the earlier run has a value, the loss is 1, unless
+    good answers may lack a value of the feature. For other missing values, the loss is 0.
+
+    Args:
+        before: Features of the earlier run.
+        after: Features of the later run, with queries and features in the same order.
+        worsening: How much worse each value is, of shape ``(queries, features)``; above 0 is worse,
+            NaN if the value is missing in either run.
+
+    Returns:
+        The losses, of shape ``(queries, features)``.
     """
     width = _widths(before, after)
     may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])

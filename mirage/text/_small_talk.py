@@ -262,9 +262,10 @@ def _classify_characters(text: str, words: Vocabulary) -> _WordClasses:
 
 @lru_cache(maxsize=1024)
 def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
-    """Return the words of a text and their possible stems, for a comparison with other words.
+    """Return the forms by which the words of a text are compared with other words.
 
-    In languages without spaces, return the sequences of a few characters instead.
+    The forms are the words and their possible stems. In languages without spaces, they are
+    character n-grams.
     """
     if entry.tokens == "character":
         folded, length = _fold_phrase(text), RUN.get(entry.script, 2)

@@ -102,7 +102,14 @@ class Passages(NamedTuple):
         )
 
     def with_footnotes(self, text: str, entry: Language) -> Passages:
-        """Return a copy that also contains the footnotes of a text, such as ``[^1]: Passage 3``."""
+        """Return a copy that also contains the footnotes of a text, such as ``[^1]: Passage 3``.
+
+        If the text defines no footnotes of shown passages, the result is this object.
+
+        Args:
+            text: Text that defines footnotes and refers to them.
+            entry: Language of the text.
+        """
         if "]:" not in text:
             return self
         text = nfc(text)
