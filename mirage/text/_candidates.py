@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from mirage.languages import Language
 from mirage.text._folding import fold
+from mirage.text._values import equal_spans, form_values
 from mirage.text.mentions import MENTIONED_AT, mention
 from mirage.text.sentences import sentence_pieces
 from mirage.text.words import IN_WORD
@@ -48,7 +49,8 @@ _CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
 def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
     """Return the spans of a text that mention a candidate answer in one of its spellings.
 
-    The spans do not overlap.
+    Other ways to write the same date, year, amount or name count too, such as ``15.04.1912`` for
+    ``15 April 1912``. The spans do not overlap.
 
     Args:
         forms: Spellings of the candidate.
@@ -63,6 +65,11 @@ def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
         if mention(form, text[start:end], entry) >= MENTIONED_AT
         for first, last, verbatim in _find_form(form, text[start:end], entry)
     ]
+    occurrences += (
+        Occurrence(start, end, False)
+        for value in form_values(forms, language)
+        for start, end in equal_spans(value, text, language)
+    )
     return tuple(select_occurrences(occurrences))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mirage.languages import Language
 from mirage.text._unicode import any_of
@@ -16,7 +16,9 @@ from mirage.text.numbers import decimal_parts
 from mirage.text.quantities import dates, multiplier_at, multiplies
 from mirage.text.words import IN_WORD, WORD
 
-__all__ = ["form_values", "is_marked", "plain_values", "states_equal"]
+__all__ = ["equal_spans", "form_values", "is_marked", "plain_values", "states_equal"]
+
+Span = tuple[int, int]
 
 Day = tuple[int | None, int, int | None]
 """Day, month and year; ``None`` for a part that is not stated."""
@@ -37,7 +39,12 @@ FormValue = frozenset[Day] | int | re.Pattern[str] | _Amount
 
 
 def states_equal(value: FormValue, text: str, language: str) -> bool:
-    """Return whether a text states a date, year, amount or name that equals the given value.
+    """Return whether a text states a value of :func:`form_values`; see :func:`equal_spans`."""
+    return next(equal_spans(value, text, language), None) is not None
+
+
+def equal_spans(value: FormValue, text: str, language: str) -> Iterator[Span]:
+    """Yield the spans of a text that state a date, year, amount or name equal to the given value.
 
     A date in the text equals the given date if each part (day, month, year) of the given date is
     the same. For example, ``15.04.1912`` states ``April 1912``, but ``April 1912`` does not state
@@ -52,12 +59,17 @@ def states_equal(value: FormValue, text: str, language: str) -> bool:
     """
     entry = Language.of(language)
     if isinstance(value, _Amount):
-        return any(_is_equal(value, amount) for amount in _amounts(text, entry))
-    if isinstance(value, re.Pattern):
-        return value.search(text) is not None
-    if isinstance(value, int):
-        return value in _years(text, entry)
-    return any(_covers(day, wanted) for wanted in value for day in _days(text, entry))
+        for amount in _amounts(text, entry):
+            if _is_equal(value, amount):
+                yield amount.start, amount.end
+    elif isinstance(value, re.Pattern):
+        yield from (match.span() for match in value.finditer(text))
+    elif isinstance(value, int):
+        yield from (span for span, year in _years(text, entry) if year == value)
+    else:
+        for span, day in _days(text, entry):
+            if any(_covers(day, wanted) for wanted in value):
+                yield span
 
 
 @lru_cache(maxsize=1 << 14)
@@ -103,7 +115,7 @@ def _form_value(form: str, entry: Language) -> FormValue | None:
         start, end = amounts[0].start, amounts[0].end
         if not _LETTER_OR_DIGIT.search(form[:start] + form[end:]):
             return amounts[0]
-    days = _days(form, entry)
+    days = frozenset(day for _, day in _days(form, entry))
     return days if days and _is_only_date(form, entry) else None
 
 
@@ -135,12 +147,21 @@ _SMALL_WORDS = frozenset(_SMALL.split())
 
 
 def _gregorian(text: str, entry: Language) -> str:
-    """Convert years of Japanese eras and of the Buddhist calendar in a text to Gregorian years."""
+    """Convert years of Japanese eras and of the Buddhist calendar in a text to Gregorian years.
+
+    All offsets in the text stay the same.
+    """
     if entry.script in ("Han", "Japanese"):
-        return _ERA.sub(lambda m: f"{_ERAS[m[1]] + (1 if m[2] == '元' else int(m[2]))}年", text)
+        return _ERA.sub(_year_of_era, text)
     if entry.script == "Thai":
-        return _BUDDHIST.sub(lambda m: f" {_common_year(int(m[1]), entry)} ", text)
+        return _BUDDHIST.sub(lambda m: str(_common_year(int(m[1]), entry)).rjust(len(m[0])), text)
     return text
+
+
+def _year_of_era(match: re.Match[str]) -> str:
+    """Return the Gregorian year of a year such as 昭和5年, in as many characters."""
+    year = _ERAS[match[1]] + (1 if match[2] == "元" else int(match[2]))
+    return f"{year}年"[: len(match[0])]
 
 
 def _common_year(year: int, entry: Language) -> int:
@@ -149,29 +170,29 @@ def _common_year(year: int, entry: Language) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _days(text: str, entry: Language) -> frozenset[Day]:
-    """Return every date in a text.
+def _days(text: str, entry: Language) -> tuple[tuple[Span, Day], ...]:
+    """Return the span of every date in a text, and the date.
 
     If a date in digits can be read in two ways, such as 4/5/1912, both dates are returned.
     """
     text = _gregorian(text, entry)
-    days: set[Day] = set(_numeric_days(text, entry))
+    days: list[tuple[Span, Day]] = list(_numeric_days(text, entry))
     for date in dates(text, entry):
         year = None if date.year is None else _common_year(date.year, entry)
-        days.add((date.day, date.month, year))
+        days.append(((date.start, date.end), (date.day, date.month, year)))
     if entry.script == "Arabic":
-        days.update(_persian_days(text))
-    return frozenset(days)
+        days += _persian_days(text)
+    return tuple(days)
 
 
-def _persian_days(text: str) -> Iterator[Day]:
+def _persian_days(text: str) -> Iterator[tuple[Span, Day]]:
     for match in _PERSIAN_DAY.finditer(text):
         day, month, year = int(match[1]), _PERSIAN_MONTHS[match[2]], int(match[3])
         if 1 <= day <= 31:
-            yield _from_persian(year, month, day)
+            yield match.span(), _from_persian(year, month, day)
 
 
-def _numeric_days(text: str, entry: Language) -> Iterator[Day]:
+def _numeric_days(text: str, entry: Language) -> Iterator[tuple[Span, Day]]:
     for match in _NUMERIC.finditer(text):
         first, middle, last = int(match[1]), int(match[3]), int(match[4])
         if len(match[1]) == 4 and len(match[4]) <= 2:
@@ -184,7 +205,7 @@ def _numeric_days(text: str, entry: Language) -> Iterator[Day]:
             continue
         for day, month, year in orders:
             if 1 <= day <= 31 and 1 <= month <= 12:
-                yield day, month, _common_year(year, entry)
+                yield match.span(), (day, month, _common_year(year, entry))
 
 
 def _from_persian(year: int, month: int, day: int) -> Day:
@@ -208,15 +229,17 @@ def _from_persian(year: int, month: int, day: int) -> Day:
 
 
 @lru_cache(maxsize=4096)
-def _years(text: str, entry: Language) -> frozenset[int]:
+def _years(text: str, entry: Language) -> tuple[tuple[Span, int], ...]:
+    """Return the span of every year in a text, alone or in a date in digits, and the year."""
     text = _gregorian(text, entry)
-    years = {year for _, _, year in _numeric_days(text, entry) if year is not None}
-    years |= {int(match[0]) for match in _YEAR.finditer(text)}
+    days = list(_numeric_days(text, entry))
+    years = [(match.span(), int(match[0])) for match in _YEAR.finditer(text)]
     if entry.script == "Arabic":
-        years |= {year for _, _, year in _persian_days(text) if year is not None}
-        for match in _PERSIAN_YEAR.finditer(text):
-            years.add(int(match[1]) + _PERSIAN_OFFSET)
-    return frozenset(years)
+        days += _persian_days(text)
+        years += [
+            (match.span(), int(match[1]) + _PERSIAN_OFFSET) for match in _PERSIAN_YEAR.finditer(text)
+        ]
+    return (*years, *((span, day[2]) for span, day in days if day[2] is not None))
 
 
 def _covers(day: Day, wanted: Day) -> bool:
@@ -305,7 +328,11 @@ def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
 
 
 class _Units(NamedTuple):
-    """Patterns that find a unit after or before a number, and the unit that each name means."""
+    """Patterns that find a unit after or before a number, and the unit that each name means.
+
+    Before a number stand names of units in Swahili and Yoruba (``kilomita 6,600``), and in all
+    languages the signs of ``units.json`` under "before" (``€25``, ``百分之25``).
+    """
 
     after: re.Pattern[str]
     before: re.Pattern[str]
@@ -319,9 +346,9 @@ _LONG_WORD = 4
 
 
 @cache
-def _table() -> dict[str, dict[str, object]]:
+def _table() -> dict[str, dict[str, Any]]:
     source = resources.files("mirage") / "data" / "units.json"
-    table: dict[str, dict[str, object]] = json.loads(source.read_text(encoding="utf-8"))
+    table: dict[str, dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
     return table
 
 
@@ -329,7 +356,7 @@ def _table() -> dict[str, dict[str, object]]:
 def _units(entry: Language) -> _Units:
     names: dict[str, str] = {}
     for unit, row in _table().items():
-        words: Mapping[str, list[str]] = row["names"]  # type: ignore[assignment]
+        words: Mapping[str, list[str]] = row["names"]
         written = (*words["*"], *words.get(entry.code, ()))
         names |= {word.rstrip("."): unit for word in written}
     unspaced_names = [name for name in names if not name.isascii() and entry.gram_length == 2]
@@ -340,17 +367,22 @@ def _units(entry: Language) -> _Units:
     ending = f"[{IN_WORD}]{{0,{longest}}}(?![{IN_WORD}])"
     parts += [rf"(?:(?i:{any_of(long_names)})){ending}"] if long_names else []
     parts += [rf"(?:{any_of(short_names)})(?![{IN_WORD}²³/])"]
-    before = any_of(name for name in names if name in long_names) or "(?!)"
-    is_before = entry.code in _UNIT_FIRST
+    signs = {
+        sign: unit
+        for unit, row in _table().items()
+        for code in ("*", entry.code)
+        for sign in row.get("before", {}).get(code, ())
+    }
+    words_before = long_names if entry.code in _UNIT_FIRST else []
+    before = rf"(?<![{IN_WORD}])(?:{any_of(words_before) or '(?!)'})(?=\s\Z)|{any_of(signs)}"
     return _Units(
         re.compile(rf"[\s\u00a0-]?(?P<name>{'|'.join(parts)})"),
-        re.compile(rf"(?<![{IN_WORD}])({before})\s\Z", re.IGNORECASE) if is_before else _NEVER,
-        names,
+        re.compile(rf"({before})\s?\Z", re.IGNORECASE),
+        {**names, **{sign.casefold(): unit for sign, unit in signs.items()}},
     )
 
 
 _MINUTES = re.compile(r"\s?\d")
-_NEVER = re.compile("(?!)")
 
 
 def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int, str]:
