@@ -7,9 +7,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.features.base import Answered
+from mirage.languages import Language
 from mirage.text import mentioned, read_claims
+from mirage.text._unicode import nfc
+from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
+from mirage.text.verdicts import implied_verdict, mentions_plainly, stated_verdict
 
 CLEARLY_WRONG = 0.75
 """Minimum probability at which a wrong answer counts as asserted, or a right answer as denied.
@@ -91,15 +95,21 @@ def _read_answer_claims(
     """
     forms = (*right, *wrong)
     # Forms such as "no" and "not allowed" are also cues for the stance towards other candidates,
-    # so they are matched as they are.
+    # so they are not read as candidates.
     verdicts = [
-        index for index, answer_forms in enumerate(forms) if _is_verdict(answer_forms, language)
+        index
+        for index, answer_forms in enumerate(forms)
+        if _verdict(answer_forms, language) is not None
     ]
     plain = [index for index in range(len(forms)) if index not in verdicts]
     groups = [0 if index < len(right) else index for index in plain]
     candidates = [forms[index] for index in plain]
     claims = read_claims(text, candidates, language, question=question, groups=groups)
-    asserted = {index for index in verdicts if mentioned(forms[index], text, language)}
+    asserted = {
+        index
+        for index in verdicts
+        if _states_verdict(forms[index], text, question, language, is_right=index < len(right))
+    }
     # An answer with several parts is naturally a list, and each asserted part makes the other parts
     # more probable.
     verdict = any(index < len(right) for index in asserted)
@@ -174,9 +184,49 @@ def _doubt(mention: Mention, partly: bool, lists: bool) -> float:
     return denied + mention.probabilities[_ATTRIBUTED] + listed
 
 
+def _states_verdict(
+    forms: Forms, text: str, question: str, language: str, *, is_right: bool
+) -> bool:
+    """Return whether a text gives a yes or a no as its answer.
+
+    A word for yes or no decides if it is a clause of its own. Without one, longer spellings of the
+    answer, such as "not allowed", count wherever they are mentioned, unless the text abstains. A
+    right answer also counts if a sentence of the text implies it. A wrong one does not, because a
+    true sentence about a part of the question may imply it too.
+    """
+    yes = _verdict(forms, language)
+    text = nfc(text)
+    stated = stated_verdict(text, language)
+    if stated is not None:
+        return stated == yes
+    if is_right and implied_verdict(text, question, language) == yes:
+        return True
+    if abstains(text, language, question=question) >= ABSTAINS_AT:
+        return False
+    words = tuple(form for form in forms if _verdict((form,), language) is not None)
+    phrases = tuple(form for form in forms if form not in words)
+    return mentioned(phrases, text, language) or mentions_plainly(
+        tuple(word for word in words if not _is_short(word, language)), text, language
+    )
+
+
+def _is_short(word: str, language: str) -> bool:
+    """Return whether a word for yes or no is short, such as Spanish "no", which also means "not".
+
+    Such a word counts only as a clause of its own.
+    """
+    longest = 2 if Language.of(language).tokens == "character" else 4
+    return len(word.strip(" ,、.")) <= longest
+
+
 @lru_cache(maxsize=4096)
-def _is_verdict(forms: Forms, language: str) -> bool:
-    """Return whether a short answer is one of the language's words for yes and no."""
+def _verdict(forms: Forms, language: str) -> bool | None:
+    """Return whether one of the spellings of a short answer is a word for yes or one for no.
+
+    The result is ``None`` if there is no such spelling.
+    """
     words = lexicon(language)
-    verdicts = {*words.yes, *words.no}
-    return any(form.casefold().strip(" ,、.") in verdicts for form in forms)
+    spellings = {form.casefold().strip(" ,、.") for form in forms}
+    if spellings.intersection(words.yes):
+        return True
+    return False if spellings.intersection(words.no) else None

@@ -25,7 +25,12 @@ from mirage.text.mentions import stems
 from mirage.text.tokens import tokenize
 from mirage.text.words import IN_WORD
 
-__all__ = ["MENTION_SIGNS", "Mentioned", "mention_signs"]
+__all__ = [
+    "MENTION_SIGNS",
+    "Mentioned",
+    "content_words",
+    "mention_signs",
+]
 
 _FRAMING = ("negation", "contrast", "attribution", "falsity", "truth", "retraction")
 _MARKING = ("negation", "attribution", "falsity", "truth", "exclusion", "comparison", "inferiority")
@@ -184,7 +189,7 @@ def _build_scene(
         if not any(cue.start < m.end and m.start < cue.end for m in folded_mentions)
         and (CUES[cue.kind], folded.text[cue.start : cue.end]) not in repeated
     )
-    question_words = _content_words(question, entry)
+    question_words = content_words(question, entry)
     scene = _Scene(text, folded.text, entry, (), folded_mentions, free_cues, question_words)
     spans = (
         (folded.folded_index(start), folded.folded_index(end))
@@ -232,7 +237,7 @@ def _detach(cue: Cue, mentions: Sequence[Mentioned], folded: str) -> Cue:
 
 
 @lru_cache(maxsize=2048)
-def _content_words(text: str, entry: Language) -> frozenset[str]:
+def content_words(text: str, entry: Language) -> frozenset[str]:
     """Return the stems of a text's content words, that is, of all words but function words.
 
     In a language whose tokens are characters, return pairs of neighbouring characters instead.
@@ -484,7 +489,7 @@ def _question_signs(scene: _Scene, sentence: Span, clause: Span) -> Iterator[flo
 def _question_share(scene: _Scene, span: Span) -> float:
     if not scene.question_words:
         return 0.0
-    words = _content_words(scene.folded[slice(*span)], scene.entry)
+    words = content_words(scene.folded[slice(*span)], scene.entry)
     return len(words & scene.question_words) / len(scene.question_words)
 
 
@@ -559,4 +564,4 @@ def _rest(scene: _Scene, span: Span) -> frozenset[str]:
         parts.append(scene.folded[position : max(position, start)])
         position = max(position, end)
     parts.append(scene.folded[position : span[1]])
-    return _content_words(" ".join(parts), scene.entry) - scene.question_words
+    return content_words(" ".join(parts), scene.entry) - scene.question_words

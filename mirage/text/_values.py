@@ -237,7 +237,8 @@ def _years(text: str, entry: Language) -> tuple[tuple[Span, int], ...]:
     if entry.script == "Arabic":
         days += _persian_days(text)
         years += [
-            (match.span(), int(match[1]) + _PERSIAN_OFFSET) for match in _PERSIAN_YEAR.finditer(text)
+            (match.span(), int(match[1]) + _PERSIAN_OFFSET)
+            for match in _PERSIAN_YEAR.finditer(text)
         ]
     return (*years, *((span, day[2]) for span, day in days if day[2] is not None))
 

@@ -1,0 +1,144 @@
+"""Find out whether a text answers a yes-or-no question with yes or with no."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from mirage.languages import Language
+from mirage.text._candidates import Forms, sentence_spans
+from mirage.text._claim_signs import content_words
+from mirage.text._cues import CUES, cues
+from mirage.text._folding import fold
+from mirage.text._unicode import any_of
+from mirage.text.abstentions import ABSTAINS_AT, abstains
+from mirage.text.lexicon import lexicon
+from mirage.text.mentions import mentioned
+
+__all__ = ["implied_verdict", "mentions_plainly", "stated_verdict"]
+
+_MARKS = r".,:;!?،؛。！？、，；：।()\[\]*–—\n"
+
+REPEATED_IN_NO = 0.2
+REPEATED = 0.5
+"""Minimum share of the question's content words that a sentence repeats to answer it."""
+
+_NEGATING = frozenset({"negation", "exclusion"})
+_REPORTING = frozenset({"attribution", "falsity", "retraction", "condition", "former", "truth"})
+
+
+@lru_cache(maxsize=4096)
+def stated_verdict(text: str, language: str) -> bool | None:
+    """Return whether a text says yes (``True``) or no (``False``) as a clause of its own.
+
+    A word for yes or no counts only between two pauses, such as the start of a sentence and a
+    comma, and only if the sentence does not report what others say. If there are several, the first
+    one decides; if there is none, the result is ``None``.
+
+    Args:
+        text: Text in NFC.
+        language: ISO 639-1 code of the text.
+
+    Example:
+        >>> stated_verdict("Sorry, but no: dogs have to stay out.", "en")
+        False
+        >>> stated_verdict("Some say no, but dogs are allowed.", "en") is None
+        True
+    """
+    entry = Language.of(language)
+    pattern = _clause_pattern(entry)
+    for start, end in sentence_spans(text, language):
+        sentence = fold(text[start:end])
+        match = pattern.search(sentence.text)
+        if match and "attribution" not in _kinds(sentence.text[: match.start()], entry):
+            return match.lastgroup == "yes"
+    return None
+
+
+@lru_cache(maxsize=64)
+def _clause_pattern(entry: Language) -> re.Pattern[str]:
+    """Return a pattern for a word for yes or no between two pauses."""
+    words = lexicon(entry.code)
+    yes, no = (any_of(fold(form).text for form in forms) for forms in (words.yes, words.no))
+    # "Not true, ..." may deny only what follows: "It is not true that ...".
+    judgment = any_of(fold(form).text for form in (*words.falsity, *words.truth))
+    # In scripts without spaces between words, a space is a pause too. Elsewhere one word may stand
+    # before the verdict: "Sadly no."
+    unspaced = entry.tokens == "character"
+    marks, filler = (rf"{_MARKS}\s", "") if unspaced else (_MARKS, r"(?:\w+\s)?")
+    return re.compile(
+        rf"(?:\A|[{marks}])[^\w{marks}]*{filler}(?!(?:{judgment})\s*[,،，])"
+        rf"(?:(?P<yes>{yes})|(?P<no>{no}))"
+        rf"\s*(?:[{marks}]|[^\w\s]*\Z)"
+    )
+
+
+@lru_cache(maxsize=4096)
+def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
+    """Return whether a text mentions a yes or a no that it does not report or contrast.
+
+    Args:
+        forms: Words for yes or no.
+        text: Text in NFC.
+        language: ISO 639-1 code of the text.
+    """
+    entry = Language.of(language)
+    return any(
+        mentioned(forms, part, language) and not _kinds(part, entry) & _REPORTING
+        for part in _final_parts(text, entry)
+    )
+
+
+def _final_parts(text: str, entry: Language) -> Iterator[str]:
+    """Yield of each sentence the part after its last word of contrast, such as "but".
+
+    What a text itself says comes after that word: "Some say no, but dogs are allowed".
+    """
+    for start, end in sentence_spans(text, entry.code):
+        sentence = text[start:end]
+        folded = fold(sentence)
+        ends = [cue.end for cue in cues(folded, sentence, entry) if CUES[cue.kind] == "contrast"]
+        last = max(ends, default=0)
+        yield folded.text[last:] if last < len(folded.text.rstrip(" .!?।。！？")) else sentence
+
+
+@lru_cache(maxsize=4096)
+def implied_verdict(text: str, question: str, language: str) -> bool | None:
+    """Return whether a text implies yes or no, because it repeats the question as a statement.
+
+    A sentence that repeats at least half of the question's content words implies no if it has a
+    negation, and yes if it has none. Sentences that report what others say, correct something or
+    state a condition do not count. The result is ``None`` if there is no such sentence, if
+    several disagree, if the question is negated, or if the text abstains.
+
+    Args:
+        text: Text in NFC.
+        question: The question.
+        language: ISO 639-1 code of the text and the question.
+
+    Example:
+        >>> question = "Are dogs allowed in the park?"
+        >>> implied_verdict("In the park, dogs are not allowed.", question, "en")
+        False
+        >>> implied_verdict("The passages do not mention dogs in parks.", question, "en") is None
+        True
+    """
+    entry = Language.of(language)
+    asked = content_words(question, entry)
+    if not asked or _kinds(question, entry) & _NEGATING:
+        return None
+    if abstains(text, language, question=question) >= ABSTAINS_AT:
+        return None
+    verdicts = set()
+    for part in _final_parts(text, entry):
+        kinds = _kinds(part, entry)
+        least = REPEATED_IN_NO if kinds & _NEGATING else REPEATED
+        if len(asked & content_words(part, entry)) >= least * len(asked):
+            verdicts.add(None if kinds & _REPORTING else not kinds & _NEGATING)
+    return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def _kinds(text: str, entry: Language) -> frozenset[str]:
+    """Return the kinds of cues in a text."""
+    return frozenset(CUES[cue.kind] for cue in cues(fold(text), text, entry))
