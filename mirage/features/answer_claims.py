@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ MOST_DOUBT_OF_PART = 0.75
 MAY_BE_LISTED = 0.2
 """Probability above which a wrong answer counts as possibly listed beside a right one."""
 
+_ASSERTED = tuple(Stance).index(Stance.ASSERTED)
 _DENIED = tuple(Stance).index(Stance.DENIED)
 _CONTRASTED = tuple(Stance).index(Stance.CONTRASTED)
 _ATTRIBUTED = tuple(Stance).index(Stance.ATTRIBUTED)
@@ -110,17 +112,23 @@ def _read_answer_claims(
         for index in verdicts
         if _states_verdict(forms[index], text, question, language, is_right=index < len(right))
     }
+    verdict = any(index < len(right) for index in asserted)
     # An answer with several parts is naturally a list, and each asserted part makes the other parts
     # more probable.
-    verdict = any(index < len(right) for index in asserted)
+    has_parts = len(right) > 1
+    if has_parts:
+        claims = _with_shared_negations(claims, groups, language)
     asserted |= {
-        plain[position]
-        for position in _asserted_candidates(claims, groups, len(right) > 1, verdict)
+        plain[position] for position in _asserted_candidates(claims, groups, has_parts, verdict)
     }
+    items = _wrong_items(claims, groups, language) if has_parts else frozenset()
+    wrong_items = {plain[position] for position in items}
     mentions = tuple(m._replace(candidate=plain[m.candidate]) for m in claims.mentions)
     rights = tuple(index in asserted for index in range(len(right)))
-    # If all right answers are asserted, a wrong one is a mention in another role.
-    wrongs = tuple(index in asserted and not (right and all(rights)) for index in range(len(forms)))
+    # If all right answers are asserted, a wrong one is a mention in another role, unless it is an
+    # item of the same list.
+    others = set() if right and all(rights) else asserted
+    wrongs = tuple(index in others or index in wrong_items for index in range(len(forms)))
     denied = not any(rights) and any(
         m.probabilities[_DENIED] >= CLEARLY_WRONG for m in mentions if m.candidate < len(right)
     )
@@ -182,6 +190,61 @@ def _doubt(mention: Mention, partly: bool, lists: bool) -> float:
         return denied
     listed = mention.probabilities[_LISTED] if lists else 0.0
     return denied + mention.probabilities[_ATTRIBUTED] + listed
+
+
+def _lists(claims: Claims, language: str) -> Iterator[list[Mention]]:
+    """Yield the lists in a text: mentions with nothing but a comma, "and" or a line between them.
+
+    A single mention is a list of its own.
+    """
+    words = {word.casefold() for word in (*Language.of(language).conjunctions, "and", "&")}
+    items: list[Mention] = []
+    for mention in claims.mentions:
+        gap = claims.text[items[-1].end : mention.start].casefold() if items else ""
+        if items and not words.issuperset(re.findall(r"\w+|&", gap)):
+            yield items
+            items = []
+        items.append(mention)
+    if items:
+        yield items
+
+
+def _with_shared_negations(claims: Claims, groups: Sequence[int], language: str) -> Claims:
+    """Return claims in which a negation of one right item of a list holds for all right items.
+
+    In "not barley, flax and lentils, but wheat", the negation is next to the first item only.
+    """
+    mentions = list(claims.mentions)
+    for items in _lists(claims, language):
+        rights = [item for item in items if not groups[item.candidate]]
+        rejected = max(rights, key=_rejected, default=None)
+        if rejected is not None and _rejected(rejected) >= CLEARLY_WRONG:
+            for item in rights:
+                shared = item._replace(stance=rejected.stance, probabilities=rejected.probabilities)
+                mentions[mentions.index(item)] = shared
+    if mentions == list(claims.mentions):
+        return claims
+    return claims.with_mentions(mentions, groups)
+
+
+def _rejected(mention: Mention) -> float:
+    return mention.probabilities[_DENIED] + mention.probabilities[_CONTRASTED]
+
+
+def _wrong_items(claims: Claims, groups: Sequence[int], language: str) -> frozenset[int]:
+    """Return the wrong answers that a text gives as items of a list.
+
+    The list contains a right answer too, or the text mentions no right answer.
+    """
+    has_right = any(not groups[mention.candidate] for mention in claims.mentions)
+    return frozenset(
+        item.candidate
+        for items in _lists(claims, language)
+        for item in items
+        if groups[item.candidate]
+        and item.probabilities[_ASSERTED] + item.probabilities[_LISTED] >= CLEARLY_WRONG
+        and not (has_right and all(groups[other.candidate] for other in items))
+    )
 
 
 def _states_verdict(

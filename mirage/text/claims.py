@@ -116,6 +116,17 @@ class Claims(NamedTuple):
     certainty: tuple[float, ...]
     committed: frozenset[int]
 
+    def with_mentions(self, mentions: Sequence[Mention], groups: Sequence[int]) -> Claims:
+        """Return the claims of the same text with other stances of its mentions.
+
+        Args:
+            mentions: The mentions of this record, with other stances and probabilities.
+            groups: Group number of each candidate, as in :func:`read_claims`.
+        """
+        present = frozenset(index for index, value in enumerate(self.certainty) if value)
+        certainty = _certainty(mentions, groups, present)
+        return Claims(self.text, tuple(mentions), certainty, _select_committed(certainty, groups))
+
 
 def read_claims(
     text: str,
