@@ -341,6 +341,9 @@ class _Units(NamedTuple):
 
 
 _UNIT_FIRST = frozenset(("sw", "yo"))  # kilomita 6,600
+_OF = dict.fromkeys(("es", "it", "pt"), r"(?:de\s|di\s)?") | {"fr": r"(?:de\s|d['’])?"}
+"""A word between number and unit, by language: ``3 millones de metros``."""
+
 _KINDS_BEFORE = {"摂氏": "C", "摄氏": "C", "섭씨": "C", "華氏": "F", "华氏": "F", "화씨": "F"}
 _DEGREES_OF_KIND = re.compile(r"\s?[度도]")
 _LONG_WORD = 4
@@ -377,7 +380,7 @@ def _units(entry: Language) -> _Units:
     words_before = long_names if entry.code in _UNIT_FIRST else []
     before = rf"(?<![{IN_WORD}])(?:{any_of(words_before) or '(?!)'})(?=\s\Z)|{any_of(signs)}"
     return _Units(
-        re.compile(rf"[\s\u00a0-]?(?P<name>{'|'.join(parts)})"),
+        re.compile(rf"[\s\u00a0-]?{_OF.get(entry.code, '')}(?P<name>{'|'.join(parts)})"),
         re.compile(rf"({before})\s?\Z", re.IGNORECASE),
         {**names, **{sign.casefold(): unit for sign, unit in signs.items()}},
     )
