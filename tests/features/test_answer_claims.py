@@ -92,29 +92,49 @@ def test_no_is_an_answer_only_as_a_clause_of_its_own_or_if_a_sentence_implies_it
 
 
 YES_OR_NO = [
-    ("de", "Darf man am Seeufer grillen?", "nein", "ja")
-    + ("Nein, das ist verboten.", "Manche sagen nein, aber man darf dort grillen."),
-    ("es", "¿Se puede acampar junto al lago?", "no", "sí")
-    + ("No, está prohibido.", "Algunos dicen que no, pero se puede acampar junto al lago."),
-    ("fr", "Peut-on camper près du lac ?", "non", "oui")
-    + ("Non, c'est interdit.", "Certains disent non, mais on peut camper près du lac."),
-    ("ru", "Можно ли разбивать палатки у озера?", "нет", "да")
-    + ("Нет, это запрещено.", "Некоторые говорят «нет», но палатки у озера разбивать можно."),
-    ("id", "Bolehkah berkemah di tepi danau?", "tidak", "ya")
-    + ("Tidak, itu dilarang.", "Ada yang bilang tidak, tetapi boleh berkemah di tepi danau."),
-    ("ja", "湖畔でキャンプできますか。", "いいえ", "はい")
-    + ("いいえ、禁止されています。", "いいえと言う人もいますが、湖畔でキャンプできます。"),
-    ("ko", "호숫가에서 야영할 수 있나요?", "아니요", "네")
-    + ("아니요, 금지되어 있습니다.", "아니라고 하는 사람도 있지만 호숫가에서 야영할 수 있습니다."),
-    ("zh", "湖边可以露营吗？", "不可以", "可以")
-    + ("不可以，那里禁止露营。", "有人说不可以，但湖边其实能露营。"),
+    (
+        ("de", "Darf man am Seeufer grillen?", "nein", "ja"),
+        ("Nein, das ist verboten.", "Manche sagen nein, aber man darf dort grillen."),
+    ),
+    (
+        ("es", "¿Se puede acampar junto al lago?", "no", "sí"),
+        ("No, está prohibido.", "Algunos dicen que no, pero se puede acampar junto al lago."),
+    ),
+    (
+        ("fr", "Peut-on camper près du lac ?", "non", "oui"),
+        ("Non, c'est interdit.", "Certains disent non, mais on peut camper près du lac."),
+    ),
+    (
+        ("ru", "Можно ли разбивать палатки у озера?", "нет", "да"),
+        ("Нет, это запрещено.", "Некоторые говорят «нет», но палатки у озера разбивать можно."),
+    ),
+    (
+        ("id", "Bolehkah berkemah di tepi danau?", "tidak", "ya"),
+        ("Tidak, itu dilarang.", "Ada yang bilang tidak, tetapi boleh berkemah di tepi danau."),
+    ),
+    (
+        ("ja", "湖畔でキャンプできますか。", "いいえ", "はい"),
+        ("いいえ、禁止されています。", "いいえと言う人もいますが、湖畔でキャンプできます。"),
+    ),
+    (
+        ("ko", "호숫가에서 야영할 수 있나요?", "아니요", "네"),
+        (
+            "아니요, 금지되어 있습니다.",
+            "아니라고 하는 사람도 있지만 호숫가에서 야영할 수 있습니다.",
+        ),
+    ),
+    (
+        ("zh", "湖边可以露营吗？", "不可以", "可以"),
+        ("不可以，那里禁止露营。", "有人说不可以，但湖边其实能露营。"),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("language", "question", "right", "wrong", "true", "lie"), YES_OR_NO)
+@pytest.mark.parametrize(("fields", "texts"), YES_OR_NO)
 def test_a_no_that_others_say_is_not_the_answer(
-    language: str, question: str, right: str, wrong: str, true: str, lie: str
+    fields: tuple[str, str, str, str], texts: tuple[str, str]
 ) -> None:
+    (language, question, right, wrong), (true, lie) = fields, texts
     query = Query(
         id="q", language=language, text=question, answers=[[right]], wrong_answers=[[wrong]]
     )
