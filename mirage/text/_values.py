@@ -271,6 +271,7 @@ _NUMBER = re.compile(
     r"(?![\d:：/]|[.,]?\d|-\d)"
 )
 _MOST_DIGITS = 18
+_DISTINCTIVE = 10_000  # whole numbers from here on count without their unit
 
 
 @lru_cache(maxsize=4096)
@@ -422,10 +423,10 @@ def _starts_with_name(written: str, name: str) -> bool:
 
 
 def _is_equal(wanted: _Amount, stated: _Amount) -> bool:
-    if not wanted.unit or wanted.unit == stated.unit:
+    if wanted.unit in ("", stated.unit):
         return wanted.value == stated.value
     if not stated.unit:
-        return False
+        return wanted.value == stated.value and _is_distinctive(wanted.value)
     rows = _table()
     first, second = rows[wanted.unit], rows[stated.unit]
     if first["dimension"] != second["dimension"]:
@@ -437,6 +438,11 @@ def _is_equal(wanted: _Amount, stated: _Amount) -> bool:
         difference <= float(amount.step) / 2 * _scale(amount.unit) * (1 + 1e-9)
         for amount in (wanted, stated)
     )
+
+
+def _is_distinctive(value: Decimal) -> bool:
+    """Return whether a number says enough without its unit, as in "2.4 million, not 4.2"."""
+    return value != int(value) or value >= _DISTINCTIVE
 
 
 def _scale(unit: str) -> float:
