@@ -354,11 +354,9 @@ def _denied_share(answer: str, reference: str, language: str) -> float:
 
     The answer negates a sentence if it repeats it with a negation added or removed.
     """
-    denials = sum(
-        1
-        for _ in negation_faults(answer, _sentence_bounds(answer, language), [reference], language)
-    )
-    return min(1.0, denials / max(1, len(split_sentences(reference, language))))
+    bounds = _sentence_bounds(answer, language)
+    denials = negation_faults(answer, bounds, [reference], language, is_reference=True)
+    return min(1.0, sum(1 for _ in denials) / max(1, len(split_sentences(reference, language))))
 
 
 def _sentence_bounds(text: str, language: str) -> list[tuple[int, int]]:

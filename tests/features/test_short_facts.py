@@ -140,9 +140,9 @@ FACTS = {
         "వంతెన 1974 లో తెరిచారు.",
         "వంతెన 1974 లో తెరవలేదు.",
         "రేటు 12.5 శాతానికి పెరిగింది.",
-        "పడవల్లో ధూమపానం అనుమతించబడదు లేదు.",
+        "పడవల్లో ధూమపానానికి అనుమతి లేదు.",
         "లేదు",
-        "పడవల్లో ధూమపానం అనుమతించబడదు.",
+        "పడవల్లో ధూమపానానికి అనుమతి ఉంది.",
         "2.4 కోట్లు",
     ),
     "th": Facts(
@@ -299,3 +299,95 @@ def test_numbers_are_compared_as_values(code: str, reference: str, true: str, fa
     assert value("fact_agreement", true, query) > 0.5
     assert value("fact_agreement", false, query) < 0.5
     assert value("fact_recall", true, query) > value("fact_recall", false, query)
+
+
+# Negations ----------------------------------------------------------------------------------------
+
+COMMAS = {"ja": "、", "zh": "，", "ar": "، ", "fa": "، ", "th": " "}
+STOPS = {"hi": "। ", "bn": "। ", "ja": "。", "zh": "。", "th": " "}
+
+
+def saying_no(code: str, text: str) -> tuple[str, str]:
+    """Return a sentence after the word for no and a comma, and after the word and a full stop."""
+    no, clause = FACTS[code].no, text[0].lower() + text[1:]
+    return f"{no}{COMMAS.get(code, ', ')}{clause}", f"{no}{STOPS.get(code, '. ')}{text}"
+
+
+@pytest.mark.parametrize("code", FACTS)
+def test_no_before_a_negative_statement_is_no_negation_of_it(code: str) -> None:
+    facts = FACTS[code]
+    query = query_of(code, facts.banned, "?", facts.banned, facts.rate)
+    for answer in (facts.banned, *saying_no(code, facts.banned)):
+        assert negations(f"{answer} [1]", query) == []
+        assert value("fact_agreement", answer, query) == pytest.approx(1)
+    for reference in saying_no(code, facts.banned):
+        query = query_of(code, reference)
+        assert value("fact_agreement", facts.banned, query) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("code", FACTS)
+def test_an_added_or_omitted_negation_is_found_behind_no_too(code: str) -> None:
+    facts = FACTS[code]
+    for source, answer in ((facts.allowed, facts.banned), (facts.banned, facts.allowed)):
+        query = query_of(code, source, "?", source, facts.rate)
+        for text in (answer, *saying_no(code, answer)):
+            assert negations(f"{text} [1]", query), text
+        assert value("fact_agreement", answer, query) == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage"),
+    [
+        ("No-one was hurt in the fire at the mill.", "No one was hurt in the fire at the mill."),
+        ("**No**, it is not open on Mondays.", "It is not open on Mondays."),
+        ("No – the bridge is open on Mondays.", "The bridge is open on Mondays."),
+        ("No.", "It is not open on Mondays."),
+    ],
+)
+def test_an_opening_no_ends_at_a_mark(answer: str, passage: str) -> None:
+    query = query_of("en", passage, "?", passage, "The ferry sails hourly.")
+    assert negations(f"{answer} [1]", query) == []
+
+
+# Short answers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", FACTS)
+def test_a_wrong_number_or_a_denial_in_a_short_answer_does_not_agree(code: str) -> None:
+    facts = FACTS[code]
+    query = query_of(code, facts.opened, facts.question)
+    assert value("fact_agreement", facts.opened, query) == pytest.approx(1)
+    assert value("fact_agreement", facts.opened.replace("1974", "1981"), query) == 0
+    assert value("fact_agreement", facts.denied, query) == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "reference", "answer"),
+    [
+        ("en", "38 metres.", "52 metres."),
+        ("en", "38 metres.", "It is 52 metres high."),
+        ("en", "It was opened in 1974.", "It opened in 1981."),
+        ("ko", "2004년부터 시행되었습니다.", "2011년부터 시행되었습니다."),
+        ("zh", "哈松灯塔于1887年3月14日首次点亮。", "哈松灯塔于1885年首次点亮。"),
+        ("sw", "Lilibuniwa na Anna Lindqvist.", "Lilibuniwa na Peter Holm."),
+        ("id", "Dirancang oleh Anna Lindqvist.", "Dirancang oleh Peter Holm."),
+    ],
+)
+def test_a_short_answer_replaces_a_number_or_a_name(code: str, reference: str, answer: str) -> None:
+    query = query_of(code, reference)
+    assert value("fact_agreement", answer, query) == 0
+    assert value("fact_agreement", reference, query) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("code", "reference", "answer"),
+    [
+        ("en", "About 100 degrees Celsius.", "About 100 °C."),
+        ("en", "It needed 55.5 hours.", "55 and a half hours."),
+        ("zh", "渡轮16:15开。", "渡轮下午4点15分开。"),
+        ("en", "The tower is 38 metres high.", "38 metres, or 52 metres with its mast."),
+        ("en", "Penicillin was discovered in 1928 by Fleming.", "Fleming, in 1928."),
+    ],
+)
+def test_a_true_short_answer_replaces_nothing(code: str, reference: str, answer: str) -> None:
+    assert value("fact_agreement", answer, query_of(code, reference)) > 0.5
