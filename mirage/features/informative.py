@@ -29,6 +29,7 @@ from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.models import Query
 from mirage.text import split_sentences
+from mirage.text._number_terms import is_number, number_terms, states_number, without_multipliers
 from mirage.text.alignment import replacements
 from mirage.text.content import (
     WordIndex,
@@ -42,7 +43,6 @@ from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.negations import negates, negation_faults
 from mirage.text.ngrams import Alphabet, code_points, distinct, pack
-from mirage.text.numbers import numbers
 from mirage.text.quantities import values_in
 from mirage.text.words import WORD
 
@@ -51,9 +51,6 @@ NUMBER_WEIGHT = 4.0
 
 WORD_MATCH_SHARE = 0.6
 """Minimum share of a word's n-grams in a text that contains the word in some form."""
-
-LONGEST_NUMBER = 15
-"""Maximum number of leading digits of a number that are compared with numbers in words."""
 
 NUMBER_LETTERS = 10.0
 """Weight of a number in languages in which the weight of a word is its number of letters."""
@@ -247,12 +244,13 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
     language = query.language
     is_unspaced = Language.of(language).tokens == "character"
     number = NUMBER_CHARACTERS if is_unspaced else NUMBER_LETTERS
-    weights = dict.fromkeys(numbers(text) - numbers(query.text), number)
+    weights = dict.fromkeys(_new_numbers(text, query), number)
     ordinary = function_words(language)
+    words_only = without_multipliers(text, language)
     # A single Chinese character counts even if it is a function word, since some negate.
     content = [
         word
-        for word in (*text_words(text, language), *_han_characters(text))
+        for word in (*text_words(words_only, language), *_han_characters(words_only))
         if word not in ordinary or len(word) == 1
     ]
     in_question = _matches(content, query, _QUESTION)
@@ -260,6 +258,11 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
         if _match(word, query.text, in_question, language) != 1:
             weights[word] = 1.0 if is_unspaced else float(len(word))
     return weights
+
+
+def _new_numbers(text: str, query: Query) -> frozenset[str]:
+    """Return the numbers of a text that are not in the question."""
+    return number_terms(text, query.language) - number_terms(query.text, query.language)
 
 
 def _han_characters(text: str) -> tuple[str, ...]:
@@ -302,7 +305,7 @@ def _share_in_reference(weights: dict[str, float], reference: str, query: Query)
 def _words_among(terms: Iterable[str]) -> list[str]:
     """Return the terms that are neither numbers nor Chinese characters."""
     return [
-        term for term in terms if not (term[0].isdecimal() or (len(term) == 1 and _HAN.match(term)))
+        term for term in terms if not (is_number(term) or (len(term) == 1 and _HAN.match(term)))
     ]
 
 
@@ -328,9 +331,8 @@ def _match(term: str, text: str, matches: Mapping[str, float], language: str) ->
     """
     if term in matches:
         return matches[term]
-    if term.isdecimal():
-        return float(_states_number(text, term, language))
-    # Numbers with decimals are not compared.
+    if is_number(term):
+        return float(states_number(text, term, language))
     return float(bool(_HAN.match(term)) and term in text)
 
 
@@ -352,11 +354,9 @@ def _denied_share(answer: str, reference: str, language: str) -> float:
 
     The answer negates a sentence if it repeats it with a negation added or removed.
     """
-    denials = sum(
-        1
-        for _ in negation_faults(answer, _sentence_bounds(answer, language), [reference], language)
-    )
-    return min(1.0, denials / max(1, len(split_sentences(reference, language))))
+    bounds = _sentence_bounds(answer, language)
+    denials = negation_faults(answer, bounds, [reference], language, is_reference=True)
+    return min(1.0, sum(1 for _ in denials) / max(1, len(split_sentences(reference, language))))
 
 
 def _sentence_bounds(text: str, language: str) -> list[tuple[int, int]]:
@@ -436,7 +436,8 @@ def _are_same_type(
     if any(values_in(term, entry.code) for term in missing) and numerals:
         return not _held_terms(index, numerals, entry.code, [_REFERENCE])
     if entry.capitals != "none":
-        strange = _capitalised_words(answer, entry).difference(words(item.query.text, entry.code))
+        familiar = words(f"{item.query.text}\n{reference}", entry.code)
+        strange = _capitalised_words(answer, entry).difference(familiar)
         return not (
             _capitalised_words(reference, entry).isdisjoint(missing) or strange.isdisjoint(instead)
         )
@@ -473,8 +474,9 @@ def _source_weights(
     """
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
-    weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
-    words_of_text = [word for word in text_words(text, language) if word not in ordinary]
+    weights = dict.fromkeys(_new_numbers(text, query), NUMBER_WEIGHT)
+    words_only = without_multipliers(text, language)
+    words_of_text = [word for word in text_words(words_only, language) if word not in ordinary]
     rows = index_of_words(query, passages).held(words_of_text, WORD_MATCH_SHARE)
     searched = [passages.index(source) for source in sources]
     searched += [_REFERENCE] if with_reference else []
@@ -488,10 +490,10 @@ def _source_weights(
 
 def _terms_in_answer(answer: str, terms: Collection[str], language: str) -> set[str]:
     """Return the terms that occur in an answer, by the same rules as :func:`_held_terms`."""
-    plain = [term for term in terms if not term.isdecimal()]
+    plain = [term for term in terms if not is_number(term)]
     held = set(compress(plain, held_words(plain, answer, language, WORD_MATCH_SHARE)))
     return held.union(
-        term for term in terms if term.isdecimal() and _states_number(answer, term, language)
+        term for term in terms if is_number(term) and states_number(answer, term, language)
     )
 
 
@@ -511,19 +513,15 @@ def _held_terms(
         language: ISO 639-1 code of the language.
         searched: The positions of the searched texts in the index.
     """
-    plain = [term for term in terms if not term.isdecimal()]
+    plain = [term for term in terms if not is_number(term)]
     rows = index.held(plain, WORD_MATCH_SHARE)
     held = {term for term, row in zip(plain, rows, strict=True) if any(row[n] for n in searched)}
     texts = [index.texts[position] for position in searched]
     return held.union(
         term
         for term in terms
-        if term.isdecimal() and any(_states_number(text, term, language) for text in texts)
+        if is_number(term) and any(states_number(text, term, language) for text in texts)
     )
-
-
-def _states_number(text: str, number: str, language: str) -> bool:
-    return number in numbers(text) or float(number[:LONGEST_NUMBER]) in values_in(text, language)
 
 
 @lru_cache(maxsize=1024)

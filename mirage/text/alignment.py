@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
@@ -9,13 +10,19 @@ from typing import NamedTuple
 
 from mirage.languages import Language
 from mirage.text import tokenize
+from mirage.text._number_terms import is_number, located_numbers
 from mirage.text.mentions import stems
-from mirage.text.numbers import plain_numbers
 
 __all__ = ["Replacement", "replacements"]
 
 SHARED_CONTEXT = {"word": 3, "character": 8}
 """Minimum number of shared tokens before and after a replacement together, by type of token."""
+
+SHORT_ANSWER = {"word": 12, "character": 30}
+"""Maximum number of tokens of an answer in which another difference may be beside a number."""
+
+SHORTEST_NAME = 3
+"""Minimum number of letters of a name in a short answer; a shorter word may be a unit."""
 
 LONGEST_REPLACEMENT = {"word": 5, "character": 10}
 """Maximum number of tokens of the replaced text and of the new text, by type of token.
@@ -25,6 +32,9 @@ Longer differences are differences between unrelated sentences.
 
 MOST_ALIGNED = 1000
 """Maximum number of tokens of an answer to align; alignment takes quadratic time."""
+
+
+_Step = tuple[str, int, int, int, int]
 
 
 class Replacement(NamedTuple):
@@ -59,16 +69,15 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
         _tokens(answer, entry)[:MOST_ALIGNED],
     )
     steps = SequenceMatcher(None, reference_tokens, answer_tokens, autojunk=False).get_opcodes()
+    longest = LONGEST_REPLACEMENT[entry.tokens]
     matches = []
-    for step, (kind, *span) in enumerate(steps):
-        around = sum(
-            b - a
-            for k, a, b, _, _ in (*steps[max(step - 1, 0) : step], *steps[step + 1 :][:1])
-            if k == "equal"
-        )
-        first, last, start, end = span
-        short = max(last - first, end - start) <= LONGEST_REPLACEMENT[entry.tokens]
-        if kind == "replace" and short and around >= SHARED_CONTEXT[entry.tokens]:
+    for step, (kind, first, last, start, end) in enumerate(steps):
+        short = max(last - first, end - start) <= longest
+        if (
+            kind == "replace"
+            and short
+            and _has_context(reference_tokens, answer_tokens, steps, step, entry)
+        ):
             matches.append(
                 Replacement(
                     _words(reference_tokens, first, last, entry),
@@ -76,6 +85,51 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
                 )
             )
     return tuple(matches)
+
+
+def _has_context(
+    reference: Sequence[str],
+    answer: Sequence[str],
+    steps: Sequence[_Step],
+    step: int,
+    entry: Language,
+) -> bool:
+    """Return whether enough words around a difference are the same in both texts.
+
+    In a short answer, it is enough if all other words are the same. For a number in place of
+    another number, this holds for a short reference too, and another difference may be near.
+
+    Args:
+        reference: The tokens of the reference.
+        answer: The tokens of the answer.
+        steps: The steps of their alignment.
+        step: Index of the difference in the steps.
+        entry: The language of both texts.
+    """
+    _, first, last, start, end = steps[step]
+    needed = SHARED_CONTEXT[entry.tokens]
+    if _shared_around(steps, step) >= needed:
+        return True
+    rest = len(answer) - (end - start)
+    if any(map(is_number, reference[first:last])) and any(map(is_number, answer[start:end])):
+        needed = min(needed, rest, len(reference) - (last - first))
+        is_short = len(answer) <= SHORT_ANSWER[entry.tokens]
+        return _shared_around(steps, step, over_gaps=is_short) >= needed
+    has_name = entry.tokens == "word" and max(map(len, answer[start:end])) >= SHORTEST_NAME
+    return has_name and 0 < rest <= _shared_around(steps, step)
+
+
+def _shared_around(steps: Sequence[_Step], step: int, *, over_gaps: bool = False) -> int:
+    """Return the number of shared tokens directly before and after a step of an alignment.
+
+    Args:
+        steps: The steps of the alignment.
+        step: Index of the step.
+        over_gaps: Whether to include the shared tokens behind one other difference.
+    """
+    reach = 3 if over_gaps else 1
+    near = steps[max(step - reach, 0) : step + reach + 1]
+    return sum(last - first for kind, first, last, _, _ in near if kind == "equal")
 
 
 def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tuple[str, ...]:
@@ -88,9 +142,16 @@ def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tu
         return tokens[start:end]
     near = tokens[max(start - 1, 0) : end + 1]
     pairs = (f"{a}{b}" for a, b in pairwise(near))
-    return (*pairs, *filter(str.isdecimal, tokens[start:end]))
+    return (*pairs, *filter(is_number, tokens[start:end]))
 
 
 @lru_cache(maxsize=4096)
 def _tokens(text: str, entry: Language) -> tuple[str, ...]:
-    return tuple(filter(None, stems(tokenize(plain_numbers(text), entry), entry)))
+    """Return the stems of a text's words; a number is one token, whatever its form."""
+    tokens: list[str] = []
+    until = 0
+    for start, end, term in located_numbers(text, entry.code):
+        tokens += [*stems(tokenize(text[until:start], entry), entry), term]
+        until = end
+    tokens += stems(tokenize(text[until:], entry), entry)
+    return tuple(filter(None, tokens))

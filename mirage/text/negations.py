@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mirage._base.memo import Memo
 from mirage.languages import Language
 from mirage.text import split_sentences
+from mirage.text._unicode import any_of
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import bare
 from mirage.text.words import IN_WORD
@@ -29,6 +30,25 @@ LONGEST_DIFFERENCE = 3
 SHORTEST_SENTENCE = 4
 """Minimum length, in words or pairs of characters, of a sentence that is compared."""
 
+SHORTEST_OF_REFERENCE = 3
+"""Like :data:`SHORTEST_SENTENCE`, for a sentence that is compared with a reference answer."""
+
+SHORT_SHARE = 0.5
+"""Like :data:`SOURCE_SHARE`, for a sentence of three or four words and a reference answer.
+
+A negation may change the forms of two of the words: "silta avattiin" and "siltaa ei avattu".
+"""
+
+
+# Verbs of Swahili begin with the negation: halikufunguliwa, hairuhusiwi.
+_SUBJECTS = "tu|wa|u|i|li|ya|ki|vi|zi|ku|pa"
+_NEGATIVE_VERBS = {
+    "sw": re.compile(
+        rf"(?!haikali|hakimiliki)ha(?:(?:{_SUBJECTS}|m)?(?:ku|ja)\w{{3,}}"
+        rf"|(?:{_SUBJECTS})(?:ta\w{{3,}}|\w{{3,}}i))"
+    )
+}
+
 
 class _Token(NamedTuple):
     """A token, its position in the sentence, and whether it belongs to a negation."""
@@ -44,20 +64,31 @@ _CHARACTER = re.compile(r"[A-Za-z0-9]+|\w[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*")
 
 
 def negation_faults(
-    text: str, places: Sequence[tuple[int, int]], passages: Sequence[str], code: str
+    text: str,
+    places: Sequence[tuple[int, int]],
+    passages: Sequence[str],
+    code: str,
+    *,
+    is_reference: bool = False,
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans of a text in which a sentence and its likely source differ by a negation.
+
+    A word for no at the beginning of a sentence, as in "No, it is not", answers a question and does
+    not negate the rest of the sentence.
 
     Args:
         text: The text to check.
         places: Start and end offset of each sentence of the text.
         passages: The texts from which the sentences may be taken.
         code: ISO 639-1 code of the language.
+        is_reference: Whether the passages are reference answers. Shorter and less similar sentences
+            are then compared too.
     """
     sources = _index_sentences(tuple(passages), code)
     for start, end in places:
+        start += _opening_length(text[start:end], code)
         sentence_words = _word_set(text[start:end], code)
-        for sentence in _likely_sources(sentence_words, sources):
+        for sentence in _likely_sources(sentence_words, sources, is_reference):
             tokens, source = _tokens(text[start:end], code), _tokens(sentence, code)
             # Aligning two sentences is slow, so sentences without negations are skipped.
             if any(token.negates for token in (*tokens, *source)):
@@ -70,17 +101,22 @@ def negates(text: str, code: str) -> bool:
     return any(token.negates for token in _tokens(text, code))
 
 
-def _likely_sources(sentence_words: frozenset[str], sources: _SentenceIndex) -> list[str]:
+def _likely_sources(
+    sentence_words: frozenset[str], sources: _SentenceIndex, is_reference: bool
+) -> list[str]:
     """Return up to two sentences of the passages from which a sentence may have been copied.
 
     Most words of the shorter of the two sentences must also occur in the other one.
     """
+    shortest = SHORTEST_OF_REFERENCE if is_reference else SHORTEST_SENTENCE
     holders = (sources.holders.get(word, ()) for word in sentence_words)
     near = []
     for number, shared in Counter(chain.from_iterable(holders)).items():
         words, sentence = sources.sentences[number]
         shorter = min(len(words), len(sentence_words))
-        if shorter >= SHORTEST_SENTENCE and shared >= SOURCE_SHARE * shorter:
+        is_short = is_reference and shorter <= SHORTEST_SENTENCE
+        share = SHORT_SHARE if is_short else SOURCE_SHARE
+        if shorter >= shortest and shared >= share * shorter:
             near.append((shared, sentence))
     return [sentence for _, sentence in sorted(near, reverse=True)[:2]]
 
@@ -99,13 +135,17 @@ def _negation_differences(
     )
     steps = matcher.get_opcodes()
     scale = 2 if Language.of(code).tokens == "character" else 1
+    one_negates = any(t.negates for t in tokens) != any(t.negates for t in source)
     shortest, longest = 2 * scale, LONGEST_DIFFERENCE * scale
     for step, (tag, a, b, c, d) in enumerate(steps):
         if tag == "equal" or b - a > longest or d - c > longest:
             continue
         before = steps[step - 1][2] - steps[step - 1][1] if step else 0
         after = steps[step + 1][2] - steps[step + 1][1] if step + 1 < len(steps) else 0
-        if before + after < 2 * shortest or (before and before < shortest - 1):
+        # In a short sentence, it is enough if all other words are the same.
+        others = min(len(tokens) - (b - a), len(source) - (d - c))
+        is_same = one_negates and before + after >= max(others, shortest)
+        if not is_same and (before + after < 2 * shortest or 0 < before < shortest - 1):
             continue
         negations = sum(token.negates for token in tokens[a:b])
         source_negations = sum(token.negates for token in source[c:d])
@@ -147,9 +187,9 @@ def _index_sentences(passages: tuple[str, ...], code: str) -> _SentenceIndex:
 
 @lru_cache(maxsize=2048)
 def _sentences(passage: str, code: str) -> tuple[tuple[frozenset[str], str], ...]:
-    return tuple(
-        (_word_set(sentence, code), sentence) for sentence in split_sentences(passage, code)
-    )
+    sentences = split_sentences(passage, code)
+    clauses = [sentence[_opening_length(sentence, code) :] for sentence in sentences]
+    return tuple((_word_set(clause, code), clause) for clause in clauses)
 
 
 def _word_set(text: str, code: str) -> frozenset[str]:
@@ -179,6 +219,22 @@ def _tokens(text: str, code: str) -> tuple[_Token, ...]:
     return tuple(tokens)
 
 
+def _opening_length(sentence: str, code: str) -> int:
+    """Return the length of a word for no at the beginning of a sentence: "No, it is not".
+
+    The result is 0 if there is none, or if nothing follows it.
+    """
+    match = _opening_pattern(code).match(sentence.casefold())
+    return match.end() if match and _pattern(code).search(sentence, match.end()) else 0
+
+
+@lru_cache(maxsize=64)
+def _opening_pattern(code: str) -> re.Pattern[str]:
+    """Return a pattern for a word for no before a mark, or in Thai before a space."""
+    marks = r"\s" if Language.of(code).script == "Thai" else r"\s*[^\w\s'’\"-]|\s+[-–—]\s"
+    return re.compile(rf"\W*(?:{any_of(lexicon(code).no)})(?:{marks})")
+
+
 @cache
 def _token_table(code: str) -> Memo[str, tuple[str, bool]]:
     """Return a table from a token to its folded form and whether it is a negation by itself."""
@@ -186,7 +242,8 @@ def _token_table(code: str) -> Memo[str, tuple[str, bool]]:
 
     def read_token(token: str) -> tuple[str, bool]:
         folded = token.casefold()
-        return bare(folded), bool(whole and whole.fullmatch(folded))
+        patterns = filter(None, (whole, _NEGATIVE_VERBS.get(code)))
+        return bare(folded), any(pattern.fullmatch(folded) for pattern in patterns)
 
     return Memo(read_token)
 
