@@ -5,7 +5,8 @@
     python corpora/abstentions.py --errors   # and print the texts that are classified wrongly
 
 The training texts are the responses of `corpora/*.txt` (never those of its test set); similar
-abstentions and answers to the same questions in `corpora/lookalikes.txt`; caveats before and after
+abstentions and answers to the same questions in `corpora/lookalikes.txt`, among them answers that
+state a negative fact about the world ("it contains no lead"); caveats before and after
 answers, answers that deny something, and more abstentions, mostly short ones, in
 `corpora/abstentions.json`; and the refusals of `corpora/stances`, which name nothing from the
 question. Each abstention is used with its set phrases and without, so that the trees do not depend
@@ -47,6 +48,8 @@ HOME = (
 )
 AT = 0.5
 LOOKALIKE = 2  # weight of the texts that were written to look like the other class
+NEGATIVE_FACT = 6  # weight of negative facts and of the abstentions that share their wording
+NEGATIVE_FACT_BLOCKS = 8  # questions about negative facts, the last ones of each language
 EXPLANATION = 0.4  # weight of the reason sections, which are seldom answers by themselves
 # Manners of writing, to hold out one after the other.
 WRITERS = (
@@ -99,12 +102,15 @@ def lookalikes(language):
     with open(os.path.join(HERE, "lookalikes.txt"), encoding="utf-8") as handle:
         (own,) = re.findall(rf"^# {language}$(.*?)(?=^# |\Z)", handle.read(), re.M | re.S)
     ids = [f"p{i}" for i in range(1, 6)]
-    for place, block in enumerate(re.split(r"^Q: ", own, flags=re.M)[1:]):
+    blocks = re.split(r"^Q: ", own, flags=re.M)[1:]
+    # The last blocks of all languages ask similar questions, so they are counted from the end.
+    for place, block in enumerate(blocks, -len(blocks)):
+        slot = "negative fact" if place >= -NEGATIVE_FACT_BLOCKS else "lookalike"
         question, *texts = re.split(r"^(ABSTENTION|ANSWER): ", block, flags=re.M)
         for key, text in zip(texts[::2], texts[1::2], strict=True):
             clean = parse(text.strip(), language, ids).answer_text
             abstains = key == "ABSTENTION"
-            yield Row(language, question.strip(), clean, abstains, "lookalike", query=f"l{place}")
+            yield Row(language, question.strip(), clean, abstains, slot, query=f"l{place}")
 
 
 def rows():
@@ -205,7 +211,8 @@ def model():
 
 def weights(data):
     """Return weights that balance abstentions and answers."""
-    each = np.array([1.0 if row.slot != "lookalike" else LOOKALIKE for row in data])
+    special = {"lookalike": LOOKALIKE, "negative fact": NEGATIVE_FACT}
+    each = np.array([special.get(row.slot, 1.0) for row in data])
     each[[row.slot.startswith("reason") for row in data]] = EXPLANATION
     truth = np.array([row.abstains for row in data])
     each[truth] *= each[~truth].sum() / each[truth].sum()
@@ -228,7 +235,11 @@ def report(data, values):
     languages = np.array([row.language for row in data])
     slots = np.array([row.slot if row.phrases else "no phrases" for row in data])
     found = unseen(data, values, languages)
-    for name, rows in (("responses", np.isin(slots, HOME)), ("lookalikes", slots == "lookalike")):
+    for name, rows in (
+        ("responses", np.isin(slots, HOME)),
+        ("lookalikes", slots == "lookalike"),
+        ("negative facts", slots == "negative fact"),
+    ):
         by_language = {code: rows & (languages == code) for code in LANGUAGES}
         for at in (0.3, 0.4, AT, 0.6, 0.7):
             each = [f1(truth[k], found[k] > at) for k in by_language.values()]

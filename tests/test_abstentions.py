@@ -94,8 +94,133 @@ ANSWERS = [
     ("th", "แม่น้ำอะไร", "แม่น้ำไนล์ ไม่ใช่แม่น้ำคองโก"),
 ]
 
+# Facts about the world that resemble refusals, and refusals in similar words.
+NEGATIVE_FACTS = [
+    ("en", "Are there nuts in the biscuits?", "They do not contain nuts."),
+    ("en", "What did the search party find on the slope?", "They could not find any footprints."),
+    ("en", "Who designed the medal?", "It was not Rossi: Elena Moro designed it in 1952."),
+    ("de", "Sind in den Keksen Nüsse?", "Sie enthalten keine Nüsse."),
+    ("de", "Was fand der Suchtrupp am Hang?", "Er konnte keine Fußspuren finden."),
+    (
+        "de",
+        "Kann man die Reise stornieren?",
+        "Nein, nach dem 3. Juli kann die Reise nicht mehr storniert werden.",
+    ),
+    ("es", "¿Llevan nueces las galletas?", "No contienen nueces."),
+    ("es", "¿Qué encontró el equipo de rescate en la ladera?", "No pudo encontrar ninguna huella."),
+    ("es", "¿Se puede anular el viaje?", "No, el viaje no se puede anular después del 3 de julio."),
+    ("fr", "Y a-t-il des noix dans les biscuits ?", "Ils ne contiennent pas de noix."),
+    (
+        "fr",
+        "Qu'a trouvé l'équipe de recherche sur la pente ?",
+        "Elle n'a pu trouver aucune empreinte.",
+    ),
+    (
+        "fr",
+        "Peut-on annuler le voyage ?",
+        "Non, le voyage ne peut pas être annulé après le 3 juillet.",
+    ),
+    ("fi", "Onko kekseissä pähkinää?", "Ne eivät sisällä pähkinää."),
+    ("fi", "Mitä etsijät löysivät rinteestä?", "He eivät löytäneet jalanjälkiä."),
+    ("fi", "Voiko matkan perua?", "Ei, matkaa ei voi perua 3. heinäkuuta jälkeen."),
+    ("id", "Apakah biskuit itu mengandung kacang?", "Biskuit itu tidak mengandung kacang."),
+    ("id", "Apa yang ditemukan tim pencari di lereng?", "Mereka tidak dapat menemukan jejak kaki."),
+    (
+        "id",
+        "Bisakah perjalanan dibatalkan?",
+        "Tidak, perjalanan tidak dapat dibatalkan setelah 3 Juli.",
+    ),
+    ("ru", "Есть ли в печенье орехи?", "Орехов оно не содержит."),
+    ("ru", "Что нашли спасатели на склоне?", "Они не смогли найти следов."),
+    ("ru", "Можно ли отменить поездку?", "Нет, после 3 июля поездку отменить нельзя."),
+    ("sw", "Je, biskuti zina karanga?", "Biskuti hizo hazina karanga."),
+    ("sw", "Watafutaji walipata nini mlimani?", "Hawakupata nyayo zozote."),
+    (
+        "sw",
+        "Je, safari inaweza kufutwa?",
+        "Hapana, safari haiwezi kufutwa baada ya tarehe 3 Julai.",
+    ),
+    ("yo", "Ṣé ẹ̀pà wà nínú bísíkíìtì náà?", "Kò sí ẹ̀pà nínú rẹ̀."),
+    ("yo", "Kí ni àwọn olùwákiri rí lórí òkè?", "Wọn kò rí ipasẹ̀ kankan."),
+    ("yo", "Ṣé a lè fagi lé ìrìn àjò náà?", "Rárá, a kò lè fagi lé e lẹ́yìn ọjọ́ 3 oṣù Keje."),
+    ("ar", "هل في البسكويت مكسرات؟", "لا يحتوي على مكسرات."),
+    ("ar", "ماذا وجد فريق البحث على المنحدر؟", "لم يجدوا أي آثار أقدام."),
+    ("ar", "هل يمكن إلغاء الرحلة؟", "لا، لا يمكن إلغاء الرحلة بعد 3 يوليو."),
+    ("fa", "آیا بیسکویت‌ها گردو دارد؟", "گردو ندارد."),
+    ("fa", "گروه جست‌وجو روی شیب چه پیدا کرد؟", "آن‌ها نتوانستند هیچ ردپایی پیدا کنند."),
+    ("fa", "آیا می‌توان سفر را لغو کرد؟", "نه، پس از ۳ ژوئیه نمی‌توان سفر را لغو کرد."),
+    ("hi", "क्या बिस्कुट में मेवे हैं?", "उनमें मेवे नहीं हैं।"),
+    ("hi", "खोजी दल को ढलान पर क्या मिला?", "उन्हें पैरों के कोई निशान नहीं मिले।"),
+    ("hi", "क्या यात्रा रद्द की जा सकती है?", "नहीं, 3 जुलाई के बाद यात्रा रद्द नहीं की जा सकती।"),
+    ("bn", "বিস্কুটে কি বাদাম আছে?", "এতে বাদাম নেই।"),
+    ("bn", "উদ্ধারকারী দল ঢালে কী পেয়েছিল?", "তারা কোনো পায়ের ছাপ খুঁজে পায়নি।"),
+    ("bn", "ভ্রমণটি কি বাতিল করা যায়?", "না, ৩ জুলাইয়ের পর ভ্রমণ বাতিল করা যায় না।"),
+    ("te", "బిస్కెట్లలో గింజలు ఉన్నాయా?", "వాటిలో గింజలు లేవు."),
+    ("te", "వెతికిన బృందానికి వాలుపై ఏమి దొరికింది?", "వారికి అడుగుజాడలు దొరకలేదు."),
+    ("te", "ప్రయాణాన్ని రద్దు చేయవచ్చా?", "లేదు, జూలై 3 తర్వాత ప్రయాణాన్ని రద్దు చేయలేరు."),
+    ("ko", "비스킷에 견과류가 들어 있나요?", "견과류는 들어 있지 않습니다."),
+    ("ko", "수색대는 비탈에서 무엇을 찾았나요?", "발자국을 찾지 못했습니다."),
+    ("ko", "여행을 취소할 수 있나요?", "아니요, 7월 3일 이후에는 취소할 수 없습니다."),
+    ("ja", "ビスケットにナッツは入っていますか。", "ナッツは入っていません。"),
+    ("ja", "捜索隊は斜面で何を見つけましたか。", "足跡は見つかりませんでした。"),
+    ("ja", "旅行はキャンセルできますか。", "いいえ、7月3日以降はキャンセルできません。"),
+    ("zh", "饼干里有坚果吗？", "饼干不含坚果。"),
+    ("zh", "搜救队在山坡上找到了什么？", "他们没有找到任何脚印。"),
+    ("zh", "旅行可以取消吗？", "不可以，7月3日之后不能取消。"),
+    ("th", "คุกกี้มีถั่วหรือไม่", "คุกกี้ไม่มีถั่ว"),
+    ("th", "ทีมค้นหาพบอะไรบนเนินเขา", "พวกเขาไม่พบรอยเท้าเลย"),
+    ("th", "ยกเลิกการเดินทางได้หรือไม่", "ไม่ได้ หลังวันที่ 3 กรกฎาคมยกเลิกไม่ได้"),
+]
 
-@pytest.mark.parametrize(("language", "question", "text"), ABSTENTIONS)
+REFUSALS = [
+    ("en", "Are there nuts in the biscuits?", "The passages do not contain anything on nuts."),
+    ("en", "What did the search party find?", "I could not find in the text what they found."),
+    ("de", "Sind in den Keksen Nüsse?", "Die Textstellen enthalten keine Angaben zu Nüssen."),
+    ("de", "Was fand der Suchtrupp?", "Ich konnte in den Dokumenten keine Antwort finden."),
+    ("es", "¿Llevan nueces las galletas?", "Los fragmentos no contienen datos sobre las nueces."),
+    ("es", "¿Qué encontró el equipo?", "No pude encontrar esa información en el texto."),
+    (
+        "fr",
+        "Y a-t-il des noix dans les biscuits ?",
+        "Les extraits ne contiennent aucune information sur les noix.",
+    ),
+    ("fr", "Qu'a trouvé l'équipe ?", "Je n'ai pas pu trouver la réponse dans les documents."),
+    ("fi", "Onko kekseissä pähkinää?", "Katkelmat eivät sisällä tietoa pähkinöistä."),
+    ("fi", "Mitä etsijät löysivät?", "En löytänyt vastausta teksteistä."),
+    (
+        "id",
+        "Apakah biskuit itu mengandung kacang?",
+        "Dokumen tidak memuat keterangan tentang kacang.",
+    ),
+    ("id", "Apa yang ditemukan tim pencari?", "Saya tidak dapat menemukan jawabannya dalam teks."),
+    ("ru", "Есть ли в печенье орехи?", "Отрывки не содержат сведений об орехах."),
+    ("ru", "Что нашли спасатели?", "Я не смог найти ответ в тексте."),
+    ("sw", "Je, biskuti zina karanga?", "Vifungu havina taarifa kuhusu karanga."),
+    ("sw", "Watafutaji walipata nini?", "Sikupata jibu katika matini."),
+    ("yo", "Ṣé ẹ̀pà wà nínú bísíkíìtì náà?", "Àwọn àyọkà kò sọ nǹkan kan nípa ẹ̀pà."),
+    ("yo", "Kí ni àwọn olùwákiri rí?", "Mi ò rí ìdáhùn nínú àwọn ìwé náà."),
+    ("ar", "هل في البسكويت مكسرات؟", "لا تحتوي النصوص على معلومات عن المكسرات."),
+    ("ar", "ماذا وجد فريق البحث؟", "لم أجد الجواب في المقاطع."),
+    ("fa", "آیا بیسکویت‌ها گردو دارد؟", "متن‌ها اطلاعاتی دربارهٔ گردو ندارند."),
+    ("fa", "گروه جست‌وجو چه پیدا کرد؟", "نتوانستم پاسخ را در متن پیدا کنم."),
+    ("hi", "क्या बिस्कुट में मेवे हैं?", "अनुच्छेदों में मेवों की कोई जानकारी नहीं है।"),
+    ("hi", "खोजी दल को क्या मिला?", "मुझे पाठ में इसका उत्तर नहीं मिला।"),
+    ("bn", "বিস্কুটে কি বাদাম আছে?", "অনুচ্ছেদে বাদাম নিয়ে কোনো তথ্য নেই।"),
+    ("bn", "উদ্ধারকারী দল কী পেয়েছিল?", "নথিতে আমি উত্তর খুঁজে পাইনি।"),
+    ("te", "బిస్కెట్లలో గింజలు ఉన్నాయా?", "గింజల గురించి భాగాలలో సమాచారం లేదు."),
+    ("te", "బృందానికి ఏమి దొరికింది?", "పాఠ్యంలో నాకు సమాధానం దొరకలేదు."),
+    ("ko", "비스킷에 견과류가 들어 있나요?", "지문에는 견과류에 관한 정보가 없습니다."),
+    ("ko", "수색대는 무엇을 찾았나요?", "문서에서 답을 찾지 못했습니다."),
+    ("ja", "ビスケットにナッツは入っていますか。", "資料にはナッツに関する情報がありません。"),
+    ("ja", "捜索隊は何を見つけましたか。", "文章の中に答えは見つかりませんでした。"),
+    ("zh", "饼干里有坚果吗？", "段落没有关于坚果的内容。"),
+    ("zh", "搜救队找到了什么？", "我在文中没有找到答案。"),
+    ("th", "คุกกี้มีถั่วหรือไม่", "ข้อความไม่มีข้อมูลเกี่ยวกับถั่ว"),
+    ("th", "ทีมค้นหาพบอะไร", "ฉันไม่พบคำตอบในเอกสาร"),
+]
+
+
+@pytest.mark.parametrize(("language", "question", "text"), [*ABSTENTIONS, *REFUSALS])
 def test_abstentions_are_detected(language: str, question: str, text: str) -> None:
     assert abstains(text, language, question=question) >= ABSTAINS_AT
 
@@ -104,6 +229,31 @@ def test_abstentions_are_detected(language: str, question: str, text: str) -> No
 def test_an_answer_with_a_negation_or_a_caveat_is_no_abstention(
     language: str, question: str, text: str
 ) -> None:
+    assert abstains(text, language, question=question) < ABSTAINS_AT
+
+
+def test_most_negative_facts_are_no_abstentions() -> None:
+    alarms = [
+        text
+        for language, question, text in NEGATIVE_FACTS
+        if abstains(text, language, question=question) >= ABSTAINS_AT
+    ]
+    assert len(alarms) <= len(NEGATIVE_FACTS) / 5, alarms
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text"),
+    [
+        ("en", "What did the inspectors find?", "They could not find any defects."),
+        ("de", "Enthält das Brot Gluten?", "Es enthält kein Gluten."),
+        ("ru", "Какую часть корабля нашли?", "От корабля так ничего и не нашли."),
+        ("ja", "このパンにグルテンは含まれますか。", "グルテンは含まれていません。"),
+        ("ar", "هل يحتوي الخبز على الغلوتين؟", "لا يحتوي على الغلوتين."),
+        ("th", "ผู้ตรวจพบอะไร", "พวกเขาไม่พบข้อบกพร่องใด ๆ"),
+        ("zh", "检查员发现了什么？", "他们没有发现任何缺陷。"),
+    ],
+)
+def test_a_negative_fact_is_no_abstention(language: str, question: str, text: str) -> None:
     assert abstains(text, language, question=question) < ABSTAINS_AT
 
 

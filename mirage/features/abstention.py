@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from statistics import mean
+from statistics import fmean, mean
 
 import numpy as np
 
 from mirage.features.answer_claims import answer_claims
 from mirage.features.answers import NO_ANSWERS
 from mirage.features.base import Answered, Definition, Facts, NotComputed
-from mirage.text import abstains
+from mirage.text import abstains, split_sentences
 from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.content import best_matches, content_words
+from mirage.text.negations import negates
 from mirage.text.numbers import numbers
 
 RELATED_SHARE = 0.25
@@ -22,6 +23,12 @@ It is the share of words that occur in the question or in any passage.
 
 CLEAR_ABSTENTION = 0.9
 """Minimum certainty of an abstention in a response that also asserts a known wrong answer."""
+
+STATED_SHARE = 0.8
+"""Mean match of a sentence's content words from which a passage states the same sentence."""
+
+SHORTEST_STATEMENT = 2
+"""Minimum number of content words of a sentence that is compared with the passages."""
 
 _UNKNOWN = NotComputed(
     "the query's field 'answerable' is not set, so it is unknown whether a passage answers it"
@@ -34,8 +41,9 @@ def abstention(item: Answered) -> float | NotComputed:
 
     A response should abstain if no passage answers the query (:attr:`~mirage.Query.answerable`).
     :func:`mirage.text.abstains` detects abstentions. A response that asserts every right answer of
-    the query never counts as an abstention. An empty answer gets 0 for every query, since it does
-    not even state that there is no answer. Not computed if ``answerable`` is not set.
+    the query never counts as an abstention, and neither does a negative fact that a passage states
+    too, such as "They could not find any defects". An empty answer gets 0 for every query, since it
+    does not even state that there is no answer. Not computed if ``answerable`` is not set.
     """
     query, answer = item.query, item.parsed.answer_text
     if query.answerable is None:
@@ -51,7 +59,9 @@ def _abstains(item: Answered) -> bool:
     An answer to an answerable query that asserts all right answers does not abstain, although a
     sentence such as "Not the Congo, as one reads, but the Nile" resembles an abstention. If the
     answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think", the
-    certainty that it abstains must be at least :data:`CLEAR_ABSTENTION`.
+    certainty that it abstains must be at least :data:`CLEAR_ABSTENTION`. A negative fact such as
+    "They could not find any defects" also resembles an abstention. An answer to an answerable query
+    does not abstain if passages state all its sentences of this kind.
     """
     query = item.query
     claims = answer_claims(item)
@@ -59,8 +69,34 @@ def _abstains(item: Answered) -> bool:
         return False
     doubtful = query.answerable and any(claims.wrong)
     least = CLEAR_ABSTENTION if doubtful else ABSTAINS_AT
-    return _certainty(item, item.parsed.answer_text) >= least or (
+    seems_to_abstain = _certainty(item, item.parsed.answer_text) >= least or (
         bool(core := _core(item)) and _certainty(item, core) >= least
+    )
+    return seems_to_abstain and (query.answerable is False or not _quotes_negative_facts(item))
+
+
+def _quotes_negative_facts(item: Answered) -> bool:
+    """Return whether passages state all sentences of the answer that seem to abstain."""
+    sentences = [sentence.text for sentence in item.parsed.sentences]
+    abstentions = [text for text in sentences if _certainty(item, text) >= ABSTAINS_AT]
+    return bool(abstentions) and all(_is_stated(item, text) for text in abstentions)
+
+
+def _is_stated(item: Answered, sentence: str) -> bool:
+    """Return whether a sentence of a passage has the same words and a negation."""
+    code = item.query.language
+    words = content_words(sentence, code)
+    if len(words) < SHORTEST_STATEMENT:
+        return False
+    statements = (
+        statement
+        for passage in item.query.passages
+        for statement in split_sentences(passage.titled_text, code)
+    )
+    return any(
+        fmean(best_matches(words, statement, code)) >= STATED_SHARE
+        and (negates(statement, code) or _certainty(item, statement) >= ABSTAINS_AT)
+        for statement in statements
     )
 
 

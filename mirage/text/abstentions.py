@@ -6,10 +6,12 @@ cannot distinguish an abstention from an answer with a caveat.
 
 Therefore each sentence is searched for words of a few classes: negation, telling (such as
 "mention"), sources (such as "passage"), lacking (such as "missing"), the speaker, limits, contrast,
-and nobody or never. From these words, numeric features called signs are computed. A sign describes
-which classes occur together, which words come before and after them, or how many words the answer
-has that are not in the question. Boosted trees (Friedman 2001, *Greedy function approximation*)
-predict from the signs whether the answer abstains. The trees use no words and are the same for all
+and nobody or never. Two further classes mark exceptions: worldly words for telling, which often
+state facts about the world ("find", "contain"), and vague sources, which need not be passages
+("here"). From these words, numeric features called signs are computed. A sign describes which
+classes occur together, which words come before and after them, or how many words the answer has
+that are not in the question. Boosted trees (Friedman 2001, *Greedy function approximation*) predict
+from the signs whether the answer abstains. The trees use no words and are the same for all
 languages; ``corpora/abstentions.py`` trains them.
 """
 
@@ -56,6 +58,11 @@ SIGNS = (
     *("first_plain", "first_told", "told_new", "cues", "pieces", "cue_share", "asked_share"),
     # Words in sentences about the world, which have no words for telling, sources or the speaker.
     *("world_new", "world_figures", "world_first", "world_last", "world_denial"),
+    # What distinguishes "they found no defects" from "the passages mention no defects": new numbers
+    # in cues; words for telling that are not in the question, and those of them that are seldom
+    # about the world; one that is in the question; words for passages; the speaker.
+    *("figures_in", "told_words", "explicit_words", "near_explicit", "asked_telling"),
+    *("cue_documents", "opens_document", "any_document", "any_speaker"),
 )
 """Names of the features (signs) of an answer, in the order of :func:`signs`."""
 
@@ -93,8 +100,11 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
 
 # Words --------------------------------------------------------------------------------------------
 
-_CLASSES = ("negation", "contrast", "telling", "sources", "lacking", "speaker", "limits", "nobody")
-_NEGATION, _CONTRAST, _TELLING, _SOURCES, _LACKING, _SPEAKER, _LIMITS, _NOBODY = (
+_CLASSES = (
+    *("negation", "contrast", "telling", "sources", "lacking", "speaker", "limits", "nobody"),
+    *("worldly", "vague"),
+)
+_NEGATION, _CONTRAST, _TELLING, _SOURCES, _LACKING, _SPEAKER, _LIMITS, _NOBODY, _WORLDLY, _VAGUE = (
     1 << position for position in range(len(_CLASSES))
 )
 _DENIAL = _NEGATION | _LACKING
@@ -317,6 +327,7 @@ _MARKS = r"(?<=[.!?…。！？．।॥؟۔])(?!\d)\s*|[\n\r\v\f\x85\u2028\u202
 _SENTENCE = re.compile(_MARKS)
 _CLAUSE = re.compile(_MARKS + r"|(?<=[^\x00-\x7f\d]{6})\s+(?=[^\x00-\x7f\d]{6})")
 _SHORT_CLAUSE = 36
+_OPENING = 4  # words at the beginning of a part of a sentence
 _QUESTION_MARKS = ("?", "？", "؟")
 _PIECE = re.compile(r"[;:،؛、，；：,](?!\d)|\s[-–—]+\s|[—()（）]")
 
@@ -329,6 +340,12 @@ class _Piece(NamedTuple):
     repeated: float  # number of words of the question
     figures: int  # number of numbers that are not in the question
     near: float  # 1 if a negation is next to a word for telling, less if it is farther away
+    told_words: int  # number of words for telling that are not in the question
+    explicit_words: int  # number of these words that seldom state facts about the world
+    near_explicit: float  # like ``near``, for the explicit words
+    asked_telling: bool  # contains a word for telling that is in the question
+    document: bool  # contains a word such as "passage"
+    opens_document: bool  # begins with one
 
 
 class _Sentence(NamedTuple):
@@ -427,23 +444,22 @@ def _piece_of_words(
 ) -> _Piece:
     new = repeated = 0
     positions = [
-        (text.count(" ", 0, text.find(run) + 1) - 1, bits)
+        (text.count(" ", 0, text.find(run) + 1) - 1, bits, run in question)
         for run, bits in words.runs
         if run in text
     ]
     stem = 3 if words.entry.gram_length == 2 else _STEM
     for index, token in enumerate(tokens):
         bits = _word_classes(token, words.entry.code, words.marked)
-        positions.append((index, bits))
+        is_repeated = f" {token[:stem]}" in question
+        positions.append((index, bits, is_repeated))
         if token.isdecimal() or token in words.function_words:
             continue
-        if f" {token[:stem]}" in question:
+        if is_repeated:
             repeated += 1
         elif not bits:
             new += 1
-    return _Piece(
-        _union(bits for _, bits in positions), new, repeated, figures, _negation_nearness(positions)
-    )
+    return _summarize(positions, new, repeated, figures)
 
 
 def _piece_of_characters(text: str, words: _Words, question: str, figures: int) -> _Piece:
@@ -451,15 +467,47 @@ def _piece_of_characters(text: str, words: _Words, question: str, figures: int) 
     positions = []
     for run, bits in words.runs:
         if run in text:
-            positions.append((text.find(run) * words.scale, bits))
+            positions.append((text.find(run) * words.scale, bits, run in question))
             rest = rest.replace(run, " ")
     pairs = [rest[i : i + 2] for i in range(len(rest) - 1)]
     pairs = [pair for pair in pairs if " " not in pair and pair not in words.function_words]
     repeated_pairs = sum(pair in question for pair in pairs)
     # About half of the remaining characters belong to endings and function words.
     new, repeated = (len(pairs) - repeated_pairs) * words.scale / 2, repeated_pairs * words.scale
+    return _summarize(positions, new, repeated, figures)
+
+
+def _summarize(
+    positions: Sequence[tuple[float, int, bool]], new: float, repeated: float, figures: int
+) -> _Piece:
+    """Return the description of a part of a sentence.
+
+    Args:
+        positions: Position of each word in the part, the word classes, and whether the word is in
+            the question.
+        new: Number of words without a class that are not in the question.
+        repeated: Number of words of the question.
+        figures: Number of numbers that are not in the question.
+    """
+    words = [(position, bits) for position, bits, _ in positions]
+    unasked = [bits for _, bits, is_repeated in positions if not is_repeated]
+    explicit = [
+        (position, bits & ~_TELLING if is_repeated or bits & _WORLDLY else bits)
+        for position, bits, is_repeated in positions
+    ]
+    documents = [position for position, bits in words if bits & _SOURCES and not bits & _VAGUE]
     return _Piece(
-        _union(bits for _, bits in positions), new, repeated, figures, _negation_nearness(positions)
+        _union(bits for _, bits in words),
+        new,
+        repeated,
+        figures,
+        near=_negation_nearness(words),
+        told_words=sum(bool(bits & _TELLING) for bits in unasked),
+        explicit_words=sum(bool(bits & _TELLING) for _, bits in explicit),
+        near_explicit=_negation_nearness(explicit),
+        asked_telling=any(bits & _TELLING and is_repeated for _, bits, is_repeated in positions),
+        document=bool(documents),
+        opens_document=any(position < _OPENING for position in documents),
     )
 
 
@@ -516,6 +564,7 @@ def signs(
         *_signs_of_cues(pieces, kinds),
         *_signs_of_plain(pieces, kinds),
         *_signs_of_world(sentences),
+        *_signs_of_subject(pieces, kinds),
     )
 
 
@@ -687,6 +736,20 @@ def _signs_of_world(sentences: Sequence[_Sentence]) -> Iterator[float]:
     yield float(about_world[0])
     yield float(about_world[-1])
     yield float(any(p.classes & _NEGATION for p in pieces))
+
+
+def _signs_of_subject(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
+    """Yield the features from ``figures_in`` on, which distinguish refusals from negative facts."""
+    cues = _of_kind("cue", pieces, kinds)
+    yield float(any(p.figures for p in cues))
+    yield float(max((p.told_words for p in cues), default=0))
+    yield float(max((p.explicit_words for p in cues), default=0))
+    yield max((p.near_explicit for p in cues), default=0.0)
+    yield float(any(p.asked_telling for p in cues))
+    yield float(any(p.document for p in cues))
+    yield float(any(p.opens_document for p in cues))
+    yield float(any(p.document for p in pieces))
+    yield float(any(p.classes & _SPEAKER for p in pieces))
 
 
 _FIRST_WORD = re.compile(r"[,،、，.。!！।\s]")

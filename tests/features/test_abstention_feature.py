@@ -61,6 +61,41 @@ def test_courtesies_do_not_hide_an_abstention(text: str, abstains: bool) -> None
     assert value(COURTESY.format(text), True) == (not abstains)
 
 
+WILL = "What does she leave to Ida?", "Her will does not mention Ida at all."
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "passage", "text", "expected"),
+    [
+        ("en", *WILL, "The will doesn't mention Ida [1].", 1),
+        ("en", *WILL, "The passages do not mention what she leaves to Ida [1].", 0),
+        ("en", "What does she leave to Ida?", "Ida gets her boat.", "It doesn't mention Ida.", 0),
+        (
+            "es",
+            "¿Qué dice la ley de la caza?",
+            "La ley no menciona la caza.",
+            "No menciona caza.",
+            1,
+        ),
+        (
+            "ko",
+            "무엇을 찾았나요?",
+            "수색대는 발자국을 찾지 못했습니다.",
+            "발자국을 찾지 못했습니다.",
+            1,
+        ),
+        ("hi", "क्या बिस्कुट में मेवे हैं?", "इन बिस्कुटों में मेवे नहीं हैं।", "बिस्कुटों में मेवे नहीं हैं।", 1),
+    ],
+)
+def test_a_negative_fact_that_a_passage_states_is_an_answer(
+    language: str, question: str, passage: str, text: str, expected: int
+) -> None:
+    passages = (Passage(id="a", text=passage),)
+    query = Query(id="q", language=language, text=question, passages=passages, answerable=True)
+    (result,) = feature("abstention").compute([answered(query, Response(query_id="q", text=text))])
+    assert result == expected
+
+
 def test_no_value_if_answerable_is_not_set() -> None:
     result = value("Anna Berg.", None)
     assert isinstance(result, NotComputed)
