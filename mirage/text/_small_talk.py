@@ -34,6 +34,7 @@ __all__ = [
     "has_number",
     "is_heading",
     "is_small_talk",
+    "is_template",
     "is_ticket",
     "opens_sources",
     "salutation",
@@ -360,7 +361,7 @@ def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
         context: Question and passages.
         edge: Whether the sentence opens or ends the response, where most small talk is.
     """
-    if is_recurring(text, context.recurring) and _is_template(text, context):
+    if is_template(text, context):
         return True
     if has_number(text):
         return False
@@ -382,13 +383,15 @@ _CONTACT = re.compile(r"(?:\d[ ().\-/–]{0,2}){6}|https?:|www\.|\S@\S")
 """A telephone number, a link or an e-mail address."""
 
 
-def _is_template(text: str, context: Context) -> bool:
-    """Return whether a recurring sentence says nothing about the question or the answer.
+def is_template(text: str, context: Context) -> bool:
+    """Return whether a sentence recurs and says nothing about the question or the answer.
 
     Such a sentence contains no word of the question. It does not deny or retract an answer, and it
     does not refuse one. A disclaimer does neither, nor does a negation about another topic, as in
     "We never ask for your password".
     """
+    if not is_recurring(text, context.recurring):
+        return False
     entry = context.language
     disclaimers = _disclaimer_spans(text, entry)
     remainder = _without_spans(text, disclaimers)

@@ -80,6 +80,13 @@ def test_disclaimers_and_contacts_under_every_answer_change_no_feature(language:
         assert mean(with_footer, feature) == pytest.approx(mean(plain, feature), abs=0.06), feature
 
 
+def test_a_table_under_every_answer_changes_no_feature() -> None:
+    table = "\n\n| Contact | Hours |\n|---|---|\n| Chat | 9–17 h |\n"
+    plain, with_table = features("en", "", 12), features("en", table, 12)
+    for feature in ("answer_match", "unknown_facts", "support_lexical"):
+        assert mean(with_table, feature) == pytest.approx(mean(plain, feature), abs=0.02), feature
+
+
 @pytest.mark.parametrize("language", SENTENCES)
 def test_a_single_disclaimer_denies_nothing(language: str) -> None:
     query = MirageDataset.bundled(language)[0]
