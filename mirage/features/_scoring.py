@@ -89,7 +89,7 @@ def _note_recurring(model: str, number: int, sentence: str) -> None:
     """Log how many sentences recur; the same message is logged only once."""
     _LOG.info(
         "%s: sentences that recur in most answers, such as headings, are treated as layout unless "
-        "they are denials; there are %d of them, such as %r",
+        "they deny an answer; there are %d of them, such as %r",
         model,
         number,
         sentence[:80],

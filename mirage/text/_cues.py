@@ -14,7 +14,7 @@ from mirage.text._unicode import nfc
 from mirage.text.lexicon import lexicon
 from mirage.text.words import IN_WORD
 
-__all__ = ["CUES", "Cue", "cues"]
+__all__ = ["CUES", "Cue", "cues", "phrase_pattern"]
 
 CUES = (
     *("negation", "contrast", "attribution", "falsity", "truth", "exclusion"),
@@ -115,7 +115,7 @@ def _has_latin(folded: str) -> bool:
 def cues_of(code: str) -> tuple[re.Pattern[str], ...]:
     """Return a pattern for each kind of cue word of a language, in the order of :data:`CUES`."""
     entry, words = Language.with_board(code), lexicon(code)
-    return tuple(_pattern(getattr(words, kind), entry) for kind in CUES)
+    return tuple(phrase_pattern(getattr(words, kind), entry) for kind in CUES)
 
 
 @cache
@@ -125,21 +125,25 @@ def _accented_patterns(code: str) -> tuple[re.Pattern[str], ...]:
     These patterns are used for languages in which accents distinguish a cue from another word.
     """
     entry, words = Language.of(code), lexicon(code)
-    return tuple(_pattern(getattr(words, kind), entry, str.lower) for kind in CUES)
+    return tuple(phrase_pattern(getattr(words, kind), entry, str.lower) for kind in CUES)
 
 
 @cache
 def _cue_free_pattern(code: str) -> re.Pattern[str]:
-    return _pattern(lexicon(code).cue_free, Language.of(code))
+    return phrase_pattern(lexicon(code).cue_free, Language.of(code))
 
 
 def _fold_phrase(phrase: str) -> str:
     return fold(phrase).text
 
 
-def _pattern(
+def phrase_pattern(
     phrases: Iterable[str], entry: Language, form: Callable[[str], str] = _fold_phrase
 ) -> re.Pattern[str]:
+    """Return a pattern that matches any of the phrases in a text folded by ``form``.
+
+    In a phrase, ``*`` is the rest of a word, and `` ... `` is a short gap.
+    """
     return re.compile(_alternation([_phrase(nfc(phrase), entry, form) for phrase in phrases]))
 
 

@@ -27,6 +27,7 @@ from mirage.text._small_talk import (
     has_number,
     is_heading,
     is_small_talk,
+    is_template,
     is_ticket,
     opens_sources,
     salutation,
@@ -432,6 +433,11 @@ def _mask_tables(page: _Page) -> None:
 
 
 def _mask_row(page: _Page, line: Line, *, header: bool) -> None:
+    row = page.text[line.start : line.end].replace("|", " ")
+    is_cited = page.has_citation(line.start, line.end)
+    if page.context is not None and not is_cited and is_template(row, page.context):
+        page.mask(line.start, line.end)
+        return
     pipes = [at for at in range(line.start, line.end) if page.text[at] == "|"]
     for at in pipes:
         page.mask(at, at + 1, fill=CELL)

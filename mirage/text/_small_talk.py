@@ -19,7 +19,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from mirage.languages import LANGUAGES, Language
-from mirage.text._cues import CUES, cues
+from mirage.text._cues import CUES, cues, phrase_pattern
 from mirage.text._folding import fold
 from mirage.text.abstentions import ABSTAINS_AT, SIGNS, abstains, signs
 from mirage.text.lexicon import lexicon
@@ -34,6 +34,7 @@ __all__ = [
     "has_number",
     "is_heading",
     "is_small_talk",
+    "is_template",
     "is_ticket",
     "opens_sources",
     "salutation",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 DOUBTS = 3
-"""Minimum number of small-talk words in small talk that contains a word such as "wrong"."""
+"""Minimum number of other small-talk words in small talk that contains a word such as "wrong"."""
 
 TALK_FOR_REST = 3
 """Minimum number of small-talk words per other word; "the answer is Nile" has too few."""
@@ -90,6 +91,7 @@ class Vocabulary(NamedTuple):
     hesitation: tuple[str, ...]  # such as "hesitate", which does not deny an answer
     affirmations: tuple[str, ...]  # such as "sure"
     doubts: tuple[str, ...]  # such as "wrong"
+    disclaimers: re.Pattern[str]  # such as "no legal advice", in folded text
     verdicts: frozenset[str]  # yes and no
 
 
@@ -185,6 +187,7 @@ def vocabulary(code: str) -> Vocabulary:
         hesitation=hesitation,
         affirmations=affirmations,
         doubts=_doubts(entry),
+        disclaimers=phrase_pattern(sorted(data["disclaimers"], key=len, reverse=True), entry),
         verdicts=frozenset(
             t
             for word in (*language_lexicon.yes, *language_lexicon.no)
@@ -358,10 +361,12 @@ def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
         context: Question and passages.
         edge: Whether the sentence opens or ends the response, where most small talk is.
     """
-    if is_recurring(text, context.recurring) and _is_neutral(text, context):
+    if is_template(text, context):
         return True
     if has_number(text):
         return False
+    if _is_disclaimer(text, context):
+        return True
     entry = context.language
     codes = dict.fromkeys((entry.code, "en"))
     return any(
@@ -369,26 +374,101 @@ def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
     ) and not _may_abstain(text, context)
 
 
-_OPPOSING = frozenset(
-    CUES.index(kind) for kind in ("negation", "falsity", "alternative", "retraction")
-)
+_NEGATION, _ALTERNATIVE, _TRUTH = map(CUES.index, ("negation", "alternative", "truth"))
+_CORRECTIONS = frozenset((CUES.index("falsity"), CUES.index("retraction")))
+FOOTER_WORDS = 2
+"""Minimum number of other words in a footer with a negation; "that is not so" has none."""
+
+_CONTACT = re.compile(r"(?:\d[ ().\-/–]{0,2}){6}|https?:|www\.|\S@\S")
+"""A telephone number, a link or an e-mail address."""
 
 
-def _is_neutral(text: str, context: Context) -> bool:
-    """Return whether a recurring sentence has no bearing on the question.
+def is_template(text: str, context: Context) -> bool:
+    """Return whether a sentence recurs and says nothing about the question or the answer.
 
-    Such a sentence contains no word of the question, and does not contradict or retract an answer.
+    Such a sentence contains no word of the question. It does not deny or retract an answer, and it
+    does not refuse one. A disclaimer does neither, nor does a negation about another topic, as in
+    "We never ask for your password".
     """
-    entry, phrase = context.language, _fold_phrase(text)
-    if any(cue.kind in _OPPOSING for cue in cues(fold(text), text, entry)):
+    if not is_recurring(text, context.recurring):
         return False
-    for code in dict.fromkeys((entry.code, "en")):
-        words = vocabulary(code)
-        if any(word in phrase for word in words.doubts) or _opens_with_yes_or_no(text, words):
-            return False
-    rest = _classify_words(text, vocabulary(entry.code)).rest
-    return not _count_shared(rest, (context.question,), entry) and not _may_abstain(text, context)
+    entry = context.language
+    disclaimers = _disclaimer_spans(text, entry)
+    remainder = _without_spans(text, disclaimers)
+    rest = _classify_words(remainder, vocabulary(entry.code)).rest
+    if _count_shared(rest, (context.question,), entry) or _corrects(remainder, entry):
+        return False
+    kinds = {cue.kind for cue in cues(fold(remainder), remainder, entry)}
+    if disclaimers or _CONTACT.search(text):
+        return not _refuses(remainder, context)
+    if _NEGATION in kinds:
+        is_footer = len(rest) >= FOOTER_WORDS and _TRUTH not in kinds
+        return (is_footer or _is_question(text)) and not _refuses(text, context)
+    if _ALTERNATIVE in kinds and (not rest or _TRUTH in kinds):
+        return False  # "or perhaps not", "any of them may be correct"
+    return not _may_abstain(text, context)
 
+
+def _corrects(text: str, entry: Language) -> bool:
+    """Return whether a sentence calls something false, retracts it, or opens with yes or no."""
+    return any(cue.kind in _CORRECTIONS for cue in cues(fold(text), text, entry)) or any(
+        _opens_with_yes_or_no(text, vocabulary(code)) for code in dict.fromkeys((entry.code, "en"))
+    )
+
+
+def _refuses(text: str, context: Context) -> bool:
+    return abstains(text, context.language, question=context.question) >= ABSTAINS_AT
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip(_AFTER_MARK)[-1:] in ("?", "？", "؟")
+
+
+def _disclaimer_spans(text: str, entry: Language) -> list[tuple[int, int]]:
+    """Return the start and end of each phrase such as "no legal advice" in a text."""
+    folded = fold(text)
+    matches = (
+        match
+        for code in dict.fromkeys((entry.code, "en"))
+        for match in vocabulary(code).disclaimers.finditer(folded.text)
+    )
+    return [(folded.offsets[m.start()], folded.offsets[m.end() - 1] + 1) for m in matches]
+
+
+def _without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    for start, end in spans:
+        text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
+    return text
+
+
+def _is_disclaimer(text: str, context: Context) -> bool:
+    """Return whether a sentence only limits what an answer is good for: "This is no legal advice."
+
+    None of its words may occur in the question, and its disclaimer may not occur in a passage.
+    """
+    entry = context.language
+    spans = _disclaimer_spans(text, entry)
+    if not spans:
+        return False
+    remainder, words = _without_spans(text, spans), vocabulary(entry.code)
+    if _classify_words(remainder, words).rest or _denies(remainder, context):
+        return False
+    phrases = [fold(text[start:end]).text for start, end in spans]
+    passages = [fold(passage).text for passage in context.passages]
+    if any(phrase in passage for phrase in phrases for passage in passages):
+        return False
+    classes = _classify_words(text, words)
+    return not _count_shared((*classes.talk, *classes.rest), (context.question,), entry)
+
+
+def _denies(text: str, context: Context) -> bool:
+    entry = context.language
+    return _corrects(text, entry) or any(
+        cue.kind == _NEGATION for cue in cues(fold(text), text, entry)
+    )
+
+
+_AFTER_MARK = " *_)\"'”»」"  # characters that may follow the mark at the end of a sentence
 
 _DENIALS = tuple(SIGNS.index(name) for name in ("any_phrase", "any_negation", "nobody"))
 _LACKS = SIGNS.index("any_lacking")
@@ -421,9 +501,10 @@ def _is_talk(
     ):
         return False
     phrase = _fold_phrase(text)
-    if talk < DOUBTS and any(word in phrase for word in words.doubts):
-        return False
     entry = words.entry
+    doubts = sum(word in words.doubts for word in classes.talk)
+    if talk - doubts < DOUBTS and any(word in phrase for word in words.doubts):
+        return False
     if _has_name(text, classes.rest, entry):
         return False
     titles = tuple(passage.partition("\n")[0] for passage in context.passages)
@@ -445,8 +526,8 @@ def _extra_words_allowed(text: str) -> int:
     A sentence may contain more other words if it has more small-talk words. The result is added to
     its number of small-talk words, because questions and exclamations are more often small talk.
     """
-    last = text.rstrip(" *_)\"'”»」")[-1:]
-    return 2 if last in ("?", "？", "؟") else 1 if last in ("!", "！") else 0
+    last = text.rstrip(_AFTER_MARK)[-1:]
+    return 2 if _is_question(text) else 1 if last in ("!", "！") else 0
 
 
 def _opens_with_yes_or_no(text: str, words: Vocabulary) -> bool:

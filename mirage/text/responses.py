@@ -101,7 +101,7 @@ def parse(
         passages: Texts of the passages. If they are given, they help to recognise small talk.
         recurring: Sentences that most answers of the system contain
             (:func:`mirage.text.recurring.recurring_sentences`). They are small talk too, unless
-            they deny something or share a word with the question. By default, none.
+            they deny or refuse an answer or share a word with the question. By default, none.
 
     Raises:
         UnknownNameError: If there is no such language.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import unicodedata
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +13,8 @@ from hypothesis import strategies as st
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, respond
 from mirage.features.findings import findings_of
+from mirage.languages import LANGUAGES
+from mirage.text._small_talk import Context, is_small_talk
 from mirage.text.recurring import is_recurring, recurring_sentences
 
 FOOTERS = {
@@ -16,6 +22,12 @@ FOOTERS = {
     "sw": "\n\nImeandaliwa na kitengo cha utafiti cha Zawadi Media.",
     "zh": "\n\n本内容由云雀研究小组整理，仅供内部参考。",
 }
+
+
+# Footers of support systems and, for comparison, denials, in 18 languages.
+SENTENCES: dict[str, dict[str, list[str]]] = json.loads(
+    (Path(__file__).parents[1] / "data" / "footers.json").read_text(encoding="utf-8")
+)
 
 
 def features(language: str, ending: str, queries: int = 40) -> FeatureTable:
@@ -57,6 +69,49 @@ def test_a_recurring_denial_counts_as_in_a_single_answer(ending: str) -> None:
     recurring, single = features("en", ending), features("en", ending, 9)
     assert mean(recurring, "answer_match") < 0.5
     np.testing.assert_array_equal(recurring.values[:9], single.values)
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_disclaimers_and_contacts_under_every_answer_change_no_feature(language: str) -> None:
+    sentences = SENTENCES[language]
+    ending = "\n\n".join(["", *sentences["disclaimers"], *sentences["contact"]])
+    plain, with_footer = features(language, "", 12), features(language, ending, 12)
+    for feature in ("answer_match", "unknown_facts", "support_lexical", "abstention"):
+        assert mean(with_footer, feature) == pytest.approx(mean(plain, feature), abs=0.06), feature
+
+
+def test_a_table_under_every_answer_changes_no_feature() -> None:
+    table = "\n\n| Contact | Hours |\n|---|---|\n| Chat | 9–17 h |\n"
+    plain, with_table = features("en", "", 12), features("en", table, 12)
+    for feature in ("answer_match", "unknown_facts", "support_lexical"):
+        assert mean(with_table, feature) == pytest.approx(mean(plain, feature), abs=0.02), feature
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_a_single_disclaimer_denies_nothing(language: str) -> None:
+    query = MirageDataset.bundled(language)[0]
+    context = Context(LANGUAGES[language], query.text, tuple(p.text for p in query.passages))
+    sentences = [unicodedata.normalize("NFC", s) for s in SENTENCES[language]["disclaimers"]]
+    claims = [sentence for sentence in sentences if not is_small_talk(sentence, context)]
+    assert len(claims) <= 1, claims
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_a_recurring_denial_or_refusal_is_no_footer(language: str) -> None:
+    query = MirageDataset.bundled(language)[0]
+    for sentence in map(str.lower, SENTENCES[language]["denials"]):
+        text = unicodedata.normalize("NFC", sentence)
+        recurring = recurring_sentences([text] * 10)
+        context = Context(LANGUAGES[language], query.text, (), recurring)
+        assert not is_small_talk(text, context), text
+
+
+def test_a_disclaimer_that_answers_the_question_is_a_claim() -> None:
+    text = "The seller gives no guarantee."
+    question = Context(LANGUAGES["en"], "Which guarantee does the seller give?", ())
+    passage = Context(LANGUAGES["en"], "What about defects?", ("The seller gives no guarantee.",))
+    assert not is_small_talk(text, question)
+    assert not is_small_talk(text, passage)
 
 
 def test_a_refusal_of_every_question_stays_a_refusal() -> None:
