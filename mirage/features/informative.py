@@ -313,8 +313,8 @@ def _matches(terms: Iterable[str], query: Query, position: int) -> Mapping[str, 
     single Chinese characters among ``terms`` are left out.
     """
     words_of_text = _words_among(terms)
-    rows = index_of_words(query, _passages(query)).text_matches(words_of_text)
-    return {word: row[position] for word, row in zip(words_of_text, rows, strict=True)}
+    index = index_of_words(query, _passages(query))
+    return dict(zip(words_of_text, index.matches_in(words_of_text, position), strict=True))
 
 
 def _match(term: str, text: str, matches: Mapping[str, float], language: str) -> float:
