@@ -24,6 +24,7 @@ from mirage.features.base import (
     Facts,
     NotComputed,
     passage_texts,
+    titled_texts,
 )
 from mirage.features.overlap import reference_answer
 from mirage.languages import Language
@@ -203,11 +204,11 @@ def passage_coverage(item: Answered) -> float | NotComputed:
 
 def _passages(query: Query) -> tuple[str, ...]:
     # A system may retrieve a passage of the query under another id.
-    return tuple(dict.fromkeys(p.titled_text for p in query.passages))
+    return tuple(dict.fromkeys(titled_texts(query.passages)))
 
 
 def _relevant(query: Query) -> tuple[str, ...]:
-    return tuple(p.titled_text for p in query.passages if p.id in query.relevant)
+    return titled_texts(p for p in query.passages if p.id in query.relevant)
 
 
 def _reference(item: Answered) -> str | NotComputed:

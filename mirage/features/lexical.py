@@ -313,7 +313,7 @@ def _content_score(
     matches = index.text_table(words)
     factors = np.where(matches[:, len(texts)] == 1, QUESTION_WORD_FACTOR, 1.0)
     letters = factors * [*map(len, words)]
-    is_elsewhere: list[bool] = (matches[:, others] >= ELSEWHERE_MATCH).any(axis=1).tolist()
+    is_elsewhere = np.any(matches[:, others] >= ELSEWHERE_MATCH, axis=1).tolist()
     shares = _passage_matches(words, letters, cited, index)
     for length, share, is_other in zip(letters.tolist(), shares, is_elsewhere, strict=True):
         weight = ELSEWHERE_WEIGHT if is_other else PHRASING_WEIGHT

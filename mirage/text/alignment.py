@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
@@ -58,17 +59,19 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
         _tokens(reference, entry),
         _tokens(answer, entry)[:MOST_ALIGNED],
     )
+    if not _share_context(reference_tokens, answer_tokens, SHARED_CONTEXT[entry.tokens]):
+        return ()
     steps = SequenceMatcher(None, reference_tokens, answer_tokens, autojunk=False).get_opcodes()
     matches = []
-    for step, (kind, *span) in enumerate(steps):
+    for step, (kind, first, last, start, end) in enumerate(steps):
+        if kind != "replace" or max(last - first, end - start) > LONGEST_REPLACEMENT[entry.tokens]:
+            continue
         around = sum(
             b - a
             for k, a, b, _, _ in (*steps[max(step - 1, 0) : step], *steps[step + 1 :][:1])
             if k == "equal"
         )
-        first, last, start, end = span
-        short = max(last - first, end - start) <= LONGEST_REPLACEMENT[entry.tokens]
-        if kind == "replace" and short and around >= SHARED_CONTEXT[entry.tokens]:
+        if around >= SHARED_CONTEXT[entry.tokens]:
             matches.append(
                 Replacement(
                     _words(reference_tokens, first, last, entry),
@@ -76,6 +79,19 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
                 )
             )
     return tuple(matches)
+
+
+def _share_context(first: Sequence[str], second: Sequence[str], context: int) -> bool:
+    """Return whether two texts share a run of tokens that a replacement may have beside it.
+
+    Of ``context`` tokens before and after a replacement, at least half are on one side of it.
+    """
+    length = (context + 1) // 2
+    runs, others = (
+        zip(*(tokens[start:] for start in range(length)), strict=False)
+        for tokens in (first, second)
+    )
+    return not set(runs).isdisjoint(others)
 
 
 def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tuple[str, ...]:
