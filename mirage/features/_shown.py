@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property, lru_cache
 
 from mirage.features.base import Answered, NotComputed, passage_texts
@@ -85,29 +85,27 @@ class TextIndex:
         return tuple(sorted(self.numbers))
 
     @cached_property
-    def _words(self) -> frozenset[str]:
-        return frozenset(self.folded.split())
+    def _spaced(self) -> str:
+        """The words of all texts, with a space before and after each."""
+        return f" {self.folded.replace(chr(10), ' ')} "
 
-    @cached_property
-    def _ordered_words(self) -> list[str]:
-        return sorted(self._words)
+    def _has_word(self, word: str) -> bool:
+        return " " not in word and f" {word} " in self._spaced
 
-    @cached_property
-    def _short_words(self) -> frozenset[str]:
-        """All words, and also the short words without their last letter, which may be an ending."""
-        cut = (w[:-1] for w in self._words if SHORTEST_STEM <= len(w) <= SHORTEST_STEM + 2)
-        return self._words.union(cut)
+    def _endings(self, beginning: str) -> Iterator[int]:
+        """Yield the number of further letters of each word that begins with these letters."""
+        if " " in beginning:
+            return
+        # Most beginnings occur in no word, so a search takes less time than a set of all words.
+        start = self._spaced.find(f" {beginning}")
+        while start >= 0:
+            end = start + 1 + len(beginning)
+            yield self._spaced.index(" ", end) - end
+            start = self._spaced.find(f" {beginning}", end)
 
     def _has_longer_word(self, beginning: str) -> bool:
         """Return whether a word of the texts begins with these letters and has more letters."""
-        if not SHORTEST_STEM <= len(beginning) < LONGEST_STEM:
-            return False
-        # Sorting the words takes long, and most beginnings occur in no word.
-        if beginning not in self.folded:
-            return False
-        position = bisect_right(self._ordered_words, beginning)
-        following = self._ordered_words[position : position + 1]
-        return bool(following) and following[0].startswith(beginning)
+        return SHORTEST_STEM <= len(beginning) < LONGEST_STEM and any(self._endings(beginning))
 
     def number(self, values: frozenset[float]) -> bool:
         """Return whether the texts state a number, or other numbers from which it can be derived.
@@ -173,16 +171,16 @@ class TextIndex:
         Args:
             word: The word, in lower case and without accents.
         """
-        if word in self._words or self._has_longer_word(word):
+        if self._has_word(word) or self._has_longer_word(word):
             return True
         # The word in the texts may have no ending, or another ending of similar length.
         if any(
-            word[:n] in self._words
+            self._has_word(word[:n])
             for n in range(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), len(word))
         ):
             return True
         if len(word) <= SHORTEST_STEM + 1:
-            return len(word) >= SHORTEST_STEM and word[:-1] in self._short_words
+            return len(word) >= SHORTEST_STEM and any(n < 2 for n in self._endings(word[:-1]))
         shortest = max(SHORTEST_STEM, len(word) - LONGEST_ENDING)
         return self._has_longer_word(word[: min(shortest, LONGEST_STEM - 1)])
 
@@ -207,7 +205,10 @@ class TextIndex:
     def missing_share(self, pattern: str) -> float:
         """Return the share of a phrase's character n-grams that do not occur in the texts."""
         grams = grams_of(pattern, self.language)
-        return len(grams - self.grams) / len(grams) if grams else 0.0
+        is_long = len(pattern) >= self.language.gram_length
+        # A shorter pattern is an n-gram of the texts only if a text is as short.
+        texts: Container[str] = self.folded if is_long else self.grams
+        return sum(gram not in texts for gram in grams) / len(grams)
 
 
 def _has_digits(text: str, value: float) -> bool:

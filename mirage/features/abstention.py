@@ -8,7 +8,7 @@ import numpy as np
 
 from mirage.features.answer_claims import answer_claims
 from mirage.features.answers import NO_ANSWERS
-from mirage.features.base import Answered, Definition, Facts, NotComputed
+from mirage.features.base import Answered, Definition, Facts, NotComputed, titled_texts
 from mirage.text import abstains, split_sentences
 from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.content import best_matches, content_words
@@ -122,7 +122,7 @@ def _is_related(item: Answered, sentence: str) -> bool:
     if numbers(sentence) or _certainty(item, sentence) >= ABSTAINS_AT:
         return True
     words = content_words(sentence, code)
-    texts = (query.text, *(passage.titled_text for passage in query.passages))
+    texts = (query.text, *titled_texts(query.passages))
     matches = np.array([best_matches(words, text, code) for text in texts]).max(axis=0)
     return bool(matches.mean() > RELATED_SHARE)
 

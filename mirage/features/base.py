@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from mirage._base.gaps import NotComputed
 from mirage.errors import SettingError
 from mirage.languages import Language
-from mirage.models import Query, Response
+from mirage.models import Passage, Query, Response
 from mirage.passages import NO_GAPS, CitationGaps, relevant_matches
 from mirage.text import parse
 from mirage.text.responses import ParsedResponse
@@ -122,7 +123,7 @@ def answered(
         query.shown_to(response),
         titles=query.titles_shown_to(response),
         question=query.text,
-        passages=[passage.titled_text for passage in full_query.passages],
+        passages=titled_texts(full_query.passages),
         recurring=recurring,
     )
     return Answered(full_query, response, parsed, relevant_matches(query, response), gaps)
@@ -370,4 +371,18 @@ def passage_texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...]
     missing = next((id_ for id_ in passage_ids if id_ not in by_id), None)
     if missing is not None:
         return NotComputed(f"the query has no text of passage {missing!r}")
-    return tuple(by_id[id_].titled_text for id_ in passage_ids)
+    return titled_texts([by_id[id_] for id_ in passage_ids])
+
+
+def titled_texts(passages: Iterable[Passage]) -> tuple[str, ...]:
+    """Return the title and text of each passage.
+
+    Many features need them and cache results by text. A cache finds a text faster if it is the same
+    object as before.
+    """
+    return tuple([_titled_text(passage.title, passage.text) for passage in passages])
+
+
+@lru_cache(maxsize=4096)
+def _titled_text(title: str, text: str) -> str:
+    return f"{title}\n{text}".strip()  # as Passage.titled_text

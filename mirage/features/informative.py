@@ -24,6 +24,7 @@ from mirage.features.base import (
     Facts,
     NotComputed,
     passage_texts,
+    titled_texts,
 )
 from mirage.features.overlap import reference_answer
 from mirage.languages import Language
@@ -200,11 +201,11 @@ def passage_coverage(item: Answered) -> float | NotComputed:
 
 def _passages(query: Query) -> tuple[str, ...]:
     # A system may retrieve a passage of the query under another id.
-    return tuple(dict.fromkeys(p.titled_text for p in query.passages))
+    return tuple(dict.fromkeys(titled_texts(query.passages)))
 
 
 def _relevant(query: Query) -> tuple[str, ...]:
-    return tuple(p.titled_text for p in query.passages if p.id in query.relevant)
+    return titled_texts(p for p in query.passages if p.id in query.relevant)
 
 
 def _reference(item: Answered) -> str | NotComputed:
@@ -316,8 +317,8 @@ def _matches(terms: Iterable[str], query: Query, position: int) -> Mapping[str, 
     single Chinese characters among ``terms`` are left out.
     """
     words_of_text = _words_among(terms)
-    rows = index_of_words(query, _passages(query)).text_matches(words_of_text)
-    return {word: row[position] for word, row in zip(words_of_text, rows, strict=True)}
+    index = index_of_words(query, _passages(query))
+    return dict(zip(words_of_text, index.matches_in(words_of_text, position), strict=True))
 
 
 def _match(term: str, text: str, matches: Mapping[str, float], language: str) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mirage._base.packages import package
-from mirage.features.base import Answered, Definition, Facts, NotComputed
+from mirage.features.base import Answered, Definition, Facts, NotComputed, titled_texts
 from mirage.languages import Language
 from mirage.text.identification import identify
 
@@ -123,7 +123,7 @@ def _probability(item: Answered, code: str) -> float | NotComputed:
 def _context(item: Answered) -> tuple[str, ...]:
     """Return the question and the passages, from which an answer may copy names."""
     query = item.query
-    return (query.text, *(passage.titled_text for passage in query.passages))
+    return (query.text, *titled_texts(query.passages))
 
 
 def language_probabilities(

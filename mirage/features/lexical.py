@@ -176,7 +176,7 @@ def _count_new_words(text: str, index: WordIndex, column: int, question: str, co
     """
     ordinary = function_words(code)
     words = [word for word in content_words(text, code) if word not in ordinary]
-    new = sum(row[column] != 1 for row in index.text_matches(words))
+    new = sum(match != 1 for match in index.matches_in(words, column))
     return new + len(_stated_numbers(text) - numbers(question))
 
 
@@ -310,17 +310,13 @@ def _content_score(
     words = content_words(text, code)
     if not words:
         return matched_numbers / len(new_numbers) if new_numbers else 1.0
-    matches = index.text_matches(words)
-    letters = np.array(
-        [
-            len(word) * (QUESTION_WORD_FACTOR if row[len(texts)] == 1 else 1.0)
-            for word, row in zip(words, matches, strict=True)
-        ]
-    )
+    matches = index.text_table(words)
+    factors = np.where(matches[:, len(texts)] == 1, QUESTION_WORD_FACTOR, 1.0)
+    letters = factors * [*map(len, words)]
+    is_elsewhere = np.any(matches[:, others] >= ELSEWHERE_MATCH, axis=1).tolist()
     shares = _passage_matches(words, letters, cited, index)
-    for length, share, row in zip(letters.tolist(), shares, matches, strict=True):
-        is_elsewhere = share < 1 and any(row[number] >= ELSEWHERE_MATCH for number in others)
-        weight = ELSEWHERE_WEIGHT if is_elsewhere else PHRASING_WEIGHT
+    for length, share, is_other in zip(letters.tolist(), shares, is_elsewhere, strict=True):
+        weight = ELSEWHERE_WEIGHT if is_other else PHRASING_WEIGHT
         matched += length * share
         total += length * (share + (1 - share) * weight)
     return matched / total if total else 1.0
@@ -471,7 +467,10 @@ class _RunIndex:
         self.counts[:, 0] = 0
         self._length = min(max(GRAM_LENGTHS), (62 - len(texts).bit_length()) // self._alphabet.bits)
         # The index of a text and an n-gram of it are packed into one integer.
-        self._keys = np.sort(number << self._length * self._alphabet.bits | self._pack(ranks))
+        keys = np.sort(number << self._length * self._alphabet.bits | self._pack(ranks))
+        # The first and the last key occur twice, so that every position has two neighbours.
+        self._padded_keys = np.concatenate((keys[:1], keys, keys[-1:]))
+        self._steps = 1 << self._alphabet.bits * np.arange(self._length)
 
     def _pack(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the n-gram that starts at each position, packed into an integer.
@@ -498,23 +497,19 @@ class _RunIndex:
         Returns:
             One row for each of these indexed texts.
         """
-        bits = self._alphabet.bits
-        width = self._length * bits
-        keys = np.array(numbers)[:, None] << width | self._pack(ranks)
-        after = self._keys.searchsorted(keys)
+        keys = np.array(numbers)[:, None] << self._length * self._alphabet.bits | self._pack(ranks)
+        after = self._padded_keys[1:-1].searchsorted(keys)
         # One of the two neighbours in the sorted list has the longest common beginning. The first
         # character that differs determines the magnitude of the exclusive or.
-        before = self._keys[np.maximum(after - 1, 0)] ^ keys
-        after = self._keys[np.minimum(after, len(self._keys) - 1)] ^ keys
-        difference = np.minimum(before, after)
-        lengths = np.zeros(keys.shape, np.int64)
-        for length in range(1, self._length + 1):
-            lengths += difference < 1 << width - length * bits
+        neighbours = self._padded_keys[after], self._padded_keys[after + 1]
+        difference = np.minimum(neighbours[0] ^ keys, neighbours[1] ^ keys)
+        lengths = self._length - self._steps.searchsorted(difference, side="right")
         # Gaps between texts and unknown characters both have rank 0, but they must not match.
         position = np.arange(len(ranks))
         unknown = np.where(ranks == 0, position, len(ranks))
         known = np.minimum.accumulate(unknown[::-1])[::-1] - position
-        return np.minimum(lengths, known)
+        result: NDArray[np.int64] = np.minimum(lengths, known)
+        return result
 
     def run_ends(
         self, text: str, ranks: NDArray[np.int64], numbers: Sequence[int]
@@ -608,8 +603,11 @@ def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tup
     text, index = _join_tokens(query, code), _index_runs(passages, code)
     shared = index.run_ends(text, index.ranks(text), range(len(passages))) - np.arange(len(text))
     # Each distinct n-gram counts once, at the last position where it occurs.
-    positions = {text[i : i + n]: (i, n) for n in GRAM_LENGTHS for i in range(len(text) - n + 1)}
-    start, length = np.array([*positions.values()], dtype=np.int64).reshape(-1, 2).T
+    positions = [
+        [*{text[i : i + n]: i for i in range(len(text) - n + 1)}.values()] for n in GRAM_LENGTHS
+    ]
+    start = np.array([*chain.from_iterable(positions)], dtype=np.int64)
+    length = np.repeat(GRAM_LENGTHS, [*map(len, positions)])
     holds = shared[:, start] >= length  # shape (passages, n-grams)
     holders = holds.sum(axis=0)
     weight = np.log(1 + (len(passages) - holders + 0.5) / (holders + 0.5))

@@ -628,6 +628,7 @@ def is_ticket(text: str, context: Context) -> bool:
     return False
 
 
+_LETTER = re.compile(r"[^\W\d_]")
 _LABEL_END = re.compile(r"[:：]|\Z")
 LABEL_WORDS = 5
 """Maximum number of words of a label such as "Sources:".
@@ -639,6 +640,10 @@ In scripts without spaces, three characters count as a word.
 def opens_sources(text: str, language: Language) -> int:
     """Return the offset after a label such as "Sources:" at the start of a line; 0 if none."""
     end = _LABEL_END.search(text)
+    # Most lines are too long for a label, so their first words are counted before folding.
+    first_words = text[: end.start() if end else None].split(maxsplit=2 * LABEL_WORDS)
+    if sum(_LETTER.search(word) is not None for word in first_words) > LABEL_WORDS:
+        return 0
     label = _fold_phrase(text[: end.start()] if end else text)
     if not label or end is None or len(WORD.findall(label)) > LABEL_WORDS:
         return 0

@@ -68,6 +68,8 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
         _tokens(reference, entry),
         _tokens(answer, entry)[:MOST_ALIGNED],
     )
+    if not _share_context(reference_tokens, answer_tokens, entry):
+        return ()
     steps = SequenceMatcher(None, reference_tokens, answer_tokens, autojunk=False).get_opcodes()
     longest = LONGEST_REPLACEMENT[entry.tokens]
     matches = []
@@ -130,6 +132,26 @@ def _shared_around(steps: Sequence[_Step], step: int, *, over_gaps: bool = False
     reach = 3 if over_gaps else 1
     near = steps[max(step - reach, 0) : step + reach + 1]
     return sum(last - first for kind, first, last, _, _ in near if kind == "equal")
+
+
+def _share_context(reference: Sequence[str], answer: Sequence[str], entry: Language) -> bool:
+    """Return whether two texts may share enough words around a difference.
+
+    Of the shared tokens before and after it, at least half are a run on one side of it. This quick
+    check saves most alignments. In short texts, fewer shared tokens may be enough, so that these
+    are always aligned.
+    """
+    context, longest = SHARED_CONTEXT[entry.tokens], LONGEST_REPLACEMENT[entry.tokens]
+    if len(reference) < context + longest or len(answer) <= max(
+        context + longest, SHORT_ANSWER[entry.tokens]
+    ):
+        return True
+    length = (context + 1) // 2
+    runs, others = (
+        zip(*(tokens[start:] for start in range(length)), strict=False)
+        for tokens in (reference, answer)
+    )
+    return not set(runs).isdisjoint(others)
 
 
 def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tuple[str, ...]:

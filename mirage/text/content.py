@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate, chain, count, repeat
 from typing import Any, NamedTuple
@@ -74,7 +74,7 @@ def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float
     """
     entry = Language.of(code)
     if entry.tokens == "character":
-        return tuple([row[0] for row in index_words((passage,), code).text_matches(words)])
+        return tuple(index_words((passage,), code).matches_in(words, 0))
     table, others = _gram_table(words, entry.gram_length), _sentence_grams(passage, code)
     number, other = _shared_pairs(table, others)
     counts = _count_pairs(table.words[number], other, (len(words), len(others.words)))
@@ -98,16 +98,40 @@ def held_words(words: Sequence[str], text: str, code: str, share: float) -> list
         code: ISO 639-1 code of the language.
         share: Minimum share of a word's n-grams.
     """
-    entry, others = Language.of(code), text_words(text, code)
-    length = entry.gram_length
-    whole: Container[str] = text_form(text, entry).stems
-    text_grams = frozenset[str]().union(*[grams(other, length) for other in others])
+    entry = Language.of(code)
+    stems_of_text = text_form(text, entry).stems
     if entry.tokens == "character":
-        whole = text_grams = frozenset(others)
+        return _held_in_characters(words, stems_of_text.replace(" ", ""), share)
+    length = entry.gram_length
+    others = text_words(text, code)
+    text_grams = frozenset[str]().union(*[grams(other, length) for other in others])
     return [
-        word in whole if len(word) <= length else len(own & text_grams) >= share * len(own)
+        word in stems_of_text if len(word) <= length else len(own & text_grams) >= share * len(own)
         for word, own in zip(words, [grams(word, length) for word in words], strict=True)
     ]
+
+
+def _held_in_characters(words: Sequence[str], characters: str, share: float) -> list[bool]:
+    """Return whether a text contains each word, as :func:`held_words` does without spaces.
+
+    Args:
+        words: The words, most of which are pairs of characters.
+        characters: The characters of the text.
+        share: Minimum share of the pairs of a longer word.
+    """
+    return [
+        word in characters if len(word) == _PAIR else _holds_odd_word(characters, word, share)
+        for word in words
+    ]
+
+
+def _holds_odd_word(characters: str, word: str, share: float) -> bool:
+    """Return whether a text of characters contains a word that is not a pair of characters."""
+    if len(word) < _PAIR:
+        # The only character of a text takes the place of a pair.
+        return word == characters
+    pairs = grams(word, _PAIR)
+    return sum(pair in characters for pair in pairs) >= share * len(pairs)
 
 
 @lru_cache(maxsize=1024)
@@ -263,8 +287,20 @@ class WordIndex:
         Returns:
             One row for each word, with one value for each text.
         """
+        matches: list[list[float]] = self.text_table(words).tolist()
+        return matches
+
+    def text_table(self, words: Sequence[str]) -> NDArray[np.float64]:
+        """Return the same values as :meth:`text_matches`, as an array."""
         rows = self.look_up(words)
-        matches: list[list[float]] = self._tables.texts[rows].tolist()
+        return self._tables.texts[rows]
+
+    def matches_in(self, words: Sequence[str], number: int) -> list[float]:
+        """Return the best match of each word in any sentence of a single text, from 0 to 1.
+
+        ``number`` is the position of the text in ``texts``.
+        """
+        matches: list[float] = self.text_table(words)[:, number].tolist()
         return matches
 
     def held(self, words: Sequence[str], share: float) -> list[list[bool]]:
@@ -278,8 +314,7 @@ class WordIndex:
             One row for each word, with one value for each text.
         """
         if self._entry.tokens == "character":
-            code = self._entry.code
-            columns = [held_words(words, text, code, share) for text in self.texts]
+            columns = [_held_in_characters(words, joined, share) for joined in self._joined]
             return [list(row) for row in zip(*columns, strict=True)]
         rows = self.look_up(words)
         shared, totals = self._tables.shared[rows], self._tables.totals[rows]
@@ -291,8 +326,11 @@ class WordIndex:
 
     @cached_property
     def _joined(self) -> list[str]:
-        """The words of each text, joined by spaces."""
-        return [text_form(text, self._entry).stems for text in self.texts]
+        """The words of each text, joined by spaces, or by nothing in a language without spaces."""
+        joined = [text_form(text, self._entry).stems for text in self.texts]
+        return (
+            joined if self._entry.tokens == "word" else [text.replace(" ", "") for text in joined]
+        )
 
     @cached_property
     def _odd(self) -> list[int]:
@@ -302,21 +340,20 @@ class WordIndex:
 
     def look_up(self, words: Sequence[str]) -> list[int]:
         """Return the row of each word in the cached tables; missing rows are computed first."""
+        try:
+            return [*map(self._rows.__getitem__, words)]
+        except KeyError:
+            self._add_rows(words)
+        return [*map(self._rows.__getitem__, words)]
+
+    def _add_rows(self, words: Sequence[str]) -> None:
+        """Compute the missing rows of words, and add them to the cached tables."""
+        if len(self._rows) >= MOST_WORDS:
+            self._rows.clear()
         missing = [word for word in dict.fromkeys(words) if word not in self._rows]
-        if missing:
-            if len(self._rows) >= MOST_WORDS:
-                self._rows.clear()
-                self._tables = self._empty_tables()
-                missing = list(dict.fromkeys(words))
-            old, new = self._tables, self._compute(missing)
-            self._tables = _Tables(
-                np.concatenate((old.sentences, new.sentences)),
-                np.concatenate((old.texts, new.texts)),
-                np.concatenate((old.shared, new.shared)),
-                np.concatenate((old.totals, new.totals)),
-            )
-            self._rows |= zip(missing, count(len(self._rows)), strict=False)
-        return [self._rows[word] for word in words]
+        new = self._compute(missing)
+        self._tables = self._tables.extended(new) if self._rows else new
+        self._rows |= zip(missing, count(len(self._rows)), strict=False)
 
     def _empty_tables(self, count: int = 0) -> _Tables:
         return _Tables(
@@ -444,6 +481,15 @@ class _Tables(NamedTuple):
     shared: NDArray[np.int64]
     totals: NDArray[np.int64]
 
+    def extended(self, new: _Tables) -> _Tables:
+        """Return tables with the rows of these tables, followed by those of other tables."""
+        return _Tables(
+            np.concatenate((self.sentences, new.sentences)),
+            np.concatenate((self.texts, new.texts)),
+            np.concatenate((self.shared, new.shared)),
+            np.concatenate((self.totals, new.totals)),
+        )
+
 
 MOST_WORDS = 1 << 12
 """Number of cached words at which an index clears its cache, to limit the memory."""
@@ -547,6 +593,7 @@ def _index_pairs(characters: Sequence[str]) -> NDArray[np.int64]:
 
 
 _NO_CHARACTER = "\0"
+_PAIR = 2  # characters of a word in a language without spaces
 _COLUMN_BITS = 21
 _CODE_POINT_BITS = 21
 _SPACE = ord(" ")

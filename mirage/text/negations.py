@@ -98,7 +98,13 @@ def negation_faults(
 
 def negates(text: str, code: str) -> bool:
     """Return whether a text contains a negation, either a word or an affix."""
-    return any(token.negates for token in _tokens(text, code))
+    _, stretches = _negation_patterns(code)
+    table = _token_table(code)
+    if any(table[token][1] for token in _pattern(code).findall(text)):
+        return True
+    # A negation of several words also has to overlap a token.
+    found = stretches is not None and stretches.search(text.casefold())
+    return bool(found) and any(token.negates for token in _tokens(text, code))
 
 
 def _likely_sources(
