@@ -89,6 +89,7 @@ def fact_recall(item: Answered) -> float | NotComputed:
 
     Numbers and content words are informative if they do not occur in the question. The answer
     states a word if at least 60 % of the word's character n-grams occur in words of the answer.
+    Numbers, dates and times are compared as values: ``2.4 million`` is ``2,400,000``.
 
     If the texts of relevant passages are available, only words that occur in them count. A word
     that occurs in ``d`` of the query's ``n`` passages then has the weight
@@ -131,7 +132,8 @@ def fact_agreement(item: Answered) -> float | NotComputed:
 
     - The answer is empty.
     - One text begins with yes and the other with no.
-    - The answer repeats the reference with another number or name in place of a fact.
+    - The answer repeats the reference with another number or name in place of a fact. An answer
+      that mentions the fact too is not recognised: "Many say 1974, but it was 1981."
 
     The feature is not computed without a reference, if no passage answers the query, or if the
     reference only repeats the question.
