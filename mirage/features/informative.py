@@ -29,7 +29,6 @@ from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.models import Query
 from mirage.text import split_sentences
-from mirage.text._number_terms import is_number, number_terms, states_number, without_multipliers
 from mirage.text.alignment import replacements
 from mirage.text.content import (
     WordIndex,
@@ -43,6 +42,7 @@ from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.negations import negates, negation_faults
 from mirage.text.ngrams import Alphabet, code_points, distinct, pack
+from mirage.text.number_terms import is_number, number_terms, states_number, without_multipliers
 from mirage.text.quantities import values_in
 from mirage.text.words import WORD
 
