@@ -30,7 +30,6 @@ from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.models import Query
 from mirage.text import split_sentences
-from mirage.text._number_terms import is_number, number_terms, states_number, without_multipliers
 from mirage.text.alignment import replacements
 from mirage.text.content import (
     WordIndex,
@@ -44,6 +43,7 @@ from mirage.text.forms import text_form
 from mirage.text.lexicon import lexicon
 from mirage.text.negations import negates, negation_faults
 from mirage.text.ngrams import Alphabet, code_points, distinct, pack
+from mirage.text.number_terms import is_number, number_terms, states_number, without_multipliers
 from mirage.text.quantities import values_in
 from mirage.text.words import WORD
 
@@ -90,6 +90,7 @@ def fact_recall(item: Answered) -> float | NotComputed:
 
     Numbers and content words are informative if they do not occur in the question. The answer
     states a word if at least 60 % of the word's character n-grams occur in words of the answer.
+    Numbers, dates and times are compared as values: ``2.4 million`` is ``2,400,000``.
 
     If the texts of relevant passages are available, only words that occur in them count. A word
     that occurs in ``d`` of the query's ``n`` passages then has the weight
@@ -132,7 +133,8 @@ def fact_agreement(item: Answered) -> float | NotComputed:
 
     - The answer is empty.
     - One text begins with yes and the other with no.
-    - The answer repeats the reference with another number or name in place of a fact.
+    - The answer repeats the reference with another number or name in place of a fact. An answer
+      that mentions the fact too is not recognised: "Many say 1974, but it was 1981."
 
     The feature is not computed without a reference, if no passage answers the query, or if the
     reference only repeats the question.

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from mirage.languages import Language
 from mirage.text import tokenize
-from mirage.text._number_terms import is_number, located_numbers
 from mirage.text.mentions import stems
+from mirage.text.number_terms import is_number, located_numbers
 
 __all__ = ["Replacement", "replacements"]
 
