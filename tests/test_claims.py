@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -269,3 +270,37 @@ def test_parts_of_words_are_no_cues(code: str, text: str) -> None:
     folded = fold(text)
     kinds = {CUES[cue.kind] for cue in cues(folded, text, Language.of(code))}
     assert kinds.isdisjoint({"negation", "exclusion"})
+
+
+NO_NEGATIONS = (
+    ("ar", "لا يزال المتحف مفتوحا، وكلا الفريقين هنا"),
+    ("bn", "এ ছাড়া দুটি জাদুঘর আছে"),
+    ("de", "Du hast noch 30 Tage Zeit"),
+    ("en", "It opens no later than Friday"),
+    ("es", "Hace falta un billete"),
+    ("fa", "امور خیر در بی‌بی‌سی"),
+    ("fi", "Se on ei vain pitkä"),
+    ("fr", "Une personne par billet, non seulement le lundi"),
+    ("hi", "न केवल दिल्ली"),
+    ("id", "Panjangnya kurang lebih 30 km"),
+    ("ja", "少なくとも三十日、かならず"),
+    ("ko", "모르타르"),
+    ("ru", "Не менее 30 дней"),
+    ("sw", "Bila shaka ni mto"),
+    ("te", "అంతే కాకుండా నది"),
+    ("th", "อย่างน้อย 30 วัน"),
+    ("yo", "AI ati Airbus"),
+    ("zh", "不超过三十天，区别，无锡"),
+)
+
+
+@pytest.mark.parametrize(("language", "text"), NO_NEGATIONS)
+def test_words_that_only_look_like_negations_are_none(language: str, text: str) -> None:
+    text = unicodedata.normalize("NFC", text)
+    found = cues(fold(text), text, Language.of(language))
+    assert not [cue for cue in found if CUES[cue.kind] == "negation"]
+
+
+def test_still_does_not_deny_an_answer() -> None:
+    claims = read_claims("Du kannst es noch 30 Tage lang zurückgeben.", [["30 Tage"]], "de")
+    assert claims.mentions[0].stance is Stance.ASSERTED
