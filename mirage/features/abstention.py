@@ -50,10 +50,10 @@ def abstention(item: Answered) -> float | NotComputed:
         return _UNKNOWN
     if not answer.strip():
         return 0.0
-    return float(_abstains(item) is not query.answerable)
+    return float(has_abstained(item) is not query.answerable)
 
 
-def _abstains(item: Answered) -> bool:
+def has_abstained(item: Answered) -> bool:
     """Return whether the answer abstains.
 
     An answer to an answerable query that asserts all right answers does not abstain, although a
@@ -153,7 +153,7 @@ def incorrect_attempt(item: Answered) -> float | NotComputed:
     query = item.query
     if query.answerable is not False and not query.answers:
         return NO_ANSWERS
-    if not item.parsed.answer_text.strip() or _abstains(item):
+    if not item.parsed.answer_text.strip() or has_abstained(item):
         return 0.0
     if query.answerable is False:
         return 1.0

@@ -15,15 +15,15 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset, clusters_of
-from mirage.features.base import Facts, Need, NotComputed
+from mirage.features.abstention import has_abstained
+from mirage.features.base import Facts, Need, NotComputed, answered
 from mirage.features.language import language_probabilities
 from mirage.features.registry import OFFLINE
 from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
 from mirage.models import Query, Response, Run
 from mirage.statistics.clusters import cluster_names
-from mirage.text import abstains, parse, tokenize
-from mirage.text.abstentions import ABSTAINS_AT
+from mirage.text import parse, tokenize
 from mirage.text.content import best_matches, content_words
 from mirage.text.responses import ParsedResponse
 
@@ -110,8 +110,9 @@ def traffic(dataset: MirageDataset, run: Run) -> FeatureTable:
 
     - ``failed``: 1 if there is no answer, else 0.
     - ``empty_answer``: 1 if the answer is empty, else 0.
-    - ``abstains``: 1 if :func:`mirage.text.abstains` detects an abstention, else 0. The log does
-      not show whether the system should abstain.
+    - ``abstains``: 1 if the answer abstains, else 0; see
+      :func:`~mirage.features.abstention.has_abstained`. The log does not show whether the system
+      should abstain.
     - ``cites``: 1 if the answer cites a shown passage, else 0. If it cites none,
       ``support_lexical`` and ``relevance_lexical`` are 0 for this reason.
     - ``question_carried``: how well the shown passages match the question's content words, from 0
@@ -171,9 +172,7 @@ def question_measures(query: Query, response: Response | None) -> Mapping[str, f
     else:
         answer_measures = {
             "empty_answer": float(not parsed.answer_text.strip()),
-            "abstains": float(
-                abstains(parsed.answer_text, query.language, question=query.text) >= ABSTAINS_AT
-            ),
+            "abstains": float(has_abstained(answered(query, response))),
             "cites": _NO_PASSAGES if texts is None else float(bool(parsed.citations)),
         }
     return {
