@@ -167,7 +167,7 @@ def question_measures(query: Query, response: Response | None) -> Mapping[str, f
     texts = None if response is None else _shown_texts(query, response)
     parsed = _parse_response(query, response)
     answer_measures: Mapping[str, float | NotComputed]
-    if isinstance(parsed, NotComputed):
+    if response is None or isinstance(parsed, NotComputed):
         answer_measures = dict.fromkeys(("empty_answer", "abstains", "cites"), parsed)
     else:
         answer_measures = {
