@@ -23,9 +23,8 @@ from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
 from mirage.models import Query, Response, Run
 from mirage.statistics.clusters import cluster_names
-from mirage.text import parse, tokenize
+from mirage.text import tokenize
 from mirage.text.content import best_matches, content_words
-from mirage.text.responses import ParsedResponse
 
 __all__ = ["measure_log", "new_words", "traffic"]
 
@@ -165,23 +164,31 @@ def question_measures(query: Query, response: Response | None) -> Mapping[str, f
     ``response`` is ``None`` if the run has no response to the question.
     """
     texts = None if response is None else _shown_texts(query, response)
-    parsed = _parse_response(query, response)
-    answer_measures: Mapping[str, float | NotComputed]
-    if response is None or isinstance(parsed, NotComputed):
-        answer_measures = dict.fromkeys(("empty_answer", "abstains", "cites"), parsed)
-    else:
-        answer_measures = {
-            "empty_answer": float(not parsed.answer_text.strip()),
-            "abstains": float(has_abstained(answered(query, response))),
-            "cites": _NO_PASSAGES if texts is None else float(bool(parsed.citations)),
-        }
     return {
-        "failed": float(isinstance(parsed, NotComputed)),
-        **answer_measures,
+        **_answer_measures(query, response, texts),
         "question_carried": _NO_PASSAGES if texts is None else _question_match(query, texts),
         "passages_shown": _NO_PASSAGES if texts is None else float(len(texts)),
         "question_length": float(len(tokenize(query.text, query.language))),
         "other_language": _other_language_share(query),
+    }
+
+
+def _answer_measures(
+    query: Query, response: Response | None, texts: tuple[str, ...] | None
+) -> Mapping[str, float | NotComputed]:
+    """Return the measures of an answer; ``texts`` are the texts of the shown passages."""
+    if response is None or response.text is None:
+        reason = "no response to this query"
+        if response is not None:
+            reason = f"the model failed: {response.error}"
+        missing = NotComputed(reason)
+        return {"failed": 1.0, "empty_answer": missing, "abstains": missing, "cites": missing}
+    item = answered(query, response)
+    return {
+        "failed": 0.0,
+        "empty_answer": float(not item.parsed.answer_text.strip()),
+        "abstains": float(has_abstained(item)),
+        "cites": _NO_PASSAGES if texts is None else float(bool(item.parsed.citations)),
     }
 
 
@@ -190,16 +197,6 @@ def _shown_texts(query: Query, response: Response) -> tuple[str, ...] | None:
     if response.shown is None and not query.passages:
         return None
     return tuple(passage.titled_text for passage in query.passages_shown_to(response))
-
-
-def _parse_response(query: Query, response: Response | None) -> ParsedResponse | NotComputed:
-    """Return the parsed response, or the reason why there is none."""
-    if response is None:
-        return NotComputed("no response to this query")
-    if response.text is None:
-        return NotComputed(f"the model failed: {response.error}")
-    ids, titles = query.shown_to(response), query.titles_shown_to(response)
-    return parse(response.text, query.language, ids, titles=titles)
 
 
 def _question_match(query: Query, texts: tuple[str, ...]) -> float | NotComputed:
