@@ -25,6 +25,7 @@ from mirage._base.passages import NOTHING_JUDGED, bare_text, document_of, is_oth
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query, Response
 from mirage.text import parse
+from mirage.text.citations import Passages, unread_source
 
 
 class CitationGaps(NamedTuple):
@@ -374,7 +375,7 @@ _RARE_SHARE = 0.1
 
 
 def _strange_bracket(query: Query, response: Response) -> str:
-    """Return the first text in brackets that looks like a citation but is not recognised.
+    """Return the first text in brackets or after "Source:" that looks like an unknown citation.
 
     The result is empty if there is none.
     """
@@ -394,7 +395,7 @@ def _strange_bracket(query: Query, response: Response) -> str:
                 continue  # <h2>, <font size=3>: markup
             if not _is_recognised(f"x {match[0]}.", query, response):
                 return match[0]
-    return ""
+    return unread_source(text, entry, Passages.of(shown_ids, query.titles_shown_to(response)))
 
 
 def _is_recognised(text: str, query: Query, response: Response) -> bool:
