@@ -25,6 +25,7 @@ from mirage._base.passages import NOTHING_JUDGED, bare_text, document_of, is_oth
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query, Response
 from mirage.text import parse
+from mirage.text.citations import Passages, unread_source
 
 
 class CitationGaps(NamedTuple):
@@ -37,10 +38,12 @@ class CitationGaps(NamedTuple):
         unread: The citations cannot be read. Either the cited ids have another format than the ids
             of the passages, or :func:`mirage.text.parse` does not recognise the style of the
             citations.
+        mislabelled: The ids of the relevant passages are the ids of no passages.
     """
 
     unjudged: NotComputed | None = None
     unread: NotComputed | None = None
+    mislabelled: NotComputed | None = None
 
 
 NO_GAPS = CitationGaps()
@@ -185,9 +188,10 @@ class CitationSurvey:
     def __init__(self, *, retrieved: bool = False) -> None:
         self._retrieved = retrieved
         self._answers = self._bracketed = self._foreign = self._strange = self._recounted = 0
-        self._cites = self._is_judged = False
+        self._cites = self._is_judged = self._is_relevant_shown = False
         # The reason that the first response of each kind gives, if it turns out to apply.
         self._unjudged_reason = self._foreign_reason = self._strange_reason = ""
+        self._mislabelled_reason = ""
 
     def add(self, queries: Iterable[Query], pairs: Iterable[tuple[Query, Response]]) -> None:
         """Survey a block of queries and their responses.
@@ -200,6 +204,8 @@ class CitationSurvey:
         self._answers += len(answers)
         if not self._retrieved and not self._is_judged:
             self._survey_judged(queries, answers)
+        if not self._retrieved and not self._is_relevant_shown:
+            self._survey_relevant(answers)
         self._survey_ids(answers)
         for query, response in answers:
             bracket = _strange_bracket(query, response)
@@ -231,8 +237,9 @@ class CitationSurvey:
         """Return the reasons why the citations of the surveyed responses cannot be measured."""
         reason = self._foreign_ids_reason() or self._unread_style_reason()
         unjudged = "" if self._is_judged else self._unjudged_reason
+        mislabelled = "" if self._is_relevant_shown else self._mislabelled_reason
         return CitationGaps(
-            NotComputed(unjudged) if unjudged else None, NotComputed(reason) if reason else None
+            *(NotComputed(text) if text else None for text in (unjudged, reason, mislabelled))
         )
 
     def _survey_judged(
@@ -266,6 +273,25 @@ class CitationSurvey:
         self._unjudged_reason = (
             f"{NOTHING_JUDGED} ({retrieved_id!r} was found, {dataset_id!r} is in the dataset)"
         )
+
+    def _survey_relevant(self, pairs: Iterable[tuple[Query, Response]]) -> None:
+        """Record whether any relevant passage is in the dataset or was shown.
+
+        If none is, the relevant passages have other ids than the passages of the dataset. A system
+        that retrieves no relevant passage is no such case, because the dataset contains them.
+        """
+        for query, response in pairs:
+            if not query.relevant or not query.passages:
+                continue
+            known = not set(query.relevant).isdisjoint(query.passage_ids)
+            if known or relevant_matches(query, response):
+                self._is_relevant_shown = True
+                return
+            if not self._mislabelled_reason:
+                self._mislabelled_reason = (
+                    f"{NOTHING_JUDGED} ({query.passage_ids[0]!r} is in the dataset, "
+                    f"{query.relevant[0]!r} is relevant)"
+                )
 
     def _survey_ids(self, pairs: Iterable[tuple[Query, Response]]) -> None:
         """Count the responses that contain square brackets, which may be citations.
@@ -349,7 +375,7 @@ _RARE_SHARE = 0.1
 
 
 def _strange_bracket(query: Query, response: Response) -> str:
-    """Return the first text in brackets that looks like a citation but is not recognised.
+    """Return the first text in brackets or after "Source:" that looks like an unknown citation.
 
     The result is empty if there is none.
     """
@@ -369,7 +395,7 @@ def _strange_bracket(query: Query, response: Response) -> str:
                 continue  # <h2>, <font size=3>: markup
             if not _is_recognised(f"x {match[0]}.", query, response):
                 return match[0]
-    return ""
+    return unread_source(text, entry, Passages.of(shown_ids, query.titles_shown_to(response)))
 
 
 def _is_recognised(text: str, query: Query, response: Response) -> bool:

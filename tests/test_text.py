@@ -852,3 +852,52 @@ def test_ranges_cite_each_passage_once_however_often_they_name_it() -> None:
     assert cited.ids == tuple(passage_ids[:998])
     assert looked_up < 2000
     assert parse("Yes [1-999,1-999,950-960,9-1].", "en", ["a", "955"]).citations == ("a", "955")
+
+
+NAMED_SOURCES = (
+    ("ar", "المدة ثلاثون يوما.\n\nالمصدر: {id}", "وفقا ل {id}، المدة ثلاثون يوما."),
+    ("bn", "সময় ত্রিশ দিন।\n\nউৎস: {id}", "{id} অনুসারে সময় ত্রিশ দিন।"),
+    ("de", "Du hast 30 Tage Zeit.\n\n**Quelle:** {id}", "Laut {id} hast du 30 Tage Zeit."),
+    ("en", "You have 30 days.\n\nSource: {id}", "According to {id}, you have 30 days."),
+    ("es", "Tienes 30 días.\n\nFuente: {id}", "Según {id}, tienes 30 días."),
+    ("fa", "مهلت سی روز است.\n\nمنبع: {id}", "طبق {id}، مهلت سی روز است."),
+    ("fi", "Aikaa on 30 päivää.\n\nLähde: {id}", "{id} mukaan aikaa on 30 päivää."),
+    ("fr", "Vous avez 30 jours.\n\nSource : {id}", "Selon {id}, vous avez 30 jours."),
+    ("hi", "समय तीस दिन है।\n\nस्रोत: {id}", "{id} के अनुसार समय तीस दिन है।"),
+    ("id", "Waktunya 30 hari.\n\nSumber: {id}", "Menurut {id}, waktunya 30 hari."),
+    ("ja", "期間は三十日です。\n\n出典：{id}", "{id}によると、期間は三十日です。"),
+    ("ko", "기간은 30일입니다.\n\n출처: {id}", "{id}에 따르면 기간은 30일입니다."),
+    ("ru", "У вас 30 дней.\n\nИсточник: {id}", "Согласно {id}, у вас 30 дней."),
+    ("sw", "Una siku thelathini.\n\nChanzo: {id}", "Kwa mujibu wa {id}, una siku thelathini."),
+    ("te", "గడువు ముప్పై రోజులు.\n\nమూలం: {id}", "{id} ప్రకారం గడువు ముప్పై రోజులు."),
+    ("th", "มีเวลาสามสิบวัน\n\nแหล่งที่มา: {id}", "ตาม {id} มีเวลาสามสิบวัน"),
+    ("yo", "Ọjọ́ ọgbọ̀n ni.\n\nOrísun: {id}", "Gẹ́gẹ́ bí {id}, ọjọ́ ọgbọ̀n ni."),
+    ("zh", "期限为三十天。\n\n来源：{id}", "根据{id}，期限为三十天。"),
+)
+
+
+@pytest.mark.parametrize("name", ["doc-01", "Returns"])
+@pytest.mark.parametrize(("code", *"ab"), NAMED_SOURCES)
+def test_named_sources_are_citations(code: str, a: str, b: str, name: str) -> None:
+    shown, titles = ("doc-00", "doc-01"), {"doc-01": "Returns"}
+    for text in (a, b):
+        parsed = parse(text.format(id=name), code, shown, titles=titles, question="?")
+        assert parsed.citations == ("doc-01",)
+        assert {sentence.citations for sentence in parsed.sentences} == {("doc-01",)}, text
+
+
+@pytest.mark.parametrize(
+    ("text", "cited"),
+    [
+        ("It is 30 days [1].\n\nSources:\n[1] doc-01", ("doc-01",)),
+        ("It is 30 days.\n\nSources:\n- doc-01\n- doc-00", ("doc-01", "doc-00")),
+        ("It is 30 days. Source: doc-01", ("doc-01",)),
+        ("It is 30 days<sup>2</sup>.", ("doc-01",)),
+        ("It is 30 km<sup>2</sup>.", ()),
+        ("It is 30 days. Source: the internet", ()),
+        ("According to doc-010, it is 30 days.", ()),
+        ("[1] The first of them.", ("doc-00",)),
+    ],
+)
+def test_lists_of_sources_and_superscript_tags(text: str, cited: tuple[str, ...]) -> None:
+    assert parse(text, "en", ("doc-00", "doc-01")).citations == cited

@@ -78,8 +78,9 @@ def log_exclusions(model: str, gaps: CitationGaps, recurring: frozenset[str]) ->
         gaps: Reasons why the run's citations cannot be measured, if any.
         recurring: The sentences that recur in most answers.
     """
-    if gaps.unread is not None:
-        _warn_once(model, gaps.unread.reason)
+    gap = gaps.unread or gaps.mislabelled
+    if gap is not None:
+        _warn_once(model, gap.reason)
     if recurring:
         _note_recurring(model, len(recurring), min(recurring))
 

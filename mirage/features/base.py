@@ -85,8 +85,10 @@ class Answered(NamedTuple):
             return _NO_RELEVANT
         if not self.shown_is_known:
             return NOTHING_SHOWN
-        return self.gaps.unread or (
-            self.gaps.unjudged if self.response.shown or self.response.passages else None
+        return (
+            self.gaps.unread
+            or self.gaps.mislabelled
+            or (self.gaps.unjudged if self.response.shown or self.response.passages else None)
         )
 
 

@@ -1,13 +1,15 @@
-"""Find citations: brackets, superscripts and footnotes that refer to passages."""
+"""Find citations: brackets, superscripts, footnotes and named sources."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from typing import NamedTuple
 
 from mirage.languages import LANGUAGES, Language
@@ -110,14 +112,16 @@ class Passages(NamedTuple):
             text: Text that defines footnotes and refers to them.
             entry: Language of the text.
         """
-        if "]:" not in text:
+        if "]" not in text:
             return self
         text = nfc(text)
         notes: dict[str, tuple[str, ...]] = {}
-        for match in _DEFINITION.finditer(text):
+        for match in _DEFINITION.finditer(text) if "]:" in text else ():
             ids = _defined_ids(match, entry, self)
             if ids:
                 notes.setdefault(_fold_key(match[1]), ids)
+        for label, _, id_ in _listed_sources(text, self):
+            notes.setdefault(label, (id_,))
         if not notes:
             return self
         references = {_fold_key(match[1]) for match in _REFERENCE.finditer(text)}
@@ -182,8 +186,15 @@ _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _SUPERSCRIPT = re.compile(rf"[{_RAISED}]{{1,9}}(?:[,⁻–-][{_RAISED}]{{1,9}}){{0,9}}")
 _ROUND = rf"[(（]([^()（）\[\]【】［］{BREAKS}]{{1,80}})[)）]"
 
+_SUP_TAG = r"<sup>\s?(\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,9})\s?</sup>"
+_TO_RAISED = str.maketrans("0123456789-–", f"{_RAISED}⁻⁻", " ")
+
 _DEFINITION = re.compile(
     rf"(?:^|(?<=[{BREAKS}]))[ \t]*\\?\[(\^[\w-]{{1,20}}|\d{{1,3}})\\?\]:([^{BREAKS}]*)"
+)
+_LISTED = re.compile(
+    rf"(?:^|(?<=[{BREAKS}]))[ \t]*(?:[-*•][ \t]+)?"
+    rf"\\?\[(\^[\w-]{{1,20}}|\d{{1,3}})\\?\][ \t]+([^{BREAKS}]{{1,200}})"
 )
 _REFERENCE = re.compile(r"\[(\^[\w-]{1,20}|\d{1,3})\\?\](?!:)")
 
@@ -211,8 +222,8 @@ def _citation_forms(entry: Language) -> _Forms:
     word = any_of(map(_fold_key, english.passage_words + entry.passage_words))
     brackets = rf"(?:\\?[{opening}]{bracket}\\?[{closing}]|{bracket}){link}"
     return _Forms(
-        citation=re.compile(rf"{brackets}|{_ROUND}|({_SUPERSCRIPT.pattern})"),
-        first=re.compile(rf"[\\{opening}(（{_RAISED}]"),
+        citation=re.compile(rf"{brackets}|{_ROUND}|({_SUPERSCRIPT.pattern})|{_SUP_TAG}"),
+        first=re.compile(rf"[\\{opening}(（{_RAISED}]|<(?=sup>)"),
         word=re.compile(rf"(?:{word})[.:#_-]*"),
         reference=re.compile(rf"(?<!\w)(?:{word})[.:#_-]*\s?[\w.-]*#?\d{{1,9}}|[\w.-]+#\d{{1,9}}"),
         conjunctions=conjunctions,
@@ -224,7 +235,8 @@ def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citati
     """Yield every span of a text that looks like a citation, in order.
 
     A citation is in brackets, in parentheses, a superscript, or a footnote mark. The definition of
-    a footnote, such as ``[^1]: Passage 3``, is also a citation of the passages that it names.
+    a footnote, such as ``[^1]: Passage 3``, is also a citation of the passages that it names. So is
+    an id or a title after a label such as "Source:" or after words such as "according to".
 
     Args:
         text: The text.
@@ -232,16 +244,194 @@ def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citati
         passages: The passages that may be cited.
     """
     position = 0
-    for match in _DEFINITION.finditer(text) if passages.footnotes else ():
-        ids = passages.footnotes.get(_fold_key(match[1]))
-        if ids:
-            yield from _citations_between(text, position, match.start(), entry, passages)
-            yield Citation(match.start(), match.end(), ids)
-            position = match.end()
+    for definition in _definitions(text, passages):
+        yield from _citations_between(text, position, definition.start, entry, passages)
+        yield definition
+        position = definition.end
     yield from _citations_between(text, position, len(text), entry, passages)
 
 
+def _definitions(text: str, passages: Passages) -> list[Citation]:
+    """Return the lines that define footnotes or list sources, such as ``[1] doc-01``."""
+    if not passages.footnotes:
+        return []
+    matches = ((m, passages.footnotes.get(_fold_key(m[1]))) for m in _DEFINITION.finditer(text))
+    defined = [Citation(match.start(), match.end(), ids) for match, ids in matches if ids]
+    listed = [Citation(*match.span(), (id_,)) for _, match, id_ in _listed_sources(text, passages)]
+    return sorted(defined + listed)
+
+
+def _listed_sources(text: str, passages: Passages) -> Iterator[tuple[str, re.Match[str], str]]:
+    """Yield the label, match and passage id of each line such as ``[1] doc-01``."""
+    for match in _LISTED.finditer(text):
+        name = _fold_key(match[2].strip(_AROUND_NAME))
+        id_ = passages.by_id.get(name) or passages.by_title.get(name)
+        if id_ is not None:
+            yield _fold_key(match[1]), match, id_
+
+
 def _citations_between(
+    text: str, start: int, end: int, entry: Language, passages: Passages
+) -> Iterator[Citation]:
+    named = _named_sources(text, start, end, entry, passages)
+    for citation in named:
+        yield from _marked_citations(text, start, citation.start, entry, passages)
+        yield citation
+        start = citation.end
+    yield from _marked_citations(text, start, end, entry, passages)
+
+
+def _named_sources(
+    text: str, start: int, end: int, entry: Language, passages: Passages
+) -> list[Citation]:
+    """Return the ids and titles after words such as "Source:" and "according to"."""
+    spans = [
+        (first, ids)
+        for match in _source_labels(entry).finditer(text, start, end)
+        for first, ids in _sources_after(match, text, end, entry, passages)
+    ]
+    before, after = _attributions(entry)
+    for match in before.finditer(text, start, end):
+        spans += _name_from(match, end, passages)
+    for match in after.finditer(text, start, end):
+        spans += _name_until(match, start, passages)
+    named: list[Citation] = []
+    for span, ids in sorted(spans):
+        if not named or span[0] >= named[-1].end:
+            named.append(Citation(*span, ids))
+    return named
+
+
+def _sources_after(
+    label: re.Match[str], text: str, end: int, entry: Language, passages: Passages
+) -> Iterator[tuple[tuple[int, int], tuple[str, ...]]]:
+    """Yield the span and the ids of each entry after a label such as "Sources:".
+
+    The entries are on the same line or, if nothing else is there, on the next lines.
+    """
+    position, forms = label.end(), _citation_forms(entry)
+    while position < end and (line := _ENTRY.match(text, position, end)) is not None:
+        is_same_line = position == label.end() and not BREAK.match(text, position)
+        content = line["content"].strip(_AROUND_NAME)
+        ids = None if "[" in content else _ids_in(content, forms, passages)
+        if not ids:
+            return
+        first = label.start("label") if is_same_line else line.start("content")
+        yield (first, line.end()), ids
+        if is_same_line:
+            return
+        position = line.end()
+
+
+@cache
+def _phrases(code: str, kind: str) -> tuple[str, ...]:
+    """Return a language's words for sources (``sources``) or for naming them (``according_to``)."""
+    source = resources.files("mirage") / "data" / "small_talk.json"
+    data: dict[str, dict[str, list[str]]] = json.loads(source.read_text(encoding="utf-8"))
+    return tuple(data.get(code, {}).get(kind, ()))
+
+
+@lru_cache(maxsize=64)
+def _source_labels(entry: Language, most: int | None = None) -> re.Pattern[str]:
+    """Return a pattern for labels such as "Source:" at the start of a line or sentence.
+
+    Args:
+        entry: Language of the text.
+        most: Maximum number of words for sources per language. By default all of them count, and
+            words for passages too.
+    """
+    words = [word for code in ("en", entry.code) for word in _phrases(code, "sources")[:most]]
+    words += entry.passage_words if most is None else ()
+    opening = rf"(?:^|(?<=[{BREAKS}])|(?<=[.!?。！？।॥؟۔][ \t]))[ \t*_>#-]*"
+    label = rf"(?P<label>{any_of(map(nfc, words))})[ \t*_]*[:：][ \t*_]*"
+    return re.compile(opening + label, re.IGNORECASE)
+
+
+def unread_source(text: str, entry: Language, passages: Passages) -> str:
+    """Return the first line such as "Source: manual" that names no shown passage.
+
+    The result is empty if there is none. Links are no such lines.
+    """
+    text = nfc(text)
+    for label in _source_labels(entry, 2).finditer(text):
+        line = _ENTRY.match(text, label.end())
+        content = line["content"] if line else ""
+        if not _LETTER.search(content) or "://" in content or "www." in content:
+            continue
+        if not any(part.ids for part in citations(label[0] + content, entry, passages)):
+            return (label[0].strip() + " " + content.strip())[:60]
+    return ""
+
+
+_ENTRY = re.compile(
+    rf"[{BREAKS}]?[ \t]*(?:[-*•][ \t]+|\d{{1,2}}[.)][ \t]+)?(?P<content>[^{BREAKS}]*)"
+)
+_AROUND_NAME = " \t*_.`\"'“”„«»()"
+
+
+@lru_cache(maxsize=64)
+def _attributions(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of phrases such as "according to", before and after the name of a source."""
+    codes = dict.fromkeys(("en", entry.code))
+    phrases = [nfc(phrase) for code in codes for phrase in _phrases(code, "according_to")]
+    before = any_of(phrase for phrase in phrases if "..." not in phrase)
+    after = any_of(phrase.removeprefix("...").strip() for phrase in phrases if "..." in phrase)
+    border = r"(?<!\w)" if entry.tokens == "word" else ""
+    return (
+        re.compile(rf"{border}(?:{before})[ \t]*[{_QUOTES}]{{0,3}}", re.IGNORECASE),
+        re.compile(rf"[{_QUOTES}]{{0,3}}[ \t]*(?:{after or '(?!)'})", re.IGNORECASE),
+    )
+
+
+_QUOTES = "\"'`*_“”„«»"
+_Span = tuple[tuple[int, int], tuple[str, ...]]
+
+
+def _names(passages: Passages) -> list[tuple[str, str]]:
+    """Return the ids that contain a letter and the titles, each with its id, the longest first."""
+    names = dict(passages.by_title)
+    names |= {_fold_key(id_): id_ for id_ in passages.ids if _LETTER.search(id_)}
+    return sorted(names.items(), key=lambda name: -len(name[0]))
+
+
+def _name_from(match: re.Match[str], end: int, passages: Passages) -> list[_Span]:
+    """Return the span and the id of the passage whose id or title follows "according to".
+
+    If the phrase opens a line, the span contains the phrase, which belongs to the next sentence.
+    """
+    text, start = match.string, match.end()
+    for name, id_ in _names(passages):
+        stop = start + len(name)
+        is_name = stop <= end and _fold_key(text[start:stop]) == name
+        if is_name and not _WORD_CHARACTER.match(text, stop):
+            return [(_with_phrase(match, start, stop), (id_,))]
+    return []
+
+
+def _name_until(match: re.Match[str], start: int, passages: Passages) -> list[_Span]:
+    """Return the span and the id of the passage whose id or title precedes a phrase."""
+    text, end = match.string, match.start()
+    for name, id_ in _names(passages):
+        first = end - len(name)
+        is_name = first >= start and _fold_key(text[first:end]) == name
+        if is_name and not (first and _WORD_CHARACTER.match(text, first - 1)):
+            return [(_with_phrase(match, first, end), (id_,))]
+    return []
+
+
+def _with_phrase(match: re.Match[str], start: int, end: int) -> tuple[int, int]:
+    text, first = match.string, min(match.start(), start)
+    if BREAK.split(text[max(first - 20, 0) : first])[-1].strip(_AROUND_NAME + ">#-"):
+        return start, end
+    tail = _AFTER_PHRASE.match(text, max(match.end(), end))
+    return first, tail.end() if tail else end
+
+
+_AFTER_PHRASE = re.compile(r"[\"'`*_”»]{0,3}[,،、，:：]?")
+_WORD_CHARACTER = re.compile(r"[\w#]")
+
+
+def _marked_citations(
     text: str, start: int, end: int, entry: Language, passages: Passages
 ) -> Iterator[Citation]:
     forms = _citation_forms(entry)
@@ -255,7 +445,10 @@ def _citations_between(
         if match[3] is not None:
             ids = _ids_in_parentheses(match, entry, passages)
         elif match[4] is not None:
-            ids = _ids_of_superscript(match, entry, passages)
+            ids = _ids_of_superscript(match, match[4], entry, passages)
+        elif match[5] is not None:
+            raised = match[5].translate(_TO_RAISED)
+            ids = _ids_of_superscript(match, raised, entry, passages)
         else:
             ids = _cached_ids(match[1] or match[2] or "", forms, passages)
         if ids is not None:
@@ -397,9 +590,9 @@ _POWERS = "¹²³"
 
 
 def _ids_of_superscript(
-    match: re.Match[str], entry: Language, passages: Passages
+    match: re.Match[str], raised: str, entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the ids of the passages that ``¹`` or ``¹,³`` cites.
+    """Return the ids of the passages that ``¹`` or ``¹,³`` (``raised``) cites.
 
     The result is ``None`` if the superscript is not a citation, such as a power, or if no passage
     matches.
@@ -409,9 +602,9 @@ def _ids_of_superscript(
         return None  # it opens the line, so there is no statement before it
     if _LETTER.match(text, end) and (start == 0 or not text[start - 1].isalnum()):
         return None  # ¹⁴C
-    if _is_power(text[max(start - 20, 0) : start], match[4], entry):
+    if _is_power(text[max(start - 20, 0) : start], raised, entry):
         return None
-    key = _fold_key(match[4])
+    key = _fold_key(raised)
     if passages.footnotes:
         labels = (label.removeprefix("^") for label in passages.footnotes)
         key = re.sub(rf"(?<!\d)(?:{any_of(labels)})(?!\d)", r"^\g<0>", key)

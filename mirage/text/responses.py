@@ -78,11 +78,13 @@ def parse(
     are removed, ``[1969]`` and ``[sic]`` are not. ``(Passage 3)`` and ``(1001#2)`` are citations
     too. ``(1)`` is a citation at the end of a sentence or clause, and ``¹`` is a citation if it is
     not a power as in km². A line ``[^1]: Passage 3`` defines the passages of ``[^1]`` and ``¹``.
-    Without such a line, these numbers are positions.
+    Without such a line, these numbers are positions. A line ``[1] nile#0`` defines ``[1]`` too. An
+    id or a title after a label such as "Source:" or after words such as "according to" is also a
+    citation.
 
     Sentences: A citation belongs to the sentence that contains or precedes it. If it begins a line,
     it belongs to the next sentence on that line. In a language without full stops, a citation ends
-    a sentence.
+    a sentence. If no sentence has a citation, sources listed at the end belong to all sentences.
 
     Content: ``answer_text`` and ``sentences`` exclude layout: Markdown marks, headings and labels
     that only announce the next text, URLs, emoji, lists of sources. A ``<think>`` block is removed
@@ -145,14 +147,25 @@ def _parse(
     answer = section(bodies, "answer")
     masked = _mask_answer(answer, entry, passage_index, context)
     answer_text, marks = without_citations(remove_layout(masked, answer), entry, passage_index)
+    sentences = cited_sentences(answer_text, marks, entry)
+    is_cited = any(sentence.citations for sentence in sentences)
+    if not is_cited and (listed := _listed_ids(answer, entry, passage_index)):
+        sentences = tuple(Sentence(sentence.text, listed) for sentence in sentences)
     return ParsedResponse(
         reason=section(bodies, "reason"),
         answer=answer,
         answer_text=answer_text,
         citations=unique(id_ for bracket in brackets for id_ in bracket.ids),
-        sentences=cited_sentences(answer_text, marks, entry),
+        sentences=sentences,
         well_formed=kinds == ["reason", "answer"] and bool(answer),
         content=blank_layout(masked),
+    )
+
+
+def _listed_ids(answer: str, entry: Language, passage_index: Passages) -> tuple[str, ...]:
+    """Return the ids in lists of sources, which support every sentence without other citations."""
+    return unique(
+        id_ for citation in citations(answer, entry, passage_index) for id_ in citation.ids
     )
 
 

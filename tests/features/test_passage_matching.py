@@ -96,6 +96,17 @@ def test_citations_are_not_computed_if_no_passage_is_known() -> None:
     assert table["support_lexical"].mean() < 0.2
 
 
+def test_citations_are_not_computed_if_no_relevant_id_is_that_of_a_passage() -> None:
+    queries = MirageDataset(
+        query.model_copy(update={"relevant": ("KB-deploy.rst#3",)}) for query in dataset()
+    )
+    table = score(run(cites="[3]"), queries)
+    for name in CITATIONS:
+        assert NOTHING_JUDGED in table.reasons["q0", name]
+    reason = table.reasons["q0", "citation_recall@10"]
+    assert "'deploy.rst#1' is in the dataset, 'KB-deploy.rst#3' is relevant" in reason
+
+
 def test_citations_are_not_computed_if_they_have_ids_of_another_form() -> None:
     table = score(run(cites="[deploy.rst:3]"))
     assert table.mean().tolist() == pytest.approx([math.nan] * 5, nan_ok=True)
@@ -105,7 +116,9 @@ def test_citations_are_not_computed_if_they_have_ids_of_another_form() -> None:
     assert "'deploy.rst:3' is cited, 'deploy.rst#1' was shown" in reason
 
 
-@pytest.mark.parametrize("cites", ["[Source A]", "{3}", "<doc 3>", "(Source A)", "【4:0†source】"])
+@pytest.mark.parametrize(
+    "cites", ["[Source A]", "{3}", "<doc 3>", "\n\nSource: manual", "(Source A)", "【4:0†source】"]
+)
 def test_citations_are_not_computed_if_their_style_is_not_read(
     cites: str, caplog: pytest.LogCaptureFixture
 ) -> None:
