@@ -365,7 +365,7 @@ def _wording_by_index(
     folded, index = _join_tokens(text, code), _index_runs(texts, code)
     ranks = index.ranks(folded)
     bits = _information(ranks, index, cited)
-    runs = np.stack([_run_bits(ends, bits) for ends in index.run_ends(folded, ranks, cited)])
+    runs = _run_bits(index.run_ends(folded, ranks, cited), bits)
     support = runs / (runs + HALF_STRENGTH_BITS)
     weights = bits * _content_characters(text, code)
     # Averaging with the best single passage favours sentences that one passage supports as a whole.
@@ -383,17 +383,15 @@ def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
     If all characters are part of function words, the mask is true for all of them.
     """
     folded, ordinary = _join_tokens(text, code), function_words(code)
-    counts = np.zeros(len(folded), dtype=bool)
     if Language.of(code).tokens == "character":
+        counts = np.zeros(len(folded), dtype=bool)
         for i in range(len(folded) - 1):
             if folded[i : i + 2] not in ordinary:
                 counts[i : i + 2] = True
     else:
-        end = 0
-        for word in folded.split():
-            start = end + 1
-            end = start + len(word)
-            counts[start:end] = bare(word) not in ordinary
+        # The characters of words that count are marked in a copy of the text.
+        marks = [(" " if bare(word) in ordinary else "*") * len(word) for word in folded.split()]
+        counts = code_points(f" {' '.join(marks)} " if marks else "") == ord("*")
     return counts if counts.any() else ~counts
 
 
@@ -413,20 +411,28 @@ def _information(
     return bits[ranks]
 
 
-def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _run_bits(ends: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the highest number of bits of a shared run that contains each character, or 0.
 
     Args:
-        end: For each position of the text, the end of the longest shared run that starts there.
+        ends: For each position of the text, the end of the longest shared run that starts there;
+            one row for each text that is compared.
         bits: The bits of each character.
+
+    Returns:
+        One row for each row of ``ends``.
     """
     until = np.concatenate(([0.0], np.cumsum(bits)))
     start = np.arange(len(bits))
-    run_bits = np.append(until[end] - until[start], 0.0)
+    run_bits = np.zeros((len(ends), len(bits) + 1))
+    run_bits[:, :-1] = until[ends] - until[start]
     # The ends are in ascending order. Therefore the first run around a character is the first run
     # that ends after it, and the last one is the run that starts at it.
-    first = end.searchsorted(start, side="right")
-    best = np.maximum.reduceat(run_bits, np.stack((first, start + 1), axis=1).ravel())[::2]
+    first = np.array([row.searchsorted(start, side="right") for row in ends])
+    borders = np.stack((first, np.broadcast_to(start + 1, first.shape)), axis=2)
+    # The rows are joined, as this takes less time than a call for each row.
+    borders += np.arange(len(ends))[:, None, None] * run_bits.shape[1]
+    best = np.maximum.reduceat(run_bits.ravel(), borders.ravel())[::2].reshape(first.shape)
     return np.where(first <= start, best, 0.0)
 
 
@@ -437,7 +443,7 @@ def _run_bits(end: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.f
 def _index_runs(texts: tuple[str, ...], code: str) -> _RunIndex:
     """Build a :class:`_RunIndex` of several texts, folded as by :func:`mirage.text.tokenize`."""
     entry = Language.of(code)
-    return _RunIndex([_join(text_form(text, entry).tokens.split(), entry) for text in texts])
+    return _RunIndex([_join(text_form(text, entry).tokens, entry) for text in texts])
 
 
 class _RunIndex:
@@ -506,8 +512,11 @@ class _RunIndex:
         lengths = self._length - self._steps.searchsorted(difference, side="right")
         # Gaps between texts and unknown characters both have rank 0, but they must not match.
         position = np.arange(len(ranks))
-        unknown = np.where(ranks == 0, position, len(ranks))
-        known = np.minimum.accumulate(unknown[::-1])[::-1] - position
+        unknown: NDArray[np.int64] | int = len(ranks)
+        if not ranks.all():
+            unknown = np.where(ranks == 0, position, len(ranks))
+            unknown = np.minimum.accumulate(unknown[::-1])[::-1]
+        known = unknown - position
         result: NDArray[np.int64] = np.minimum(lengths, known)
         return result
 
@@ -621,13 +630,14 @@ def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tup
 def _join_tokens(text: str, code: str) -> str:
     """Return the tokens of a text as one string, with spaces if the language separates words."""
     entry = Language.of(code)
-    return _join(tokenize(text, entry), entry)
+    return _join(" ".join(tokenize(text, entry)), entry)
 
 
-def _join(tokens: Sequence[str], entry: Language) -> str:
-    if not tokens:
-        return ""
-    return "".join(tokens) if entry.tokens == "character" else f" {' '.join(tokens)} "
+def _join(tokens: str, entry: Language) -> str:
+    """Return tokens that are separated by spaces in the form of :func:`_join_tokens`."""
+    if entry.tokens == "character":
+        return tokens.replace(" ", "")
+    return f" {tokens} " if tokens else ""
 
 
 _FACTS = Facts("higher", 0, 1, ("passages",))

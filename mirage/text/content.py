@@ -645,6 +645,7 @@ def words(text: str, code: str) -> tuple[str, ...]:
     return _distinct(stems(tokenize(without_numbers(text), entry), entry), entry)
 
 
+@lru_cache(maxsize=4096)
 def text_words(text: str, code: str) -> tuple[str, ...]:
     """Return the same words as :func:`words`, from the cached :func:`text_form` of the text.
 
