@@ -130,8 +130,8 @@ class TreeArrays:
     @cached_property
     def _masks(self) -> list[_Masks]:
         """The masks of each feature that the trees use."""
-        features = np.unique(self.feature[self.feature >= 0])
-        return [self._masks_of(feature) for feature in features.tolist()]
+        features = sorted({*self.feature.tolist()} - {-1})
+        return [self._masks_of(feature) for feature in features]
 
     def _masks_of(self, feature: int) -> _Masks:
         nodes = np.flatnonzero(self.feature == feature)
