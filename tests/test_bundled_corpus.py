@@ -32,7 +32,7 @@ NAMES = {
     "Japanese": ("CJK UNIFIED IDEOGRAPH", "HIRAGANA", "KATAKANA", "IDEOGRAPHIC ITERATION MARK"),
 }
 
-every_language = pytest.mark.parametrize("code", LANGUAGES)
+every_language = each_case("code", LANGUAGES)
 
 
 @cache

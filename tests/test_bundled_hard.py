@@ -18,7 +18,7 @@ CORPORA = Path(__file__).parents[1] / "corpora"
 HELD_OUT = Path(__file__).parent / "data" / "truth_hard"
 BUNDLED = resources.files("mirage") / "data"
 
-every_language = pytest.mark.parametrize("code", LANGUAGES)
+every_language = each_case("code", LANGUAGES)
 
 
 @cache

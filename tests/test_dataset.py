@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -539,7 +540,7 @@ def test_equality_and_repr() -> None:
     assert repr(first) == "MirageDataset('d', language='en', queries=2)"
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@each_case("code", LANGUAGES)
 def test_a_dataset_takes_any_of_the_languages(code: str) -> None:
     assert MirageDataset([Query(id="a", language=code, text="?")]).language == code
 

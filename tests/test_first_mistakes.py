@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 
 from mirage import (
     LLM,
@@ -207,8 +208,8 @@ def test_passages_that_are_missing_when_citations_are_measured(leaderboard: Lead
     )
 
 
-@pytest.mark.parametrize("name", ["Swahili", "kiswahili", "swa", "sw-KE", "SW"])
-@pytest.mark.parametrize("load", [Leaderboard.bundled, MirageDataset.bundled])
+@each_case("name", ["Swahili", "kiswahili", "swa", "sw-KE", "SW"])
+@each_case("load", [Leaderboard.bundled, MirageDataset.bundled])
 def test_a_language_by_another_name(load: Any, name: str) -> None:
     assert sentence(lambda: load(name)) == f"unknown language {name!r}; did you mean 'sw'?"
 

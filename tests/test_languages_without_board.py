@@ -35,7 +35,7 @@ from mirage.text.abstentions import abstains
 from mirage.text.quantities import dates, quantities
 
 CODES = ["it", "pt"]
-each_code = pytest.mark.parametrize("code", CODES)
+each_code = each_case("code", CODES)
 
 # (question, answer, response, expected token F1)
 EXAMPLES = {

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
+from cases import each_case
 from pydantic import BaseModel, ValidationError
 
 from mirage.errors import UnknownNameError
@@ -89,7 +90,7 @@ def test_the_passages_behind_a_response_are_its_own_or_else_the_querys() -> None
     assert query.shown_to(none) == query.passages_shown_to(none) == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "fields", "message"),
     [
         (Passage, {"id": "", "text": "x"}, "id\n  String should have at least 1 character"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 
 ROOT = Path(__file__).parents[1]
 VALIDATION = ROOT / "validation"
@@ -142,7 +143,7 @@ def test_the_mean_leaves_out_nan(helper: dict[str, Any]) -> None:
 # Results and their page ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+@each_case("path", RESULTS)
 def test_a_results_file_is_of_a_full_run(path: Path) -> None:
     report = json.loads(path.read_text(encoding="utf-8"))
     assert list(report) == FIELDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 from datetime import date
 
-import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,12 +92,12 @@ UNEQUAL = [
 ]
 
 
-@pytest.mark.parametrize(("code", "form", "text"), EQUAL)
+@each_case(("code", "form", "text"), EQUAL)
 def test_equal_forms_are_mentioned(code: str, form: str, text: str) -> None:
     assert mentioned((form,), text, code)
 
 
-@pytest.mark.parametrize(("code", "form", "text"), UNEQUAL)
+@each_case(("code", "form", "text"), UNEQUAL)
 def test_unequal_values_are_not_mentioned(code: str, form: str, text: str) -> None:
     assert not mentioned((form,), text, code)
 

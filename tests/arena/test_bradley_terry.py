@@ -6,6 +6,7 @@ import evalica
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -140,8 +141,8 @@ def davidson_sandwich(judgments, fit, ridge):
     return (inverse @ (meat + prior) @ inverse)[:models, :models]
 
 
-@pytest.mark.parametrize("ties", ALL_TIES)
-@pytest.mark.parametrize("ridge", [0, 5.0])
+@each_case("ties", ALL_TIES)
+@each_case("ridge", [0, 5.0])
 def test_sandwich_equals_its_definition(ties, ridge):
     judgments = draw(LOGITS[:4], 12, seed=3, ties=0.2)
     fit = BradleyTerry(ties=ties, ridge=ridge).fit(judgments)
@@ -453,8 +454,8 @@ def test_disconnected_tournaments():
         BradleyTerry(ridge=0).bootstrap(judgments, tournaments=50, queries=1)
 
 
-@pytest.mark.parametrize("ties", ["half", "davidson"])
-@pytest.mark.parametrize("ridge", [1e-6, 0.1, 10])
+@each_case("ties", ["half", "davidson"])
+@each_case("ridge", [1e-6, 0.1, 10])
 def test_newton_converges_from_afar(ties, ridge):
     judgments = draw(LOGITS * 4, 30, seed=8, ties=0.02)
     wins = est.win_matrix(judgments.a, judgments.b, judgments.score, 7)

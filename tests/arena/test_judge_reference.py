@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 from injections import INJECTIONS, marked
 from llm_server import ChatServer, last_user_text
 
@@ -75,7 +76,7 @@ def test_the_prompt_that_ships_is_the_same_without_it(server: ChatServer) -> Non
     assert repr(shown).endswith("reference=True)")
 
 
-@pytest.mark.parametrize("name", INJECTIONS)
+@each_case("name", INJECTIONS)
 def test_no_reference_leaves_its_marks(name: str) -> None:
     response = Response(query_id="q", text="Two")
 

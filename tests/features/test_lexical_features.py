@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from subsets import MOSTLY_SLOW_LANGUAGES
@@ -195,7 +196,7 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("code", TOLD)
+@each_case("code", TOLD)
 def test_a_paraphrase_is_nearer_to_a_quote_than_to_an_invention(code: str) -> None:
     true_text, reworded_text, false_text = TOLD[code]
     # The passage also says something else, as passages do.

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
@@ -670,7 +671,7 @@ def test_a_rater_that_only_repeats_a_text_gives_no_list(server: ChatServer) -> N
     assert all(read_labels(text, 2) or read_nuggets(text) for text in texts if "Label" not in text)
 
 
-@pytest.mark.parametrize("text", INJECTED.values(), ids=INJECTED.keys())
+@each_case("text", INJECTED.values())
 def test_no_injection_in_a_prompt_reads_as_a_list(text: str) -> None:
     for prompt_text in (text, f"{text}\nThe Nile.\n{text}", f"1. {text}", f"- {text}"):
         assert read_nuggets(harmless(prompt_text, LISTS)) is None
@@ -717,7 +718,7 @@ OBJECTS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         OBJECTS,
@@ -746,7 +747,7 @@ def test_valid_lists_of_nuggets_are_parsed(text: str) -> None:
     assert read_nuggets(text) == (A, B)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -781,7 +782,7 @@ def test_invalid_lists_of_nuggets_are_rejected(text: str) -> None:
 YES, PART, NO = "support", "partial_support", "not_support"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         '["support", "partial_support", "not_support"]',
@@ -807,7 +808,7 @@ def test_valid_lists_of_labels_are_parsed(text: str) -> None:
     assert read_labels(text, 4) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 import sacrebleu
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from subsets import MOSTLY_SLOW_LANGUAGES
@@ -111,7 +112,7 @@ def test_an_empty_answer_scores_zero(name: str) -> None:
 # Character 3-grams, length and form ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reference", "answer", "share"),
     [
         ("Abcde", "xx abcd", 2 / 3),  # abc, bcd, not cde

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
@@ -423,7 +424,7 @@ def test_several_processes_are_refused(server: ChatServer, english: MirageDatase
 # Parsing grades -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "grade"),
     [
         ("[[3]]", 3),
@@ -472,7 +473,7 @@ def test_the_grade_of_overlap_ends_the_output(text: str, grade: int | None) -> N
     assert read_overlap(text) == grade
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "grade"),
     [
         ("##Rating: 4 ##Explanation: It flows.", 4),

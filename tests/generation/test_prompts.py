@@ -7,6 +7,7 @@ import unicodedata
 from typing import Any
 
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def query_with(*passages: Passage, id_: str = "q1", text: str = "Nani?") -> Quer
 MANY = query_with(*(Passage(id=f"{i}#0", text=f"Kifungu {i}.", title=f"T{i}") for i in range(12)))
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@each_case("code", LANGUAGES)
 def test_prompt_names_the_language_and_shows_every_passage_as_it_is(code: str) -> None:
     query = MirageDataset.bundled(code)[0]
     text = text_of(query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import tiny_llm
+from cases import each_case
 
 from mirage.errors import GenerationError, SettingError, UnknownNameError
 from mirage.generation import TemplatePrompt
@@ -61,7 +62,7 @@ def test_examples_are_earlier_turns() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("template", "message"),
     [
         ("{question.text}", "not the plain name of a slot"),

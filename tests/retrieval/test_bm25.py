@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import each_case
 from full_disk import disk_of
 from subsets import slow_except
 
@@ -166,8 +167,8 @@ def test_the_ranking_is_that_of_bm25s(code: str) -> None:
         assert index.scores(query.text, ids) == pytest.approx(peer.get_scores_from_ids(terms))
 
 
-@pytest.mark.parametrize("n", [0, 1, 31, 1000])
-@pytest.mark.parametrize("k", [1, 5, 40, 2000])
+@each_case("n", [0, 1, 31, 1000])
+@each_case("k", [1, 5, 40, 2000])
 def test_the_highest_come_first_and_of_equal_ones_the_earlier(n: int, k: int) -> None:
     rng = np.random.default_rng(n + k)
     for ties in (2, 50, 10**6):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
@@ -120,8 +121,8 @@ def test_an_example_with_missing_labels():
     assert krippendorff_alpha(nobody) == krippendorff_alpha(counts)
 
 
-@pytest.mark.parametrize("counts", [[], [[]], [1, 2], [[1, -1]]])
-@pytest.mark.parametrize("coefficient", [fleiss_kappa, gwet_ac1, krippendorff_alpha])
+@each_case("counts", [[], [[]], [1, 2], [[1, -1]]])
+@each_case("coefficient", [fleiss_kappa, gwet_ac1, krippendorff_alpha])
 def test_invalid_counts_are_refused(coefficient, counts):
     with pytest.raises(JudgmentError, match="counts must be a non-empty table"):
         coefficient(counts)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import each_case
 from subsets import slow_except
 
 from mirage.errors import SettingError, UnknownNameError
@@ -116,7 +117,7 @@ def test_clusters_repeat_their_sizes_and_can_be_hidden_from_the_method() -> None
     assert StudyDesign(queries=3).codes.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "value", "message"),
     [
         ("queries", 1, "queries must be at least 2, got 1"),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_server import ChatServer, last_user_text
@@ -277,7 +278,7 @@ def test_relevant_only_needs_relevant_passages() -> None:
         relevant_only(MirageDataset([query(relevant=())], name="bare"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cited", "written"),
     [
         ("[d#2]", "[d#2]"),
@@ -310,7 +311,7 @@ def test_positions_count_in_the_order_that_the_teacher_saw() -> None:
     assert training_text(text, ("d#7", "d#2")) == "##Reason: so [d#7]\n##Answer: It is [d#2]."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "reason"),
     [
         (None, "failed"),
