@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset

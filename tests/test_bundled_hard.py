@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
