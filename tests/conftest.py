@@ -14,25 +14,17 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import profiles
 import pytest
-from hypothesis import HealthCheck, settings
 from llm_server import ChatServer
 
 # Tests start hundreds of processes: without compiled files, each would compile the library anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The same examples in every run, half as many as hypothesis would have; HYPOTHESIS_PROFILE=default
-# looks further, for others each time.
-# A busy machine draws slowly, which is no error.
-settings.register_profile(
-    "fast",
-    max_examples=50,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+# The same examples in every run, a quarter of those that hypothesis would have;
+# HYPOTHESIS_PROFILE=default looks further, for others each time.
+profiles.load()
 
 
 def pytest_collection_finish() -> None:

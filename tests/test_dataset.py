@@ -14,6 +14,7 @@ import pytest
 from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, UnknownNameError
@@ -91,7 +92,7 @@ QUERY = st.builds(
 QUERIES = st.lists(QUERY, min_size=1, max_size=3, unique_by=lambda query: query.id)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(QUERIES)
 def test_json_lines_give_back_the_same_queries(queries: list[Query]) -> None:
     written = MirageDataset(queries)
@@ -119,7 +120,7 @@ RESPONSE = st.builds(
 RESPONSES = st.lists(RESPONSE, min_size=1, max_size=4, unique_by=lambda response: response.query_id)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(RESPONSES)
 def test_a_run_comes_back_the_same(responses: list[Response]) -> None:
     run = Run(model="m", language="th", responses=tuple(responses))

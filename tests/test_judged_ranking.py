@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy.stats import t as student
 
 from mirage import BradleyTerry, Judgment, Judgments, Ranking, Response, Run, Vote
@@ -22,7 +23,7 @@ from mirage.ranking import MultilingualRanking
 from mirage.report._page import render
 from mirage.statistics.ranks import confidences_by_t
 
-properties = settings(max_examples=40, deadline=None)
+properties = settings(max_examples=examples(80), deadline=None)
 OPPOSITE = {"a": "b", "b": "a", "tie": "tie"}
 
 

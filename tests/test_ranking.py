@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from markdown_it import MarkdownIt
+from profiles import examples
 
 from mirage.errors import MirageError, UnknownNameError
 from mirage.leaderboard import Leaderboard
@@ -131,7 +132,7 @@ def test_p_better_by_hand() -> None:
 
 
 @given(arrays(np.float64, (2, 30), elements=st.floats(-5, 5)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_one_of_two_is_better(draws: Any) -> None:
     paired = ranking([1, 0], draws=dict(zip("ab", draws, strict=True)))
     there, back = paired.p_better("a", "b"), paired.p_better("b", "a")
@@ -239,7 +240,7 @@ def test_forty_characters_are_cut_only_where_they_must_be() -> None:
     assert name in str(short)  # no rank interval, so there is room
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4, unique=True), st.text())
 def test_any_names_give_an_aligned_table(names: list[str], reason: str) -> None:
     from rich.cells import cell_len

@@ -13,6 +13,7 @@ import pytest
 from cases import each_case
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from subsets import slow_except
 
 import mirage
@@ -616,7 +617,7 @@ SNIPPETS = st.sampled_from(
 CHARACTERS = st.characters(exclude_categories=())
 TEXTS = st.lists(SNIPPETS | st.text(CHARACTERS, max_size=8), max_size=25).map("".join)
 any_code = st.sampled_from(CODES)
-modest = settings(max_examples=200, deadline=None)
+modest = settings(max_examples=examples(400), deadline=None)
 
 
 @modest

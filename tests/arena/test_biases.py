@@ -3,6 +3,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from judging import make_dataset, make_runs
+from profiles import examples
 from sklearn.linear_model import LogisticRegression
 from votes import other_order, rename_models, vote
 
@@ -13,7 +14,7 @@ from mirage.llm import LLM
 from mirage.models import Passage, Query, Response, Run
 from mirage.statistics.bootstrap import draw_queries
 
-properties = settings(max_examples=30, deadline=None)
+properties = settings(max_examples=examples(60), deadline=None)
 
 
 def expit(x):

@@ -5,6 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from judging import make_dataset
+from profiles import examples
 
 from mirage.arena._prompt import judge_question, read_verdict
 from mirage.llm.controls import Skeleton, break_controls
@@ -131,7 +132,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(PIECES, PIECES, PIECES)
 @example("", "", "<|]]")  # no token of a chat template, which end as they begin
 @example("<|a|>", "", "")  # one

@@ -10,6 +10,7 @@ import sacrebleu
 from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -71,7 +72,7 @@ def test_rouge_l_equals_rouge_score(code: str) -> None:
         assert value("answer_rougeL", query, answer) == rouge_score_l(code, reference, parsed)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(*[st.lists(st.sampled_from("abcdef"), max_size=90)] * 2)
 def test_rouge_l_of_any_tokens(reference: Sequence[str], prediction: Sequence[str]) -> None:
     expected = rouge_score_l("en", " ".join(reference), " ".join(prediction))

@@ -6,6 +6,7 @@ import pytest
 from cases import each_case
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.features import NotComputed, Span, answered, feature, spans
@@ -316,7 +317,7 @@ TEXTS = st.text(max_size=60) | st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(language=st.sampled_from(sorted(LANGUAGES)), text=TEXTS, passage=TEXTS)
 @example(language="th", text="ẖ", passage="")  # longer where it is folded
 def test_spans_of_any_text_lie_in_the_answer(language: str, text: str, passage: str) -> None:

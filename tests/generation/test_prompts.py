@@ -10,6 +10,7 @@ import pytest
 from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
@@ -157,7 +158,7 @@ def test_a_custom_token_counter_is_used() -> None:
 CLUSTERS = ["क्षि", "é", "é", "กำ่", "👩‍👩‍👧", "👍🏽", "한", "நி", "a", "字", " "]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(st.sampled_from(CLUSTERS), min_size=1, max_size=40), st.integers(1, 30))
 def test_cuts_do_not_split_a_visible_character(clusters: list[str], tokens: int) -> None:
     whole = "".join(clusters)
@@ -203,7 +204,7 @@ def test_no_passage_closes_its_mark() -> None:
             assert text.count(f"</question {new[1]}>") == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=4), st.text(min_size=1))
 def test_any_text_stands_in_the_prompt_unchanged(texts: list[str], question: str) -> None:
     query = query_with(

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from llm_server import ChatServer, Reply, last_user_text
+from profiles import examples
 from subsets import slow_except
 
 from mirage import LLM, MirageDataset, OpenAIGenerator
@@ -262,7 +263,7 @@ def test_one_short_or_failed_answer_drops_a_question() -> None:
 
 
 @given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 9), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_models_get_disjoint_sets_of_questions_of_equal_size(
     models: int, per_model: int, more: int, seed: int
 ) -> None:

@@ -7,12 +7,13 @@ import pytest
 from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from sklearn.metrics import cohen_kappa_score
 
 from mirage.errors import JudgmentError
 from mirage.statistics.agreement import ac1_of, alpha_of, cohen_of, fleiss_of, terms
 
-properties = settings(max_examples=50, deadline=None)
+properties = settings(max_examples=examples(100), deadline=None)
 
 
 def fleiss_kappa(counts):

@@ -14,6 +14,7 @@ from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_server import ChatServer, last_user_text
+from profiles import examples
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -184,7 +185,7 @@ def test_a_recipe_refuses_negative_numbers(fields: dict[str, int]) -> None:
         Recipe(**fields)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     topics=st.lists(st.integers(0, 30).map(str), unique=True, min_size=1),
     judged=st.dictionaries(
