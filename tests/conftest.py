@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 # Small arrays: threads of BLAS and OpenMP would wait for each other, and for those of xdist.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -65,9 +66,21 @@ def many_removals() -> int:
     The usual number takes half a second for each ranking of judged models; the tests of fragility
     itself set it again.
     """
-    fragility = import_module("mirage.arena.fragility")
+    fragility: Any = import_module("mirage.arena.fragility")
     usual: int = fragility._TRIES
     fragility._TRIES = 1 << 16
+    return usual
+
+
+@pytest.fixture(scope="session", autouse=True)
+def usual_simulations() -> tuple[int, int]:
+    """Lower the number of comparisons that a plan simulates, and return the usual numbers.
+
+    Every inconclusive comparison of the gate prints a plan; the usual numbers take half a second.
+    """
+    planning: Any = import_module("mirage.testing.planning")
+    usual = planning._ROUGH, planning._FINE
+    planning._ROUGH, planning._FINE = 50, 200
     return usual
 
 
