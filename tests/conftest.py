@@ -28,8 +28,12 @@ sys.dont_write_bytecode = False
 profiles.load()
 
 
+gc.disable()  # until all modules are imported and all tests are made: they are no garbage
+
+
 def pytest_collection_finish() -> None:
     """Exclude modules and tests, a million objects, from garbage collection."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
