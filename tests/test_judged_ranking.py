@@ -298,7 +298,7 @@ def test_a_group_that_always_won_has_no_intervals() -> None:
     assert all(math.isnan(entry.interval[0]) for entry in ranking)
     assert "u, v, x, y" in note(ranking, "the same way")
     # With a third model in one of the groups, that is the larger: its logits are told apart.
-    pairs += [("x", "z"), ("z", "y")]
+    pairs += 3 * [("x", "z"), ("z", "y"), ("x", "y"), ("y", "x")]
     larger = Ranking.from_judgments([judgment(n, a, b, "a") for n, (a, b) in enumerate(pairs)])
     with_interval = {entry.model for entry in larger if not math.isnan(entry.interval[0])}
     assert with_interval == {"x", "y", "z"}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from mirage._base.arrays import Ints
 from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Skipped
@@ -43,6 +46,7 @@ def _judgment_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[s
             "between dissimilar models depend on the Bradley-Terry model."
         )
     yield from _separation_cautions(fit, judgments)
+    yield from _few_query_cautions(fit, judgments)
     cluster_count = len(set(fit.clusters))
     if fit.queries == 1:
         yield "All judgments are on one query, so the uncertainty of the order is not known."
@@ -73,6 +77,39 @@ def _separation_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator
             f"{', '.join(unbound)}: all judgments against some of the others went the same way, so "
             "the distance is not known, and the logit has no interval."
         )
+
+
+def _few_query_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
+    """Yield warnings about logits that have no interval because they depend on few queries."""
+    counts = dict(zip(judgments.models, _query_counts(judgments).tolist(), strict=True))
+    bound = zip(fit.models, fit.degrees_by_model.tolist(), strict=True)
+    unknown = [model for model, degrees in bound if not degrees and model not in fit.unbound]
+    if not fit.degrees or not unknown:
+        return
+    for model in unknown:
+        if counts[model] < FEWEST:
+            yield (
+                f"{model} was judged on {_queries(counts[model])}, which is too few: its logit has "
+                f"no interval. At least {FEWEST} are needed."
+            )
+    linked = [model for model in unknown if counts[model] >= FEWEST]
+    if linked:
+        yield (
+            f"{', '.join(linked)}: the distance from the other models depends on too few queries, "
+            "so the logit has no interval."
+        )
+
+
+def _queries(count: int) -> str:
+    return "1 query" if count == 1 else f"{count} queries"
+
+
+def _query_counts(judgments: Judgments) -> Ints:
+    """Return the number of queries on which each model was judged."""
+    models = len(judgments.models)
+    query = judgments.query.astype(np.intp)
+    rows = np.concatenate([query * models + judgments.a, query * models + judgments.b])
+    return np.bincount(np.unique(rows) % models, minlength=models)
 
 
 def _vote_cautions(votes: Sequence[Vote], skipped: Sequence[Skipped]) -> Iterator[str]:

@@ -210,7 +210,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         if not self._has_logits:
             return None
         errors = mean_logit_errors([*self.values()], self.models)
-        return None if errors is None or np.isnan(errors).any() else errors
+        return None if errors is None or np.isnan(errors).all() else errors
 
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's mean logit is larger than b's, from 0 to 1.
@@ -238,7 +238,13 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 "mean logits or ranks"
             )
         draws = (self._logits + self._errors).T
-        return p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])
+        p = p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])
+        if math.isnan(p):
+            raise MirageError(
+                f"in a language, {a!r} or {b!r} was judged on too few queries to estimate the "
+                "probability that one of them is better; have it judged on more queries"
+            )
+        return p
 
     def to_text(self) -> str:
         """Return a table of mean logits, with at most 80 characters per line.
