@@ -93,7 +93,7 @@ def correct(
             judgments, code, contrasts @ np.linalg.inv(bread)[: len(logits)], curvature
         )
         corrections = [_correction(column) for column in shares.T]
-        degrees = np.minimum(degrees, [correction.degrees for correction in corrections])
+        degrees = np.array([correction.degrees for correction in corrections])
         sides = judgments.a, judgments.b, judgments.score
         influence = estimation.influences(wins, logits, code, *sides, ridge, log_nu)
         factors = np.stack([correction.factors for correction in corrections], axis=1)
@@ -101,7 +101,7 @@ def correct(
         # The part of the covariance that is due to the ridge stays as it is.
         covariance = plain.covariance + _gram(influence @ contrasts.T, factors)
         covariance -= _gram(influence, small_sample(sizes).factors[:, None])
-    degrees = np.where(degrees < least, 0.0, np.minimum(degrees, plain.degrees))
+    degrees = np.where(known & (degrees >= least), np.minimum(degrees, plain.degrees), 0.0)
     degrees[unbound] = plain.degrees[unbound]
     logit_bread = bread[: len(logits), : len(logits)]
     unknown = _unknown(covariance, logit_bread, (degrees > 0) & ~unbound, degrees == 0)
@@ -109,9 +109,14 @@ def correct(
 
 
 def _degrees_of_models(judgments: Judgments, code: Ints, curvature: Floats) -> Floats:
-    """Return the degrees of freedom of each logit if the logits of all other models were known.
+    """Return about how many degrees of freedom each logit has if all other logits were known.
 
-    ``code`` is the cluster of each judgment. Only clusters in which the model was judged count.
+    It is the effective number of clusters in which the model was judged, minus 1.
+
+    Args:
+        judgments: The judgments.
+        code: Cluster of each judgment.
+        curvature: Information in one judgment about the difference of two logits.
     """
     from scipy.sparse import csc_array
 
@@ -120,8 +125,12 @@ def _degrees_of_models(judgments: Judgments, code: Ints, curvature: Floats) -> F
     columns = np.concatenate([judgments.a, judgments.b])
     table = csc_array((entries, (np.tile(code, 2), columns)), shape=(int(code.max()) + 1, models))
     table.sum_duplicates()
-    parts = np.split(table.data, table.indptr[1:-1])
-    return np.array([_correction(part).degrees for part in parts])
+    # The variance of a cluster's error is proportional to its squared information, as in
+    # small_sample.
+    squares = np.square(table.data)
+    column = np.repeat(np.arange(models), np.diff(table.indptr))
+    total, of_squares = (np.bincount(column, x, models) for x in (squares, np.square(squares)))
+    return np.asarray(np.square(total) / np.maximum(of_squares, 1e-300) - 1)
 
 
 def _correction(information: Floats) -> SmallSample:
