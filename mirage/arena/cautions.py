@@ -16,6 +16,11 @@ from mirage.statistics.clusters import FEWEST
 FEW_QUERIES = 20
 """Number of judged clusters of queries below which a ranking warns that there are few queries."""
 
+MOSTLY_JUDGED = 0.9
+"""Share of the largest number of judged queries below which a model causes a warning."""
+
+_LISTED = 5  # models in the warning about different numbers of queries
+
 
 def cautions(
     fit: BradleyTerryFit,
@@ -47,6 +52,7 @@ def _judgment_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[s
         )
     yield from _separation_cautions(fit, judgments)
     yield from _few_query_cautions(fit, judgments)
+    yield from _unequal_count_cautions(judgments)
     cluster_count = len(set(fit.clusters))
     if fit.queries == 1:
         yield "All judgments are on one query, so the uncertainty of the order is not known."
@@ -97,6 +103,25 @@ def _few_query_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[
         yield (
             f"{', '.join(linked)}: the distance from the other models depends on too few queries, "
             "so the logit has no interval."
+        )
+
+
+def _unequal_count_cautions(judgments: Judgments) -> Iterator[str]:
+    """Yield a warning if some models were judged on fewer queries than others."""
+    # The choice of adaptive pairs depends on the verdicts, so numbers differ by design.
+    if judgments.halves is not None:
+        return
+    counts = dict(zip(judgments.models, _query_counts(judgments).tolist(), strict=True))
+    most = max(counts.values())
+    fewer = [model for model in counts if counts[model] < MOSTLY_JUDGED * most]
+    if fewer:
+        fewer.sort(key=lambda model: counts[model])
+        texts = [f"{model} on {counts[model]}" for model in fewer[:_LISTED]]
+        more = f" and {len(fewer) - _LISTED} more models" if len(fewer) > _LISTED else ""
+        yield (
+            f"Models were judged on different numbers of queries: {', '.join(texts)}{more}, the "
+            f"others on up to {most}. A query without a judgment on a model counts neither as won "
+            "nor as lost, so a model that failed on hard queries is ranked too high."
         )
 
 
