@@ -54,14 +54,15 @@ def t_scales(degrees: Floats, draws: int, rng: np.random.Generator) -> Floats:
     Returns:
         The ratios, of shape ``(draws, models)``, or ``(draws, 1)`` if all models are alike.
     """
-    from scipy.special import chdtrc, chdtri
-
     largest = float(degrees.max())
     squares = rng.chisquare(largest, (draws, 1))
     if (degrees == largest).all():
         return np.asarray(np.sqrt(squares / largest))
-    known = np.where(degrees > 0, degrees, np.nan)
-    return np.asarray(np.sqrt(chdtri(known, chdtrc(largest, squares)) / known))
+    order = np.argsort(np.argsort(squares[:, 0]))
+    columns = {0.0: np.full(draws, np.nan), largest: np.sqrt(squares[:, 0] / largest)}
+    for number in np.unique(degrees[(degrees > 0) & (degrees < largest)]).tolist():
+        columns[number] = np.sqrt(np.sort(rng.chisquare(number, draws))[order] / number)
+    return np.stack([columns[number] for number in degrees.tolist()], axis=1)
 
 
 def first_model(estimates: Floats) -> int:
