@@ -342,33 +342,6 @@ PAGES: Mapping[str, Page] = {
                     Column("width: rank", "width of a rank interval", None),
                 ),
             ),
-            Section(
-                "A model that was judged on some of the queries",
-                "Here one of six equal models was judged on only some of the queries. Each row "
-                "comes from 1,000 simulations. On fewer than four queries, a model has no interval "
-                "and no `p_better`. The columns are:\n\n"
-                "- *logit*, *rank interval*: coverage of the intervals of this model;\n"
-                "- *false certainty*: share of simulations in which `p_better` of this model "
-                "against another is below 0.025 or above 0.975;\n"
-                "- *other models*: coverage of the intervals of the other logits.",
-                (
-                    Column(
-                        "coverage: partly judged",
-                        "logit",
-                        share=20 / 3,
-                        present="partly judged with an interval",
-                    ),
-                    Column("coverage: rank, partly judged", "rank interval", share=20 / 3),
-                    Column(
-                        "false certainty of p_better",
-                        "false certainty",
-                        ALPHA,
-                        share=20 / 3,
-                        present="partly judged with an interval",
-                    ),
-                    Column("coverage: the others", "other models", share=20 / 3),
-                ),
-            ),
         ),
         ((r"models to (\d\.\d)", r"models, logits \1 to -\1"),),
     ),
