@@ -23,6 +23,7 @@ from profiles import examples
 from mirage.errors import MirageError, UnknownNameError
 from mirage.leaderboard import Leaderboard
 from mirage.ranking import Entry, MultilingualRanking, Ranking
+from mirage.report._page import render
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.ranks import ranks
 
@@ -561,6 +562,26 @@ def test_the_winner_has_a_note_if_its_interval_changes() -> None:
     assert strictly(changed.to_json())["winner_interval"] == [0.3, 1.7]
     equal = Ranking([first, second], language="sw", winner_interval=(0.501, 1.499))
     assert equal.winner_notes == Ranking([first, second], language="sw").winner_notes == ()
+
+
+def test_models_that_a_language_lacks_are_named() -> None:
+    def part(code: str, models: str) -> Ranking:
+        entries = [Entry(n, name, -float(n), (-n - 1.0, 1.0 - n)) for n, name in enumerate(models)]
+        return Ranking(entries, language=code)
+
+    ranking = MultilingualRanking({"sw": part("sw", "xyz"), "de": part("de", "yz")})
+    assert ranking.models == ("y", "z")
+    assert ranking.left_out_models == {"x": "not ranked in de"}
+    line = "Left out of the mean (not ranked in de): x."
+    assert line in str(ranking)
+    assert line in ranking.to_markdown()
+    assert line in ranking._repr_html_()
+    assert json.loads(ranking.to_json())["left_out_models"] == {"x": "not ranked in de"}
+    assert line in render(ranking)
+    many = MultilingualRanking({"sw": part("sw", "abcdefghijklmn"), "de": part("de", "n")})
+    assert "a, b, c, d, e, f, g, h, i, j and 3 more models" in " ".join(str(many).split())
+    same = MultilingualRanking({"sw": part("sw", "yz"), "de": part("de", "yz")})
+    assert (same.left_out_models, same.left_out_notes) == ({}, ())
 
 
 def test_no_language_or_no_shared_model_is_an_error() -> None:

@@ -110,6 +110,23 @@ def ballot(vote: Vote) -> tuple[str, str, frozenset[str]]:
     return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))
 
 
+def test_a_model_that_failed_on_most_queries_is_named(tmp_path: Path) -> None:
+    votes = [
+        vote.model_copy(update={"judge": "j"})
+        for vote in judgments()
+        if "c" not in (vote.model_a, vote.model_b) or vote.query_id in ("q0", "q1")
+    ]
+    rows = [{**vote.model_dump(), "prompt_digest": "x"} for vote in votes]
+    path = json_lines(tmp_path / "votes.jsonl", [{k: r[k] for k in r if k != "half"} for r in rows])
+    done = mirage("fit", path)
+    assert done.exit_code == 0
+    text = " ".join(done.stdout.split())
+    assert "judged on different numbers of queries: c on 2, the others on up to 30." in text
+    assert "c was judged on 2 queries, which is too few" in text
+    notes = json.loads(mirage("fit", path, "--json").stdout)["notes"]
+    assert any("c on 2, the others on up to 30" in note for note in notes)
+
+
 def test_one_judge_of_several(tmp_path: Path) -> None:
     rows = [
         {"query_id": "q", "model_a": "a", "model_b": "b", "verdict": "a", "judge": "one"},
