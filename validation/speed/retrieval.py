@@ -94,7 +94,7 @@ def peers(corpus: Corpus, index: BM25, asked: list[Query]) -> dict[str, float]:
     """Return the milliseconds that bm25s takes per question, by backend."""
     import bm25s
 
-    terms = {query.id: index._numbers(query.text).tolist() for query in asked}
+    terms = {query.id: index._numbers(query.text) for query in asked}
     milliseconds_by_backend = {}
     for backend in ("numpy", *(["numba"] if find_spec("numba") else [])):
         peer = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend=backend)
