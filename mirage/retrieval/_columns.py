@@ -67,33 +67,34 @@ class Columns(NamedTuple):
             DatasetError: A column is damaged.
         """
         starts, rows, impacts = self
+        positive_rows = rows.view(np.uint32)  # negative rows become larger than any size
         size = min(len(rows), len(impacts))
         row_parts, impact_parts, entries = [], [], 0
         for number in numbers:
             begin, end = starts.item(number), starts.item(number + 1)
             if not 0 <= begin <= end <= size:
                 raise _damage_error(number)
-            row_parts.append(rows[begin:end])
+            row_parts.append(positive_rows[begin:end])
             impact_parts.append(impacts[begin:end])
             entries += end - begin
         if len(numbers) > 1 and entries < JOINED * len(numbers):
-            if _add_entries(scores, np.concatenate(row_parts), np.concatenate(impact_parts)):
+            joined = np.concatenate(row_parts, dtype=np.intp, casting="unsafe")
+            if _add_entries(scores, joined, np.concatenate(impact_parts)):
                 return
             scores = np.zeros_like(scores)  # find the damaged column
         for number, part, values in zip(numbers, row_parts, impact_parts, strict=True):
-            if not _add_entries(scores, part, values):
+            if not _add_entries(scores, part.astype(np.intp), values):
                 raise _damage_error(number)
 
 
-def _add_entries(scores: Scores, rows: NDArray[np.int32], impacts: Scores) -> bool:
+def _add_entries(scores: Scores, rows: NDArray[np.intp], impacts: Scores) -> bool:
     """Add impacts to the scores of rows, in place, and return whether all of them are valid."""
     # As unsigned integers, the bits of negative, infinite and NaN impacts are at least those of
-    # infinity, and negative rows are larger than any size.
+    # infinity.
     if len(impacts) and np.maximum.reduce(impacts.view(np.uint32)) >= _INFINITY:
         return False
-    positions = rows.view(np.uint32).astype(np.intp)  # np.add.at is fastest with this type
     try:
-        np.add.at(scores, positions, impacts)  # faster than +=
+        np.add.at(scores, rows, impacts)  # faster than +=, and faster than with other integers
     except IndexError:
         return False
     return True

@@ -368,13 +368,14 @@ class BM25:
         If a term occurs twice, so does its position. Terms that are not in the index are left out.
         """
         terms, known = self._analysis(question), self._known_terms
-        missing = [term for term in terms if term not in known]
-        if missing:
+        try:
+            numbers = [known[term] for term in terms]
+        except KeyError:
+            numbers = self._search(terms)
             if len(known) > KNOWN_TERMS:
                 known = self._known_terms = {}
-                missing = terms
-            known.update(zip(missing, self._search(missing), strict=True))
-        return [number for term in terms if (number := known[term]) >= 0]
+            known.update(zip(terms, numbers, strict=True))
+        return [number for number in numbers if number >= 0]
 
     def _search(self, terms: Sequence[str]) -> list[int]:
         """Return the position of each term among the columns of the index, -1 if it has none."""
