@@ -169,7 +169,7 @@ class RetrievalRun(Mapping[str, Hits]):
             return self._hits[query_id]
         except KeyError:
             raise UnknownNameError(
-                f"query in the run {self.name!r}:", query_id, self._hits
+                "query", query_id, self._hits, f"in the run {self.name!r}"
             ) from None
 
     def __repr__(self) -> str:
