@@ -163,6 +163,15 @@ def test_the_page_has_the_figures_of_the_files() -> None:
     }
 
 
+def test_a_file_without_an_entry_of_main_figures_is_named() -> None:
+    page = runpy.run_path(str(VALIDATION / "report.py"))
+    script = VALIDATION / "speed" / "new_speed.py"
+    with pytest.raises(
+        ValueError, match=r"results/new_speed\.json has no entry in KEYS .*'speed/n"
+    ):
+        page["key_figures"]("speed/new_speed", script, {"figures": {"seconds": 1.0}})
+
+
 def test_pages_of_rates_have_the_figures_of_the_files() -> None:
     """If this fails, run ``python validation/report.py``."""
     report = runpy.run_path(str(VALIDATION / "report.py"))

@@ -1,6 +1,7 @@
 """BM25 from disk compared with bm25s in memory: time of a query, equal results, time to build.
 
-    python validation/speed/retrieval.py [PASSAGES] [--build-only]
+    python validation/speed/retrieval.py              # 50,000 passages, then --languages
+    python validation/speed/retrieval.py PASSAGES [--build-only]
     python validation/speed/retrieval.py PASSAGES --merge   # only merges shards of random numbers
     python validation/speed/retrieval.py --trec       # reads a run file of 1.7 million lines
     python validation/speed/retrieval.py --languages  # only sentences of three languages
@@ -10,7 +11,7 @@ of questions are CPU times. bm25s is in the extra ``test``; its numba backend is
 installed. Above a million passages, building an index with bm25s takes more than 12 GB, so it gets
 the columns of our index, which have the same scores.
 
-With ``--languages``, passages are six sentences of the bundled corpora each, drawn at random, in
+For ``--languages``, passages are six sentences of the bundled corpora each, drawn at random, in
 English, Finnish and Japanese, whose terms are characters. Questions are those of the corpora. They
 have far fewer distinct terms than real passages, so that each question meets more of them. bm25s
 gets the terms as numbers; our time includes splitting the question into terms.
@@ -40,7 +41,7 @@ from mirage.text import split_sentences
 
 LANGUAGES, SENTENCES = ("en", "fi", "ja"), 6
 WORDS, LENGTH, QUESTIONS, K = 200_000, 100, 300, 50
-ROUNDS = 5
+ROUNDS, PASSAGES = 5, 50_000
 OWN_INDEX = 1_000_000
 """Most passages that bm25s indexes by itself; it gets the columns of our index for more."""
 
@@ -172,6 +173,16 @@ def batch_rate(index: BM25, asked: list[Query], size: int) -> float:
     return rate
 
 
+def check_against_scores(index: BM25, asked: list[Query]) -> None:
+    """Check that the best passages are those with the highest scores of all."""
+    ids = [passage.id for passage in index.corpus]
+    for query in asked:
+        scores = index.scores(query.text, ids)
+        brute = sorted(range(len(scores)), key=lambda row: (-scores[row], row))[:K]
+        best = tuple(ids[row] for row in brute if scores[row] > 0)
+        assert index.retrieve([query], K)[query.id].passage_ids == best
+
+
 def bm25(n: int, build_only: bool, quick: bool) -> None:
     """Print a line for each figure."""
     with tempfile.TemporaryDirectory() as folder:
@@ -204,11 +215,8 @@ def bm25(n: int, build_only: bool, quick: bool) -> None:
         if not quick:
             rate = batch_rate(index, asked, len(corpus))
             add_figure(rate, "batched questions per second of one core")
-        for query in asked[:50]:
-            scores = index.scores(query.text, [p.id for p in corpus]) if n <= 50_000 else []
-            brute = sorted(range(len(scores)), key=lambda row: (-scores[row], row))[:K]
-            ids = tuple(corpus.at(row).id for row in brute if scores[row] > 0)
-            assert not scores or index.retrieve([query], K)[query.id].passage_ids == ids
+        if n <= 50_000:
+            check_against_scores(index, asked[:10])
         if not build_only:
             for backend, peer in peers(corpus, index, asked).items():
                 print(f"bm25s ({backend}): {peer:.3f} ms; ours is {ours / peer:.2f} times that")
@@ -303,7 +311,7 @@ def merge(n: int) -> None:
 
 if __name__ == "__main__":
     parser = script_parser(__doc__)
-    parser.add_argument("passages", nargs="?", type=int, default=50_000)
+    parser.add_argument("passages", nargs="?", type=int, help="50,000 by default")
     parser.add_argument("--build-only", action="store_true", help="without bm25s")
     parser.add_argument("--merge", action="store_true", help="merge shards, and nothing else")
     parser.add_argument("--languages", action="store_true", help="natural sentences only")
@@ -312,11 +320,13 @@ if __name__ == "__main__":
     if options.trec:
         trec(500 if options.quick else 34_000)
     elif options.languages:
-        in_languages(1_000 if options.quick else options.passages)
+        in_languages(1_000 if options.quick else options.passages or PASSAGES)
     elif options.merge:
-        merge(options.passages)
+        merge(options.passages or PASSAGES)
     elif options.quick:
         bm25(2_000, True, True)
     else:
-        bm25(options.passages, options.build_only, False)
+        bm25(options.passages or PASSAGES, options.build_only, False)
+        if not options.passages and not options.build_only:
+            in_languages(PASSAGES)
     save(parser, options)
