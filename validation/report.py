@@ -319,6 +319,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "speed/llm_calls": (
         ("time relative to a loop over httpx", "", ("ratio",), ".2f"),
+        ("CPU time relative to it", "", ("ratio of CPU times",), ".2f"),
         ("memory after 1,000 calls, MiB", "", ("memory after 1,000 calls, MiB",), ".0f"),
         ("after 5,000 calls", "", ("memory after all calls, MiB",), ".0f"),
     ),
