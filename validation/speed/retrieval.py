@@ -66,18 +66,20 @@ def questions(corpus: Corpus, n: int) -> list[Query]:
     ]
 
 
-def milliseconds(ask: Callable[[Query], object], asked: list[Query]) -> float:
-    """Return the median CPU time of a question, each of which is asked once before its turn.
+def milliseconds(asked: list[Query], *searches: Callable[[Query], object]) -> list[float]:
+    """Return the median CPU time of a question for each search.
 
-    All questions are asked in five rounds, so that a short disturbance changes the median little.
+    Each question is asked once before it is timed. The searches alternate, in five rounds, so that
+    a short disturbance changes neither the medians nor their ratio.
     """
-    times = []
+    times: list[list[float]] = [[] for _ in searches]
     for query in asked * ROUNDS:
-        ask(query)
-        start = time.process_time()
-        ask(query)
-        times.append(time.process_time() - start)
-    return float(np.median(times)) * 1000
+        for search, seconds in zip(searches, times, strict=True):
+            search(query)
+            start = time.process_time()
+            search(query)
+            seconds.append(time.process_time() - start)
+    return [float(np.median(seconds)) * 1000 for seconds in times]
 
 
 RESIDENT = """
@@ -127,7 +129,7 @@ def peers(corpus: Corpus, index: BM25, asked: list[Query]) -> dict[str, float]:
             best, _ = peer.retrieve(numbers, k=K, show_progress=False, sorted=True, n_threads=0)
             return corpus.ids_at(best[0])
 
-        milliseconds_by_backend[backend] = milliseconds(ask, asked)
+        (milliseconds_by_backend[backend],) = milliseconds(asked, ask)
     return milliseconds_by_backend
 
 
@@ -209,7 +211,7 @@ def bm25(n: int, build_only: bool, quick: bool) -> None:
         subprocess.run(
             [sys.executable, "-c", RESIDENT, folder], input=twenty, text=True, check=True
         )
-        ours = milliseconds(lambda query: index.retrieve([query], K), asked)
+        (ours,) = milliseconds(asked, lambda query: index.retrieve([query], K))
         print(f"ours, one question, k={K}: {ours:.3f} ms")
         add_figure(ours, "one question, ms")
         if not quick:
@@ -274,10 +276,9 @@ def in_languages(n: int) -> None:
             for query in list(dataset)[:10]:
                 hits = index.retrieve([query], k)[query.id]
                 np.testing.assert_allclose(hits.scores, ask(query)[1][: len(hits.scores)], 1e-4)
-            ours = milliseconds(
-                lambda query, k=k, index=index: index.retrieve([query], k), list(dataset)
+            ours, theirs = milliseconds(
+                list(dataset), lambda query, k=k, index=index: index.retrieve([query], k), ask
             )
-            theirs = milliseconds(ask, list(dataset))
             print(f"{code}, k={k}: ours {ours:.3f} ms, bm25s {theirs:.3f} ms: {ours / theirs:.2f}")
             add_figure(ours, code, f"k={k}", "ours, ms")
             add_figure(theirs, code, f"k={k}", "bm25s, ms")
