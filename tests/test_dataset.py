@@ -457,7 +457,7 @@ def test_ids() -> None:
     assert rivers["river-congo"].id == "river-congo"
     with pytest.raises(UnknownNameError) as caught:
         rivers["river-nil"]
-    assert str(caught.value) == "unknown query of d 'river-nil'; did you mean 'river-nile'?"
+    assert str(caught.value) == "unknown query 'river-nil' in d; did you mean 'river-nile'?"
     with pytest.raises(UnknownNameError, match="known: river-nile, river-congo"):
         rivers["Ω"]
     assert "river-nile" in rivers

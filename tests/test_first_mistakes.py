@@ -281,7 +281,7 @@ def test_a_json_array_in_place_of_json_lines(tmp_path: Path) -> None:
 
 def test_a_response_to_a_query_that_is_not_there(leaderboard: Leaderboard) -> None:
     assert sentence(lambda: leaderboard.rank({"q1": "x"}, model="mine")) == (
-        "unknown query of bundled-sw, answered by model 'mine': 'q1'; did you mean 'q01'?"
+        "unknown query 'q1' in bundled-sw, answered by model 'mine'; did you mean 'q01'?"
     )
 
 

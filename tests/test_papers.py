@@ -427,7 +427,7 @@ def test_a_tuned_model_has_a_name_of_its_own_and_a_backbone() -> None:
         match="already has a model 'm03'; choose another name for the fine-tuned model",
     ):
         placed("m03", {"m03": "m03"})
-    with pytest.raises(UnknownNameError, match="unknown tuned model in backbones 'm03-tuned'"):
+    with pytest.raises(UnknownNameError, match="unknown tuned model 'm03-tuned' in backbones"):
         placed("m03-tuned", {})
     with pytest.raises(UnknownNameError, match="did you mean 'm03'"):
         placed("m03-tuned", {"m03-tuned": "m3"})

@@ -422,7 +422,7 @@ def test_it_is_a_mapping_from_language_to_ranking() -> None:
     assert list(over) == ["ar", "sw", "yo", "zh"]
     assert over["yo"]["mine"].rank == 1
     assert "de" not in over
-    with pytest.raises(UnknownNameError, match="language of this ranking"):
+    with pytest.raises(UnknownNameError, match="language 'de' in this ranking"):
         over["de"]
 
 
@@ -521,7 +521,7 @@ def test_intervals_of_mean_logits_by_hand() -> None:
     frame = over.to_pandas()
     assert frame.loc["b", ["rank_best", "rank_worst"]].tolist() == [2, 3]
     assert frame.loc["b", ["lower", "upper"]].tolist() == pytest.approx([1.3, 1.7])
-    with pytest.raises(UnknownNameError, match="model ranked in all languages"):
+    with pytest.raises(UnknownNameError, match="model 'd' among those ranked in all languages"):
         over.p_better("a", "d")
 
 

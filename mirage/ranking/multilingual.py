@@ -102,7 +102,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     def __getitem__(self, language: str) -> Ranking:
         if language not in self._rankings:
-            raise UnknownNameError("language of this ranking", language, self._rankings)
+            raise UnknownNameError("language", language, self._rankings, "in this ranking")
         return self._rankings[language]
 
     def __iter__(self) -> Iterator[str]:
@@ -244,7 +244,9 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         """
         for model in (a, b):
             if model not in self._mean_ranks:
-                raise UnknownNameError("model ranked in all languages", model, self._mean_ranks)
+                raise UnknownNameError(
+                    "model", model, self._mean_ranks, "among those ranked in all languages"
+                )
         if self._errors is None:
             code = next(code for code, ranking in self.items() if ranking.drawn() is None)
             raise MirageError(

@@ -332,7 +332,7 @@ class Ranking(Presentable):
         if isinstance(model, int):
             return self.entries[model]
         if model not in self._by_model:
-            raise UnknownNameError("model of this ranking", model, self.models)
+            raise UnknownNameError("model", model, self.models, "in this ranking")
         return self._by_model[model]
 
     def __contains__(self, model: object) -> bool:

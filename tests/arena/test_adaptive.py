@@ -337,10 +337,10 @@ def test_unrequested_judgments_change_nothing():
         with pytest.raises(JudgmentError, match=message):
             pairs.update([*judge(requested), judge.verdict(*wrong)])
     stranger = Judgment(query_id=QUERIES[0], model_a=MODELS[0], model_b="m99", verdict="a")
-    with pytest.raises(UnknownNameError, match="unknown model of this arena 'm99'"):
+    with pytest.raises(UnknownNameError, match="unknown model 'm99' in this arena"):
         pairs.update([*judge(requested), stranger])
     elsewhere = Judgment(query_id="q99", model_a=MODELS[0], model_b=MODELS[1], verdict="a")
-    with pytest.raises(UnknownNameError, match="unknown query of this arena 'q99'"):
+    with pytest.raises(UnknownNameError, match="unknown query 'q99' in this arena"):
         pairs.update([elsewhere])
     with pytest.raises(JudgmentError, match="there are no judgments"):
         _ = pairs.judgments

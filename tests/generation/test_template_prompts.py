@@ -83,7 +83,7 @@ def test_a_template_only_has_plain_slots(template: str, message: str) -> None:
 def test_names_are_checked_before_the_first_query() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'question'"):
         TemplatePrompt("{question} {qeustion}")
-    with pytest.raises(UnknownNameError, match="slot in the template 'passage': 'question'"):
+    with pytest.raises(UnknownNameError, match="slot 'question' in the template 'passage'"):
         TemplatePrompt("{question}", passage="{question} {text}")
     with pytest.raises(SettingError, match=r"closed_book_user: .*remove"):
         TemplatePrompt("{question}", closed_book_user="{passages} {question}")
