@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
+from mirage._base.garbage import rare_collection
 from mirage._base.near_names import NearNames
 from mirage.errors import (
     DatasetError,
@@ -129,6 +130,7 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         return self.rank_many({model: system}, **with_named_closed_book(options, model))
 
     @with_rank_options
+    @rare_collection()
     def rank_many(
         self, models: Mapping[str, MultilingualModelLike], **options: Unpack[RankOptions]
     ) -> MultilingualRanking:

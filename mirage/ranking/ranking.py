@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage._base.garbage import rare_collection
+from mirage._base.garbage import no_collection
 from mirage._base.rows import first_duplicate
 from mirage._base.tables import to_html, to_markdown, to_text
 from mirage.arena.bradley_terry import BradleyTerry
@@ -272,7 +272,7 @@ class Ranking(Presentable):
         if self.evidence is None or self.evidence.dataset is None:
             return {}
         dataset, runs = self.evidence.dataset, self.evidence.runs
-        with rare_collection():
+        with no_collection():
             return {
                 model: findings_of(dataset, runs[model], table)
                 for model, table in self.evidence.tables.items()

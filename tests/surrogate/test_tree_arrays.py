@@ -31,8 +31,9 @@ def test_predictions_are_those_of_scikit_learn(
     assert trees.is_sound(4)
     assert len(trees.roots) == 30
     np.testing.assert_allclose(trees.predict(rows), model.predict(rows), rtol=1e-12)
-    all_missing = np.full((2, 4), np.nan)
-    np.testing.assert_allclose(trees.predict(all_missing), model.predict(all_missing), rtol=1e-12)
+    for value in (np.nan, np.inf, -np.inf):
+        equal = np.full((2, 4), value)
+        np.testing.assert_allclose(trees.predict(equal), model.predict(equal), rtol=1e-12)
     assert trees.predict(rows[:0]).shape == (0,)
 
 
@@ -41,6 +42,9 @@ def test_predictions_are_those_of_scikit_learn(
     [
         ("left", 0, 0),  # a circle
         ("right", 0, 10**6),
+        ("right", 0, 1),  # the left child
+        ("feature", -1, 0),  # the last tree has no last leaf
+        ("feature", 0, -1),  # the first tree is a leaf
         ("feature", 0, 4),
         ("feature", 0, -2),
         ("roots", 1, -1),
@@ -56,6 +60,18 @@ def test_damaged_trees_are_not_sound(
     column = getattr(trees, name).copy()
     column[index] = value
     assert not replace(trees, **{name: column}).is_sound(4)
+
+
+def test_a_tree_has_at_most_as_many_leaves_as_a_mask_has_bits() -> None:
+    rows = np.arange(100.0)[:, None]
+    for leaves in (32, 33):
+        model = HistGradientBoostingRegressor(
+            max_iter=2, max_leaf_nodes=leaves, min_samples_leaf=1, early_stopping=False
+        ).fit(rows, rows[:, 0] ** 2)
+        trees = TreeArrays.of(model)
+        assert trees.is_sound(1) == (leaves == 32)
+        if leaves == 32:
+            np.testing.assert_allclose(trees.predict(rows), model.predict(rows), rtol=1e-12)
 
 
 def test_trees_need_their_arrays_and_features(
