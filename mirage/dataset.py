@@ -57,7 +57,7 @@ def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, 
     if isinstance(cluster, str):
         keys = dict.fromkeys(key for query in queries for key in query.metadata)
         if cluster not in keys:
-            raise UnknownNameError("metadata key of the queries", cluster, keys)
+            raise UnknownNameError("metadata key", cluster, keys, "in the queries")
     elif isinstance(cluster, Mapping):
         ids = {query.id: None for query in queries}
         for id_ in cluster:
@@ -188,7 +188,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         """
         code = Language.with_board(language).code
         if level not in LEVELS:
-            raise UnknownNameError("level of the bundled queries", level, LEVELS)
+            raise UnknownNameError("level", level, LEVELS, "of the bundled queries")
         name = bundled_name(code, level)
         source = resources.files("mirage") / "data" / LEVELS[level] / f"{code}.jsonl"
         rows = parse_rows(source.read_text(encoding="utf-8"), name)
@@ -378,7 +378,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         try:
             return self._by_id[key]
         except KeyError:
-            raise UnknownNameError(f"query of {self.name}", key, self._by_id) from None
+            raise UnknownNameError("query", key, self._by_id, f"in {self.name}") from None
 
     def __contains__(self, key: object) -> bool:
         return key in self._by_id if isinstance(key, str) else key in self._queries

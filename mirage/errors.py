@@ -251,22 +251,29 @@ class UnknownNameError(MirageError, KeyError, ValueError):
         kind: Kind of thing that the name should refer to, such as ``language``.
         name: Unknown name.
         known: All existing names.
+        place: Where names of this kind are looked up, such as ``in this ranking``; the message has
+            it after the name.
+
+    Example:
+        >>> print(UnknownNameError("model", "gtp-4o", ["gpt-4o", "llama"], "in this ranking"))
+        unknown model 'gtp-4o' in this ranking; did you mean 'gpt-4o'?
     """
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str], place: str = "") -> None:
         self.kind: str = kind
         self.name: object = name
         self.known: tuple[str, ...] = tuple(known)
         nearest = nearest_name(str(name), self.known)
         hint = f"known: {_shorten(self.known)}" if nearest is None else f"did you mean {nearest!r}?"
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        self.place: str = place
+        super().__init__(f"unknown {kind} {name!r}{place and f' {place}'}; {hint}")
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would print the message's repr
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[object, ...], dict[str, object]]:
         # Errors are pickled between processes. By default only the message would be passed on.
-        return type(self), (self.kind, self.name, self.known), {"args": self.args}
+        return type(self), (self.kind, self.name, self.known, self.place), {"args": self.args}
 
 
 # Most characters of a name that are compared: the time is proportional to the product of lengths.

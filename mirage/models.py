@@ -249,7 +249,7 @@ class Query(Record):
         for passage in self.passages:
             if passage.id == passage_id:
                 return passage
-        raise UnknownNameError(f"passage of query {self.id!r}", passage_id, self.passage_ids)
+        raise UnknownNameError("passage", passage_id, self.passage_ids, f"of query {self.id!r}")
 
 
 class Response(Record):
@@ -498,7 +498,7 @@ class Run(Record):
             return self._by_query[query_id]
         except KeyError:
             raise UnknownNameError(
-                f"query in the run of model {self.model!r}", query_id, self._by_query
+                "query", query_id, self._by_query, f"in the run of model {self.model!r}"
             ) from None
 
     def __contains__(self, query: object) -> bool:

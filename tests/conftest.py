@@ -9,34 +9,31 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 # Small arrays: threads of BLAS and OpenMP would wait for each other, and for those of xdist.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import profiles
 import pytest
-from hypothesis import HealthCheck, settings
 from llm_server import ChatServer
 
 # Tests start hundreds of processes: without compiled files, each would compile the library anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The same examples in every run, half as many as hypothesis would have; HYPOTHESIS_PROFILE=default
-# looks further, for others each time.
-# A busy machine draws slowly, which is no error.
-settings.register_profile(
-    "fast",
-    max_examples=50,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+# The same examples in every run, a quarter of those that hypothesis would have;
+# HYPOTHESIS_PROFILE=default looks further, for others each time.
+profiles.load()
+
+
+gc.disable()  # until all modules are imported and all tests are made: they are no garbage
 
 
 def pytest_collection_finish() -> None:
     """Exclude modules and tests, a million objects, from garbage collection."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
@@ -73,9 +70,21 @@ def many_removals() -> int:
     The usual number takes half a second for each ranking of judged models; the tests of fragility
     itself set it again.
     """
-    fragility = import_module("mirage.arena.fragility")
+    fragility: Any = import_module("mirage.arena.fragility")
     usual: int = fragility._TRIES
     fragility._TRIES = 1 << 16
+    return usual
+
+
+@pytest.fixture(scope="session", autouse=True)
+def usual_simulations() -> tuple[int, int]:
+    """Lower the number of comparisons that a plan simulates, and return the usual numbers.
+
+    Every inconclusive comparison of the gate prints a plan; the usual numbers take half a second.
+    """
+    planning: Any = import_module("mirage.testing.planning")
+    usual = planning._ROUGH, planning._FINE
+    planning._ROUGH, planning._FINE = 50, 200
     return usual
 
 

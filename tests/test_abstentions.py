@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -220,12 +221,12 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("language", "question", "text"), [*ABSTENTIONS, *REFUSALS])
+@each_case(("language", "question", "text"), [*ABSTENTIONS, *REFUSALS])
 def test_abstentions_are_detected(language: str, question: str, text: str) -> None:
     assert abstains(text, language, question=question) >= ABSTAINS_AT
 
 
-@pytest.mark.parametrize(("language", "question", "text"), ANSWERS)
+@each_case(("language", "question", "text"), ANSWERS)
 def test_an_answer_with_a_negation_or_a_caveat_is_no_abstention(
     language: str, question: str, text: str
 ) -> None:
@@ -241,7 +242,7 @@ def test_most_negative_facts_are_no_abstentions() -> None:
     assert len(alarms) <= len(NEGATIVE_FACTS) / 5, alarms
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("language", "question", "text"),
     [
         ("en", "What did the inspectors find?", "They could not find any defects."),
@@ -257,7 +258,7 @@ def test_a_negative_fact_is_no_abstention(language: str, question: str, text: st
     assert abstains(text, language, question=question) < ABSTAINS_AT
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_case("language", LANGUAGES)
 def test_english_is_understood_in_every_language(language: str) -> None:
     for text in ("I don't know.", "The passages do not mention who painted it."):
         assert abstains(text, language) >= ABSTAINS_AT

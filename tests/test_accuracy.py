@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from mirage import Leaderboard, MirageDataset, MultilingualLeaderboard, Query, Ranking
 from mirage.errors import SettingError
@@ -15,7 +16,7 @@ from mirage.ranking.accuracy import Outcome, accuracy_of, outcome
 NAN = float("nan")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answerable", "match", "wrong", "abstention", "expected"),
     [
         (True, 1, 0, 1, "right"),

@@ -404,7 +404,7 @@ def test_fields_of_passages_are_named(tmp_path: Path) -> None:
     assert [(p.id, p.title, p.text) for p in named] == [("0", "a", "x"), ("1", "b", "y")]
     with pytest.raises(DatasetError, match="'body' is missing; the row has the fields doc_content"):
         list(read_rows([path], {"text": "body"}))
-    with pytest.raises(UnknownNameError, match="unknown field of a passage 'txt'"):
+    with pytest.raises(UnknownNameError, match="unknown passage field 'txt'"):
         list(read_rows([path], {"txt": "body"}))
 
 

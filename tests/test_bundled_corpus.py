@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -32,7 +33,7 @@ NAMES = {
     "Japanese": ("CJK UNIFIED IDEOGRAPH", "HIRAGANA", "KATAKANA", "IDEOGRAPHIC ITERATION MARK"),
 }
 
-every_language = pytest.mark.parametrize("code", LANGUAGES)
+every_language = each_case("code", LANGUAGES)
 
 
 @cache

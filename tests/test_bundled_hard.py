@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -18,7 +19,7 @@ CORPORA = Path(__file__).parents[1] / "corpora"
 HELD_OUT = Path(__file__).parent / "data" / "truth_hard"
 BUNDLED = resources.files("mirage") / "data"
 
-every_language = pytest.mark.parametrize("code", LANGUAGES)
+every_language = each_case("code", LANGUAGES)
 
 
 @cache

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from subsets import FEW_LANGUAGES, slow_except
@@ -36,7 +37,7 @@ UNUSUAL_KINDS = (
 MARK = re.compile(r"\{[ADCRLO]\|([^{}|]*)\}")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "committed", "stances"),
     [
         ("It is the Nile.", {0}, {0: "asserted"}),
@@ -144,7 +145,7 @@ def test_texts_by_independent_authors_are_mostly_read_correctly(kind: str, least
     assert sum(side == commits for side, commits in sides) > least * len(rows)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "text"),
     [
         ("en", "The Nile is not the longest river in Africa."),

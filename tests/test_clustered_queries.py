@@ -53,7 +53,7 @@ def test_every_way_to_name_clusters_gives_the_same() -> None:
 
 
 def test_a_cluster_that_cannot_be_told_is_one_clear_error() -> None:
-    with pytest.raises(UnknownNameError, match="metadata key of the queries 'doc'"):
+    with pytest.raises(UnknownNameError, match="metadata key 'doc' in the queries"):
         clusters_of(DATASET, "doc")
     with pytest.raises(UnknownNameError, match="query id 'q99'"):
         clusters_of(DATASET, {"q99": "d"})

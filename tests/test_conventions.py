@@ -203,6 +203,11 @@ def functions(module: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         waiting += reversed(children)
 
 
+@cache
+def exceptions_of(name: str) -> tuple[tuple[str, str], ...]:
+    return tuple(exceptions(tree(SOURCES[name])))
+
+
 def exceptions(module: ast.AST) -> Iterator[tuple[str, str]]:
     """Each exception that is raised or made, with the name of the function around it."""
     for function, node in functions(module):
@@ -255,7 +260,7 @@ def foreign_errors() -> set[str]:
     return {
         f"{module}:{function}:{name}"
         for module in SOURCES
-        for function, name in exceptions(tree(SOURCES[module]))
+        for function, name in exceptions_of(module)
         if name not in ours | IN_MODULE.get(module.removeprefix("mirage."), set())
         and (function, name) not in DEMANDED
     }
@@ -273,7 +278,7 @@ def test_what_modules_may_raise_is_raised() -> None:
         f"{module}:{name}"
         for module, names in IN_MODULE.items()
         for name in names
-        if name not in {made for _, made in exceptions(tree(SOURCES[f"mirage.{module}"]))}
+        if name not in {made for _, made in exceptions_of(f"mirage.{module}")}
     ] == []
 
 

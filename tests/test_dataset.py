@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, UnknownNameError
@@ -90,7 +92,7 @@ QUERY = st.builds(
 QUERIES = st.lists(QUERY, min_size=1, max_size=3, unique_by=lambda query: query.id)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(QUERIES)
 def test_json_lines_give_back_the_same_queries(queries: list[Query]) -> None:
     written = MirageDataset(queries)
@@ -118,7 +120,7 @@ RESPONSE = st.builds(
 RESPONSES = st.lists(RESPONSE, min_size=1, max_size=4, unique_by=lambda response: response.query_id)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(RESPONSES)
 def test_a_run_comes_back_the_same(responses: list[Response]) -> None:
     run = Run(model="m", language="th", responses=tuple(responses))
@@ -455,7 +457,7 @@ def test_ids() -> None:
     assert rivers["river-congo"].id == "river-congo"
     with pytest.raises(UnknownNameError) as caught:
         rivers["river-nil"]
-    assert str(caught.value) == "unknown query of d 'river-nil'; did you mean 'river-nile'?"
+    assert str(caught.value) == "unknown query 'river-nil' in d; did you mean 'river-nile'?"
     with pytest.raises(UnknownNameError, match="known: river-nile, river-congo"):
         rivers["Ω"]
     assert "river-nile" in rivers
@@ -539,7 +541,7 @@ def test_equality_and_repr() -> None:
     assert repr(first) == "MirageDataset('d', language='en', queries=2)"
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@each_case("code", LANGUAGES)
 def test_a_dataset_takes_any_of_the_languages(code: str) -> None:
     assert MirageDataset([Query(id="a", language=code, text="?")]).language == code
 

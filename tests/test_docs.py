@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cases import each_case
 from llm_server import ChatServer, last_user_text
 from sybil import Document, Example
 from sybil.evaluators.python import PythonEvaluator
@@ -194,7 +195,7 @@ def test_the_code_of_a_page_runs(
         pytest.fail(f"skipped: {skipped}")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
+@each_case("page", PAGES)
 def test_no_code_of_a_page_is_left_out(page: Path) -> None:
     fences = re.findall(r"^```(\w*)", page.read_text(encoding="utf-8"), re.MULTILINE)
     known = {"python", "bash", "text", "json", "yaml", "toml", "ini", "diff", ""}
@@ -247,7 +248,7 @@ def texts_in(value: Any) -> Iterator[str]:
         yield value
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
+@each_case("page", PAGES)
 def test_jobs_are_yaml_and_their_commands_have_these_options(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
@@ -259,7 +260,7 @@ def test_jobs_are_yaml_and_their_commands_have_these_options(page: Path) -> None
                 command.make_context("job", words)  # or what is wrong with them
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
+@each_case("page", PAGES)
 def test_links_lead_to_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     targets = [
@@ -310,7 +311,7 @@ def test_every_feature_has_an_entry() -> None:
     assert set(named) == {entry.example for entry in LISTED}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
+@each_case("page", PAGES)
 def test_a_page_installs_the_package_from_where_it_is_published(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     requirements = re.findall(r"""pip install[^\n]*?(mirage-rag[^'"\n]*)""", text)

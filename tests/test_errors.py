@@ -30,6 +30,9 @@ def test_the_first_of_equally_similar_names_is_suggested() -> None:
         "unknown query 'Nile'; known:"
     )
     assert str(UnknownNameError("query", "Nile", [])).startswith("unknown query 'Nile'")
+    place = UnknownNameError("query", "q1", queries, "in the run of model 'm'")
+    assert str(place) == "unknown query 'q1' in the run of model 'm'; did you mean 'q01'?"
+    assert str(pickle.loads(pickle.dumps(place))) == str(place)
 
 
 def test_an_unknown_name_survives_the_way_between_processes() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from cases import each_case
 from injections import marked
 from llm_server import ChatServer, last_user_text
 
@@ -76,7 +77,7 @@ def test_the_table_of_examples_has_every_script_once() -> None:
     assert numbers == list(range(1, len(scripts) + 1))
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@each_case("script", SCRIPTS)
 def test_a_script_says_how_to_run_it(script: str) -> None:
     source = (ROOT / "examples" / script).read_text(encoding="utf-8")
     assert f"python examples/{script}" in source.split('"""')[1]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from full_disk import disk_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -319,7 +320,7 @@ def test_a_journal_is_a_file(device: str) -> None:
 # Names --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name", ["../outside", "/outside", "..", ".", "", "a/b", "a\\b", "C:x", "a\0b", "x" * 300]
 )
 def test_a_name_that_leads_out_of_its_folder_is_refused(name: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 from llm_server import ChatServer
 
 from mirage import (
@@ -289,7 +290,7 @@ def test_the_ten_main_classes_suggest_the_near_name(names: dict[str, Any]) -> No
                 getattr(owner, wrong)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("owner", "guess", "name"),
     [
         (BradleyTerry, "fit_transform", "fit"),

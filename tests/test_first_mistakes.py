@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 
 from mirage import (
     LLM,
@@ -207,8 +208,8 @@ def test_passages_that_are_missing_when_citations_are_measured(leaderboard: Lead
     )
 
 
-@pytest.mark.parametrize("name", ["Swahili", "kiswahili", "swa", "sw-KE", "SW"])
-@pytest.mark.parametrize("load", [Leaderboard.bundled, MirageDataset.bundled])
+@each_case("name", ["Swahili", "kiswahili", "swa", "sw-KE", "SW"])
+@each_case("load", [Leaderboard.bundled, MirageDataset.bundled])
 def test_a_language_by_another_name(load: Any, name: str) -> None:
     assert sentence(lambda: load(name)) == f"unknown language {name!r}; did you mean 'sw'?"
 
@@ -280,7 +281,7 @@ def test_a_json_array_in_place_of_json_lines(tmp_path: Path) -> None:
 
 def test_a_response_to_a_query_that_is_not_there(leaderboard: Leaderboard) -> None:
     assert sentence(lambda: leaderboard.rank({"q1": "x"}, model="mine")) == (
-        "unknown query of bundled-sw, answered by model 'mine': 'q1'; did you mean 'q01'?"
+        "unknown query 'q1' in bundled-sw, answered by model 'mine'; did you mean 'q01'?"
     )
 
 

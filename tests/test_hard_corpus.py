@@ -114,9 +114,12 @@ def replace(path: Path, old: str, new: str) -> None:
     ],
 )
 def test_a_fault_is_noticed(dossier: Path, old: str, new: str, fault: str) -> None:
-    assert faults_of(dossier) == []
     replace(dossier, old, new)
     assert any(fault in message for message in faults_of(dossier))
+
+
+def test_without_a_change_there_is_no_fault(dossier: Path) -> None:
+    assert faults_of(dossier) == []
 
 
 def test_a_response_may_not_repeat_another(dossier: Path) -> None:

@@ -861,7 +861,7 @@ def test_published_values_stand_in_for_those_of_the_suite(copy: Path, arena: Are
     computed = board_of(copy, suite).ranker.data[CODE]
     assert not np.allclose(computed.values[..., 1], data.values[..., 1])
     np.testing.assert_array_equal(computed.values[..., 0], data.values[..., 0])
-    with pytest.raises(UnknownNameError, match="unknown feature of the suite 'fluency'"):
+    with pytest.raises(UnknownNameError, match="unknown feature 'fluency' in the suite"):
         board_of(copy, suite, published=["fluency_score"])
     with pytest.raises(UnknownNameError, match="unknown feature 'target_language'"):
         board_of(copy, suite, published=["target_language"])  # the copies do not have it
@@ -896,8 +896,8 @@ def test_models_that_miss_outputs_are_in_the_arena_with_gaps(tmp_path: Path, are
 @pytest.mark.parametrize(
     ("judgment", "message"),
     [
-        ({"model_A": "nobody"}, "unknown model in nthakur/mirage-bench-output 'nobody'"),
-        ({"query_id": "none"}, f"unknown query of mirage-bench-{CODE} 'none'"),
+        ({"model_A": "nobody"}, "unknown model 'nobody' in nthakur/mirage-bench-output"),
+        ({"query_id": "none"}, f"unknown query 'none' in mirage-bench-{CODE}"),
     ],
 )
 def test_judged_models_and_queries_must_be_in_the_other_datasets(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy.stats import t as student
 
 from mirage import BradleyTerry, Judgment, Judgments, Ranking, Response, Run, Vote
@@ -22,7 +23,7 @@ from mirage.ranking import MultilingualRanking
 from mirage.report._page import render
 from mirage.statistics.ranks import confidences_by_t
 
-properties = settings(max_examples=40, deadline=None)
+properties = settings(max_examples=examples(80), deadline=None)
 OPPOSITE = {"a": "b", "b": "a", "tie": "tie"}
 
 
@@ -298,7 +299,7 @@ def test_a_group_that_always_won_has_no_intervals() -> None:
     assert all(math.isnan(entry.interval[0]) for entry in ranking)
     assert "u, v, x, y" in note(ranking, "the same way")
     # With a third model in one of the groups, that is the larger: its logits are told apart.
-    pairs += [("x", "z"), ("z", "y")]
+    pairs += 3 * [("x", "z"), ("z", "y"), ("x", "y"), ("y", "x")]
     larger = Ranking.from_judgments([judgment(n, a, b, "a") for n, (a, b) in enumerate(pairs)])
     with_interval = {entry.model for entry in larger if not math.isnan(entry.interval[0])}
     assert with_interval == {"x", "y", "z"}
@@ -325,6 +326,35 @@ def test_few_queries_give_a_warning() -> None:
     assert {entry.rank_interval for entry in single_query} == {(1, 3)}
     with pytest.raises(MirageError, match="too few queries"):
         single_query.p_better("a", "b")
+
+
+def test_models_judged_on_fewer_queries_give_a_warning() -> None:
+    rows = arena(4, 20)
+    fewer = [row for row in rows if "d" not in (row.model_a, row.model_b) or row.query_id < "q11"]
+    line = note(Ranking.from_judgments(fewer), "different numbers")
+    assert "queries: d on 3, the others on up to 20. A query without" in line
+    ranking = Ranking.from_judgments(fewer)
+    assert "d was judged on 3 queries, which is too few" in note(ranking, "too few")
+    assert math.isnan(ranking["d"].interval[0])
+    assert ranking["d"].rank_interval == (1, 4)
+    with pytest.raises(MirageError, match="too few queries"):
+        ranking.p_better("d", "a")
+    assert "different numbers" in " ".join(json.loads(ranking.to_json())["notes"])
+    # A single lost vote is no reason for a warning.
+    assert Ranking.from_judgments(rows[:-1]).notes == ()
+
+
+def test_a_model_judged_on_few_queries_has_no_interval_over_languages() -> None:
+    few = [row for row in arena(4, 20, seed=1) if "d" not in (row.model_a, row.model_b)]
+    few += [judgment(0, "d", "abc"[n], "ab"[n % 2]) for n in range(3)]
+    parts = {"sw": Ranking.from_judgments(arena(4, 20)), "de": Ranking.from_judgments(few)}
+    ranking = MultilingualRanking(parts)
+    assert math.isnan(ranking.intervals["d"][0])
+    assert ranking.rank_intervals["d"] == (1, 4)
+    assert not any(math.isnan(ranking.intervals[model][0]) for model in "abc")
+    assert 0.5 < ranking.p_better("a", "c") <= 1
+    with pytest.raises(MirageError, match="too few queries"):
+        ranking.p_better("a", "d")
 
 
 def test_disconnected_models_are_an_error_that_lists_them() -> None:

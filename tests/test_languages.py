@@ -7,6 +7,7 @@ import unicodedata
 from typing import Any
 
 import pytest
+from cases import each_case
 
 from mirage.errors import UnknownNameError
 from mirage.languages import LANGUAGES, Language
@@ -15,7 +16,7 @@ CODES = ["ar", "bn", "de", "en", "es", "fa", "fi", "fr", "hi", "id", "ja", "ko",
          "th", "yo", "zh"]  # fmt: skip
 ENTRIES = [LANGUAGES[code] for code in LANGUAGES]
 
-each_language = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.code)
+each_language = each_case("entry", ENTRIES)
 
 # What the names of a script's characters begin with in Unicode, where that is not its own name.
 NAMES = {"Han": ("CJK",), "Japanese": ("CJK", "HIRAGANA", "KATAKANA")}
@@ -105,7 +106,7 @@ def test_a_language_is_returned_as_it_is() -> None:
     assert Language.of(LANGUAGES["sw"]) is LANGUAGES["sw"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "nearest"),
     [
         ("en-US", "en"),

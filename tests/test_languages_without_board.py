@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from cases import each_case
 from subsets import slow_except
 
 from mirage import (
@@ -35,7 +36,7 @@ from mirage.text.abstentions import abstains
 from mirage.text.quantities import dates, quantities
 
 CODES = ["it", "pt"]
-each_code = pytest.mark.parametrize("code", CODES)
+each_code = each_case("code", CODES)
 
 # (question, answer, response, expected token F1)
 EXAMPLES = {
@@ -71,7 +72,7 @@ def test_two_languages_have_no_board() -> None:
         Language.with_board("xx")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "use",
     [
         Language.with_board,
@@ -125,7 +126,7 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("written", SENTENCES)
+@each_case("written", SENTENCES)
 @each_code
 def test_the_language_is_identified(code: str, written: str) -> None:
     assert language_probabilities(SENTENCES[written], code)[written] > 0.9

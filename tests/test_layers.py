@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from syntax import nodes, source_of, tree
 
 import mirage
@@ -263,7 +264,7 @@ def test_a_public_name_imports_no_more_than_it_needs() -> None:
     assert loaded & {"torch", "sklearn", "openai", "pandas", "lingua"} == set()
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=str)
+@each_case("path", sorted(PACKAGE.rglob("__init__.py")))
 def test_names_imported_on_first_use_are_those_that_type_checkers_read(path: Path) -> None:
     module = tree(path)
     tables = [
@@ -380,7 +381,7 @@ PACKAGES = sorted(
 )
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@each_case("package", PACKAGES)
 def test_every_public_name_can_be_imported(package: str) -> None:
     module = import_module(package)
     for name in module.__all__:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import each_case
 from mannered_texts import MANNERS, PHRASES, Page, false_texts, phrases_of, true_texts
 from subsets import MOSTLY_SLOW_LANGUAGES
 
@@ -23,7 +24,7 @@ def parsed(text: str) -> ParsedResponse:
     return parse(text, "en", ("a", "b"), question=QUESTION, passages=PASSAGES)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "content"),
     [
         ("### Key points\n\nThe Nile [1].", "The Nile."),
@@ -59,7 +60,7 @@ def test_layout_is_removed_from_the_content(text: str, content: str) -> None:
     assert parsed(text).answer_text == content
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "The Congo is the longest river.",

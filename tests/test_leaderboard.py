@@ -309,7 +309,7 @@ def test_a_failing_language_is_left_out(boards: MultilingualLeaderboard) -> None
 def test_a_system_for_some_languages_only_is_an_error(boards: MultilingualLeaderboard) -> None:
     with pytest.raises(DatasetError, match="'m' has no system for the languages sw"):
         boards.rank({"en": write(3)}, "m")
-    with pytest.raises(UnknownNameError, match="language of this leaderboard 'q01'"):
+    with pytest.raises(UnknownNameError, match="language 'q01' on this leaderboard"):
         boards.rank({"q01": "moja"})
     run = Run(model="m", language="en", responses=(Response(query_id="q01", text="one"),))
     for one_language in (run, "run.jsonl"):
@@ -533,7 +533,7 @@ def test_the_worst_values_of_a_user_feature_are_shown() -> None:
 def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:
     runs, judgments = judged_arena(3)
     dataset = MirageDataset.bundled("sw")
-    with pytest.raises(UnknownNameError, match="run of the judged model 'm3'"):
+    with pytest.raises(UnknownNameError, match="judged model 'm3' among the runs"):
         Leaderboard.from_judgments(judgments, dataset, runs[:2])
     renamed_runs = [run.model_copy(update={"model": f"other-{run.model}"}) for run in runs]
     message = (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 
 from mirage import MirageDataset
 from mirage.errors import DatasetError, UnknownNameError
@@ -42,7 +43,7 @@ def write(path: Path, rows: list[Any]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("file", FILES)
+@each_case("file", FILES)
 def test_an_export_is_read_as_questions_passages_and_answers(file: str) -> None:
     log = logs.read(EXPORTS / file, language="en", form=FILES[file])
     assert [query.text for query in log.dataset] == QUESTIONS
@@ -170,7 +171,7 @@ def test_a_log_with_an_unknown_format_is_refused(tmp_path: Path) -> None:
         logs.read(tmp_path / "x", language="en", form="langchan")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "wanted", "text"),
     [
         ("Who?", "question", "Who?"),

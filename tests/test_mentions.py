@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from mirage.text.mentions import MENTIONED_AT
 from mirage.text.numbers import numbers, without_numbers
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("phrase", "text", "language"),
     [
         ("Nile", "That would be the NILE's own course.", "en"),
@@ -39,7 +40,7 @@ def test_a_phrase_matches_with_other_endings_accents_and_digits(
     assert mention(phrase, text, language) >= MENTIONED_AT
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("phrase", "text", "language"),
     [
         ("Nile", "It is the Congo.", "en"),
@@ -71,7 +72,7 @@ def test_a_phrase_without_words_scores_0_or_1() -> None:
     assert mention("?!", "what?!", "en") == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("In 2010 there were 300 people", {"2010", "300"}),
@@ -88,7 +89,7 @@ def test_numbers(text: str, expected: set[str]) -> None:
     assert numbers(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("phrase", "text", "language"),
     [
         ("three and a half hours", "for each this gives four and a half hours a week", "en"),

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
+from cases import each_case
 from pydantic import BaseModel, ValidationError
 
 from mirage.errors import UnknownNameError
@@ -89,7 +90,7 @@ def test_the_passages_behind_a_response_are_its_own_or_else_the_querys() -> None
     assert query.shown_to(none) == query.passages_shown_to(none) == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "fields", "message"),
     [
         (Passage, {"id": "", "text": "x"}, "id\n  String should have at least 1 character"),
@@ -158,7 +159,7 @@ def test_passages_of_a_query_by_id() -> None:
     assert QUERY["d#2"] == PASSAGES[1]
     with pytest.raises(UnknownNameError) as caught:
         QUERY["d2"]
-    assert str(caught.value) == "unknown passage of query 'a' 'd2'; did you mean 'd#2'?"
+    assert str(caught.value) == "unknown passage 'd2' of query 'a'; did you mean 'd#2'?"
 
 
 def test_responses_of_a_run_by_query() -> None:
@@ -167,7 +168,7 @@ def test_responses_of_a_run_by_query() -> None:
     assert RUN.failed == (RUN.responses[1],)
     assert RUN.get("a") is RUN.responses[0]
     assert RUN.get("z") is None
-    with pytest.raises(UnknownNameError, match="unknown query in the run of model 'm' 'z'; known"):
+    with pytest.raises(UnknownNameError, match="unknown query 'z' in the run of model 'm'; known"):
         RUN["z"]
 
 

@@ -265,7 +265,7 @@ def test_few_clusters_change_nothing(tmp_path: Path) -> None:
     assert np.isnan(result["target_language"].interval).all()
     assert "at least 10 clusters" in str(result)
     assert drift(week(tmp_path, seed=1), few, progress=False).verdict == "inconclusive"
-    with pytest.raises(UnknownNameError, match="measure of this comparison"):
+    with pytest.raises(UnknownNameError, match="measure 'target_lnguage' in this comparison"):
         result["target_lnguage"]
 
 

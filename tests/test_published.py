@@ -9,6 +9,7 @@ from statistics import NormalDist
 from typing import Any
 
 import pytest
+from cases import each_case
 
 from mirage.errors import MirageError, UnknownNameError
 from mirage.languages import LANGUAGES
@@ -22,7 +23,7 @@ def paper(data_dir: Path) -> Any:
     return json.loads((data_dir / "published" / "mirage_bench.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "model", "logit", "low", "high", "rank"),
     [  # Tables 7 and 8: logit, and the distances of the interval's ends from it
         ("ar", "gpt-4-azure", 2.838, -0.22, 0.28, 1),
@@ -73,7 +74,7 @@ def test_ranks_are_those_of_figure_4_but_for_its_errata(code: str, paper: Any) -
     assert any("Figure 4 of the paper" in note for note in ranking.notes) == bool(other)
 
 
-@pytest.mark.parametrize("code", WITH_LOGITS)
+@each_case("code", WITH_LOGITS)
 def test_logits_are_centred_and_ordered(code: str) -> None:
     logits = [entry.logit for entry in Leaderboard.published(code)]
     assert logits == sorted(logits, reverse=True)

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import cmarkgfm
 import pytest
+from cases import each_case
 from foreign_texts import CODE, CONTROLS, FOREIGN, FORMULAS, MARKUP, PIECES, REFERENCES, SCRIPTS
 from hypothesis import given, settings
 from live_markup import COMMONMARK, GITHUB, GITLAB, Page, outside_code
@@ -261,7 +262,7 @@ def test_none_of_many_texts_escapes(language: str, text: str) -> None:
 # What it looks like -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "quoted"),
     [
         (
@@ -284,24 +285,24 @@ def test_markdown_quotes_the_words_that_need_it_and_no_other(text: str, quoted: 
     assert markdown(text) == quoted
 
 
-@pytest.mark.parametrize("text", SCRIPTS)
+@each_case("text", SCRIPTS)
 def test_words_that_are_written_with_joiners_keep_them(text: str) -> None:
     assert visible(text) == text
     assert json_text(text) == text
 
 
-@pytest.mark.parametrize("text", [*CONTROLS, "ad\u200cmin", "a\u200d", "\u200cمن", "a\ufe0f"])
+@each_case("text", [*CONTROLS, "ad\u200cmin", "a\u200d", "\u200cمن", "a\ufe0f"])
 def test_hidden_characters_are_escapes(text: str) -> None:
     assert visible(text).isprintable()
     assert unescaped(visible(text)) == text
 
 
-@pytest.mark.parametrize("text", [*REFERENCES, *MARKUP])
+@each_case("text", [*REFERENCES, *MARKUP])
 def test_only_hidden_characters_are_escapes(text: str) -> None:
     assert visible(text) == text
 
 
-@pytest.mark.parametrize("text", sorted({*FORMULAS} - {"a,=1"}))
+@each_case("text", sorted({*FORMULAS} - {"a,=1"}))
 def test_every_formula_has_an_apostrophe_and_numbers_have_none(text: str) -> None:
     assert "'" in csv_text(["a"], [[text]])
     assert csv_text(["a"], [[-0.12]]).endswith("\n-0.12\n")
@@ -313,7 +314,7 @@ def test_invalid_csv_raises_one_error() -> None:
         read_csv(f"a\n{'x' * (csv.field_size_limit() + 1)}\n", "sheet.csv")
 
 
-@pytest.mark.parametrize("text", sorted({*CODE} - {"\ud83d\ude00"}))  # no name of a file
+@each_case("text", sorted({*CODE} - {"\ud83d\ude00"}))  # no name of a file
 def test_a_shell_reads_one_word(text: str) -> None:
     completed = subprocess.run(
         ["sh", "-c", f"printf %s {shell_word(text)}"], capture_output=True, check=True

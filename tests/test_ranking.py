@@ -18,10 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from markdown_it import MarkdownIt
+from profiles import examples
 
 from mirage.errors import MirageError, UnknownNameError
 from mirage.leaderboard import Leaderboard
 from mirage.ranking import Entry, MultilingualRanking, Ranking
+from mirage.report._page import render
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.ranks import ranks
 
@@ -131,7 +133,7 @@ def test_p_better_by_hand() -> None:
 
 
 @given(arrays(np.float64, (2, 30), elements=st.floats(-5, 5)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_one_of_two_is_better(draws: Any) -> None:
     paired = ranking([1, 0], draws=dict(zip("ab", draws, strict=True)))
     there, back = paired.p_better("a", "b"), paired.p_better("b", "a")
@@ -239,7 +241,7 @@ def test_forty_characters_are_cut_only_where_they_must_be() -> None:
     assert name in str(short)  # no rank interval, so there is room
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4, unique=True), st.text())
 def test_any_names_give_an_aligned_table(names: list[str], reason: str) -> None:
     from rich.cells import cell_len
@@ -420,7 +422,7 @@ def test_it_is_a_mapping_from_language_to_ranking() -> None:
     assert list(over) == ["ar", "sw", "yo", "zh"]
     assert over["yo"]["mine"].rank == 1
     assert "de" not in over
-    with pytest.raises(UnknownNameError, match="language of this ranking"):
+    with pytest.raises(UnknownNameError, match="language 'de' in this ranking"):
         over["de"]
 
 
@@ -519,7 +521,7 @@ def test_intervals_of_mean_logits_by_hand() -> None:
     frame = over.to_pandas()
     assert frame.loc["b", ["rank_best", "rank_worst"]].tolist() == [2, 3]
     assert frame.loc["b", ["lower", "upper"]].tolist() == pytest.approx([1.3, 1.7])
-    with pytest.raises(UnknownNameError, match="model ranked in all languages"):
+    with pytest.raises(UnknownNameError, match="model 'd' among those ranked in all languages"):
         over.p_better("a", "d")
 
 
@@ -560,6 +562,26 @@ def test_the_winner_has_a_note_if_its_interval_changes() -> None:
     assert strictly(changed.to_json())["winner_interval"] == [0.3, 1.7]
     equal = Ranking([first, second], language="sw", winner_interval=(0.501, 1.499))
     assert equal.winner_notes == Ranking([first, second], language="sw").winner_notes == ()
+
+
+def test_models_that_a_language_lacks_are_named() -> None:
+    def part(code: str, models: str) -> Ranking:
+        entries = [Entry(n, name, -float(n), (-n - 1.0, 1.0 - n)) for n, name in enumerate(models)]
+        return Ranking(entries, language=code)
+
+    ranking = MultilingualRanking({"sw": part("sw", "xyz"), "de": part("de", "yz")})
+    assert ranking.models == ("y", "z")
+    assert ranking.left_out_models == {"x": "not ranked in de"}
+    line = "Left out of the mean (not ranked in de): x."
+    assert line in str(ranking)
+    assert line in ranking.to_markdown()
+    assert line in ranking._repr_html_()
+    assert json.loads(ranking.to_json())["left_out_models"] == {"x": "not ranked in de"}
+    assert line in render(ranking)
+    many = MultilingualRanking({"sw": part("sw", "abcdefghijklmn"), "de": part("de", "n")})
+    assert "a, b, c, d, e, f, g, h, i, j and 3 more models" in " ".join(str(many).split())
+    same = MultilingualRanking({"sw": part("sw", "yz"), "de": part("de", "yz")})
+    assert (same.left_out_models, same.left_out_notes) == ({}, ())
 
 
 def test_no_language_or_no_shared_model_is_an_error() -> None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from cases import each_case
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted(
@@ -151,11 +152,11 @@ def test_missing_names_are_seen() -> None:
     ]
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=name_of)
+@each_case("script", SCRIPTS)
 def test_a_script_uses_names_that_exist(script: Path) -> None:
     assert missing_names(script.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_case("page", PAGES)
 def test_a_page_uses_names_that_exist(page: Path) -> None:
     assert [name for source in snippets(page) for name in missing_names(source)] == []

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -39,7 +40,7 @@ def test_nomiracl_verdicts_follow_the_recorded_outputs(data_dir: Path) -> None:
     assert set(wins) <= set(runs)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("output", "answerable", "right"),
     [
         ("Yes, answer is present.", True, True),

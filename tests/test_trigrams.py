@@ -8,6 +8,7 @@ from importlib import resources
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from mirage.languages import ALL_LANGUAGES
 from mirage.text._trigrams import languages_by_script, trigram_logs
@@ -31,7 +32,7 @@ def test_the_file_has_the_tables_of_all_languages_and_no_other() -> None:
 
 
 # Confidences of lingua 2.1.1 in low accuracy mode, in the order of SIX.
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("the language of this answer", (0.01878, 0.97416, 0, 0.00276, 0.00430, 0)),
@@ -46,7 +47,7 @@ def test_letters_and_trigrams(text: str, expected: tuple[float, ...]) -> None:
     assert confidences(text, "Latin", SIX) == pytest.approx(expected, abs=5e-6)
 
 
-@pytest.mark.parametrize("text", ["", "- .", "12", "ab", "a b c", "жжж"])
+@each_case("text", ["", "- .", "12", "ab", "a b c", "жжж"])
 def test_a_text_without_known_trigrams_has_no_probabilities(text: str) -> None:
     assert trigram_logs(text, "Latin", SIX) == {}
 

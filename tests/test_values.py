@@ -5,9 +5,10 @@ from __future__ import annotations
 import calendar
 from datetime import date
 
-import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage.languages import LANGUAGES
 from mirage.text import mention, mentioned
@@ -92,12 +93,12 @@ UNEQUAL = [
 ]
 
 
-@pytest.mark.parametrize(("code", "form", "text"), EQUAL)
+@each_case(("code", "form", "text"), EQUAL)
 def test_equal_forms_are_mentioned(code: str, form: str, text: str) -> None:
     assert mentioned((form,), text, code)
 
 
-@pytest.mark.parametrize(("code", "form", "text"), UNEQUAL)
+@each_case(("code", "form", "text"), UNEQUAL)
 def test_unequal_values_are_not_mentioned(code: str, form: str, text: str) -> None:
     assert not mentioned((form,), text, code)
 
@@ -119,7 +120,7 @@ ordinary_dates = st.dates(min_value=date(1500, 1, 1))
 MONTHS = list(calendar.month_name)[1:]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(ordinary_dates.filter(lambda day: day.year < 2100), ordinary_dates)
 def test_a_date_equals_itself_in_every_order_and_no_other(first: date, other: date) -> None:
     month = MONTHS[first.month - 1]
@@ -136,7 +137,7 @@ def test_a_date_equals_itself_in_every_order_and_no_other(first: date, other: da
             assert not mentioned((form,), f"It was on {other.isoformat()}.", "en")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(max_size=30), st.text(max_size=60), st.sampled_from(list(LANGUAGES)))
 def test_any_texts_compare(form: str, text: str, code: str) -> None:
     assert mentioned((form,), text, code) in (True, False)
@@ -146,14 +147,14 @@ def test_any_texts_compare(form: str, text: str, code: str) -> None:
 DIGITS = st.text("0123456789٣५.,:/- 年月日km°CF thousand明治พ.ศ.", max_size=25)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(DIGITS, DIGITS, st.sampled_from(["en", "th", "ja", "fa", "hi", "sw", "ko"]))
 def test_any_digits_compare(form: str, text: str, code: str) -> None:
     assert mentioned((form,), text, code) in (True, False)
     assert numbers(form) is not None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(1, 10**9), st.integers(1, 10**9))
 def test_grouped_integers_are_equal_if_they_are_the_same(first: int, other: int) -> None:
     for text in (f"{first:,}", f"{first:,}.0", f"{first:,}".replace(",", ".")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import linecache
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -76,6 +77,7 @@ def test_examples_in_docstrings_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(linecache, "cache", {})  # doctest looks at each of its files every time
     try:
         module = import_module(name)
     except (ImportError, MissingPackageError) as error:

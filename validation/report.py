@@ -311,6 +311,43 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("mean F1", "", ("mean F1 by type", "all types"), ".2f"),
         ("true texts with a false mark", "", ("true texts with a mark", "all"), ".1%"),
     ),
+    "speed/startup": (
+        ("`import mirage`, CPU seconds", "", ("startup", "import mirage", "cpu"), ".2f"),
+        ("rank in one language", "", ("startup", "rank, one language", "cpu"), ".2f"),
+        ("ranks in 18 languages", "", ("startup", "rank, 18 languages", "cpu"), ".1f"),
+        ("start of Python, which these include", "", ("startup", "python", "cpu"), ".2f"),
+    ),
+    "speed/llm_calls": (
+        ("time relative to a loop over httpx", "", ("ratio",), ".2f"),
+        ("CPU time relative to it", "", ("ratio of CPU times",), ".2f"),
+        ("memory after 1,000 calls, MiB", "", ("memory after 1,000 calls, MiB",), ".0f"),
+        ("after 5,000 calls", "", ("memory after all calls, MiB",), ".0f"),
+    ),
+    "speed/retrieval": (
+        ("one question among 50,000 passages, CPU ms", "", ("one question, ms",), ".3f"),
+        (
+            "relative to bm25s with numba",
+            "",
+            ("bm25s", "numba", "ours over theirs"),
+            ".2f",
+        ),
+        (
+            "the same for natural sentences in three languages, at most",
+            "most",
+            ("*", "k=*", "ours over theirs"),
+            ".2f",
+        ),
+    ),
+    "speed/bradley_terry": (
+        ("times faster than choix", "", ("times faster than choix.ilsr_pairwise",), ".0f"),
+        ("than evalica", "", ("times faster than evalica.bradley_terry",), ".0f"),
+        (
+            "fit of 10 million judgments of 1,000 models, seconds",
+            "",
+            ("1,000 models, 10 million judgments: fit with sandwich intervals, s",),
+            ".1f",
+        ),
+    ),
     "speed/board": (
         ("size of the page, MB", "", ("page, MB",), ".1f"),
         ("first view, ms", "", ("first view, ms",), ".0f"),
@@ -590,7 +627,16 @@ def row(script: Path, results: dict[str, Any] | None) -> str:
 
 
 def key_figures(name: str, script: Path, results: dict[str, Any]) -> str:
-    """Return the main figures of a script, with the date and the size of the run."""
+    """Return the main figures of a script, with the date and the size of the run.
+
+    Raises:
+        ValueError: ``KEYS`` does not say which figures are the main ones.
+    """
+    if name not in KEYS:
+        raise ValueError(
+            f"{_file(script)} has no entry in KEYS of validation/report.py; add the entry {name!r} "
+            "with the main figures of the file, or delete the file"
+        )
     figures = [
         f"{label}: {figure(results, choice, names, form).replace('%', ' %')}"
         for label, choice, names, form in KEYS[name]

@@ -338,12 +338,12 @@ class AdaptivePairs:
     def _cell(self, pair: Judgment | Pair | Skipped) -> _Cell:
         """Return the indices of a pair's two models, the lower first, and of its query."""
         for kind, name, indices in (
-            ("model of this arena", pair.model_a, self._model),
-            ("model of this arena", pair.model_b, self._model),
-            ("query of this arena", pair.query_id, self._query),
+            ("model", pair.model_a, self._model),
+            ("model", pair.model_b, self._model),
+            ("query", pair.query_id, self._query),
         ):
             if name not in indices:
-                raise UnknownNameError(kind, name, indices)
+                raise UnknownNameError(kind, name, indices, "in this arena")
         a, b = sorted((self._model[pair.model_a], self._model[pair.model_b]))
         return a, b, self._query[pair.query_id]
 

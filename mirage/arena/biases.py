@@ -456,7 +456,7 @@ def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) ->
     length = np.zeros((len(table.queries), len(table.models)))
     for model, name in enumerate(table.models):
         if name not in by_model:
-            raise UnknownNameError("run of model", name, by_model)
+            raise UnknownNameError("model", name, by_model, "in the runs")
         voted = (table.low == model) | (table.high == model)
         for query in np.unique(table.query[voted]).tolist():
             length[query, model] = answer_tokens(by_model[name], queries[table.queries[query]])

@@ -18,6 +18,7 @@ from mirage._base.near_names import NearNames
 from mirage._base.progress import progress_bar
 from mirage.arena import estimation
 from mirage.arena._controlled import with_controls
+from mirage.arena._leverage import Corrected, correct
 from mirage.arena.controls import Control
 from mirage.arena.fits import (
     BradleyTerryFit,
@@ -199,7 +200,19 @@ class BradleyTerry(NearNames):
         )
         covariance = estimation.sandwich(wins, logits, *row_arguments, factors=correction.factors)
         groups = estimation.bound_groups(wins)
+        unbound = _outside_largest_group(groups, len(wins))
         information = estimation.information(wins, logits, self.ridge, nu)
+        degrees = degrees_of_fits(cluster_by_query)
+        corrected = correct(
+            columns,
+            wins,
+            logits,
+            cluster_code,
+            Corrected(covariance, np.full(len(wins), degrees)),
+            unbound,
+            ridge=self.ridge,
+            log_nu=nu,
+        )
         influence = None
         if len(present) * len(wins) <= _DENSE:
             influence = estimation.influences(wins, logits, columns.query, *row_arguments[1:])
@@ -210,12 +223,14 @@ class BradleyTerry(NearNames):
             queries=len(present),
             separated=pick_models(columns.models, estimation.separated(wins)),
             log_nu=nu,
-            unbound=pick_models(columns.models, _outside_largest_group(groups, len(wins))),
-            uncertainty=covariance + estimation.separation_covariance(information, groups),
+            unbound=pick_models(columns.models, unbound),
+            uncertainty=corrected.covariance
+            + estimation.separation_covariance(information, groups),
             query_ids=tuple(columns.query_ids[i] for i in present.tolist()),
             clusters=tuple(cluster_by_query),
-            degrees=degrees_of_fits(cluster_by_query),
+            degrees=degrees,
             influence=influence,
+            degrees_by_model=corrected.degrees,
         )
 
     def bootstrap(
@@ -278,12 +293,13 @@ class BradleyTerry(NearNames):
         judgments_to_fit = self._judgments_to_fit(judgments)
         parts = [_without_empty_queries(part) for _, part in _halves(judgments_to_fit)]
         draws = _draw_counts(parts, clusters, queries, tournaments, seed)
-        return mean_of_tournaments(
-            [
-                self._tournaments(part, counts, cluster_names_of_queries, progress)
-                for part, (counts, cluster_names_of_queries) in zip(parts, draws, strict=True)
-            ]
-        )
+        tournaments_of_parts = [
+            self._tournaments(part, counts, cluster_names_of_queries, progress)
+            for part, (counts, cluster_names_of_queries) in zip(parts, draws, strict=True)
+        ]
+        fits = [self._fit(part, clusters) for part in parts]
+        degrees = (mean_of_fits(fits) if len(fits) > 1 else fits[0]).degrees_by_model
+        return replace(mean_of_tournaments(tournaments_of_parts), degrees_by_model=degrees)
 
     def _tournaments(
         self,

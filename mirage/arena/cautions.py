@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from mirage._base.arrays import Ints
 from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Skipped
@@ -12,6 +15,11 @@ from mirage.statistics.clusters import FEWEST
 
 FEW_QUERIES = 20
 """Number of judged clusters of queries below which a ranking warns that there are few queries."""
+
+MOSTLY_JUDGED = 0.9
+"""Share of the largest number of judged queries below which a model causes a warning."""
+
+_LISTED = 5  # models in the warning about different numbers of queries
 
 
 def cautions(
@@ -43,6 +51,8 @@ def _judgment_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[s
             "between dissimilar models depend on the Bradley-Terry model."
         )
     yield from _separation_cautions(fit, judgments)
+    yield from _few_query_cautions(fit, judgments)
+    yield from _unequal_count_cautions(judgments)
     cluster_count = len(set(fit.clusters))
     if fit.queries == 1:
         yield "All judgments are on one query, so the uncertainty of the order is not known."
@@ -73,6 +83,58 @@ def _separation_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator
             f"{', '.join(unbound)}: all judgments against some of the others went the same way, so "
             "the distance is not known, and the logit has no interval."
         )
+
+
+def _few_query_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
+    """Yield warnings about logits that have no interval because they depend on few queries."""
+    counts = dict(zip(judgments.models, _query_counts(judgments).tolist(), strict=True))
+    bound = zip(fit.models, fit.degrees_by_model.tolist(), strict=True)
+    unknown = [model for model, degrees in bound if not degrees and model not in fit.unbound]
+    if not fit.degrees or not unknown:
+        return
+    for model in unknown:
+        if counts[model] < FEWEST:
+            yield (
+                f"{model} was judged on {_queries(counts[model])}, which is too few: its logit has "
+                f"no interval. At least {FEWEST} are needed."
+            )
+    linked = [model for model in unknown if counts[model] >= FEWEST]
+    if linked:
+        yield (
+            f"{', '.join(linked)}: the distance from the other models depends on too few queries, "
+            "so the logit has no interval."
+        )
+
+
+def _unequal_count_cautions(judgments: Judgments) -> Iterator[str]:
+    """Yield a warning if some models were judged on fewer queries than others."""
+    # The choice of adaptive pairs depends on the verdicts, so numbers differ by design.
+    if judgments.halves is not None:
+        return
+    counts = dict(zip(judgments.models, _query_counts(judgments).tolist(), strict=True))
+    most = max(counts.values())
+    fewer = [model for model in counts if counts[model] < MOSTLY_JUDGED * most]
+    if fewer:
+        fewer.sort(key=lambda model: counts[model])
+        texts = [f"{model} on {counts[model]}" for model in fewer[:_LISTED]]
+        more = f" and {len(fewer) - _LISTED} more models" if len(fewer) > _LISTED else ""
+        yield (
+            f"Models were judged on different numbers of queries: {', '.join(texts)}{more}, the "
+            f"others on up to {most}. A query without a judgment on a model counts neither as won "
+            "nor as lost, so a model that failed on hard queries is ranked too high."
+        )
+
+
+def _queries(count: int) -> str:
+    return "1 query" if count == 1 else f"{count} queries"
+
+
+def _query_counts(judgments: Judgments) -> Ints:
+    """Return the number of queries on which each model was judged."""
+    models = len(judgments.models)
+    query = judgments.query.astype(np.intp)
+    rows = np.concatenate([query * models + judgments.a, query * models + judgments.b])
+    return np.bincount(np.unique(rows) % models, minlength=models)
 
 
 def _vote_cautions(votes: Sequence[Vote], skipped: Sequence[Skipped]) -> Iterator[str]:

@@ -163,7 +163,7 @@ def _relative_difference(
         if query_id not in queries:
             raise UnknownNameError("query id", query_id, queries)
         if model not in by_model:
-            raise UnknownNameError("run of model", model, by_model)
+            raise UnknownNameError("model", model, by_model, "in the runs")
         return count(by_model[model], queries[query_id])
 
     def compare(judgment: Judgment) -> float:

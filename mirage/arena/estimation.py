@@ -201,6 +201,22 @@ def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> F
     return win + tie / 2
 
 
+def curvature(logits: Floats, log_nu: float | None = None) -> Floats:
+    """Return the information in one judgment about the difference of two logits.
+
+    The result has the shape ``(models, models)``; its diagonal has no meaning.
+
+    Args:
+        logits: Logits of the models.
+        log_nu: Log of Davidson's tie parameter; ``None`` for Bradley-Terry.
+    """
+    if log_nu is None:
+        expected = win_probabilities(logits)
+        return expected * expected.T
+    win, tie = _davidson_probabilities(logits, np.asarray(log_nu))
+    return np.asarray(win * win.T + tie * (win + win.T) / 4)
+
+
 def comparison_pieces(wins: Floats) -> list[Ints]:
     """Return the connected components of the graph of compared models, largest first.
 

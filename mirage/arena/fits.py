@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.arrays import Floats, Ints
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_text
 from mirage.arena import estimation
 from mirage.errors import UnknownNameError
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, draws_covariance, draws_degrees
 from mirage.statistics.clusters import FEWEST, multipliers, small_sample
-from mirage.statistics.rank_sets import error_draws, first_model, rank_sets, winner_interval
+from mirage.statistics.rank_sets import (
+    error_draws,
+    first_model,
+    rank_sets,
+    t_scales,
+    winner_interval,
+)
 from mirage.statistics.ranks import confidences_by_t, ranks, t_intervals
 
 if TYPE_CHECKING:
@@ -35,7 +41,7 @@ class _Estimate(NamedTuple):
 
     logits: Floats
     covariance: Floats
-    degrees: float
+    degrees: Floats
     unbound: tuple[str, ...]
 
 
@@ -61,8 +67,8 @@ class LogitEstimates(ABC):
         The interval uses Student's t, the customary correction for few clusters (Cameron & Miller
         2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human Resources 50,
         section VI.D). It is NaN if there is only one query, if related queries form fewer than four
-        clusters, and for models whose logit the judgments do not bound
-        (:attr:`BradleyTerryFit.unbound`).
+        clusters, for models that were judged on fewer than four of more queries, and for models
+        whose logit the judgments do not bound (:attr:`BradleyTerryFit.unbound`).
 
         Args:
             level: Confidence level, above 0 and below 1.
@@ -101,7 +107,7 @@ class LogitEstimates(ABC):
         logits, covariance, degrees, _ = self._estimate
         # Drawing in the order of the logits makes results independent of the models' names.
         order = np.argsort(logits)
-        errors = error_draws(covariance[np.ix_(order, order)], degrees)
+        errors = error_draws(covariance[np.ix_(order, order)], degrees[order])
         return errors[:, np.argsort(order)]
 
     @property
@@ -114,8 +120,8 @@ class LogitEstimates(ABC):
 
         The confidence is one-sided and uses the same t distribution as the intervals. It includes
         the additional uncertainty of models that won or lost everything. It is 0.5 for a model
-        against itself. Otherwise it is NaN if there is only one query, or if related queries form
-        fewer than four clusters.
+        against itself. Otherwise it is NaN if there is only one query, if related queries form
+        fewer than four clusters, or if a model was judged on fewer than four of more queries.
 
         Args:
             a: Name of a model.
@@ -182,6 +188,9 @@ class BradleyTerryFit(LogitEstimates):
             and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
             It is 0 if related queries form fewer than :data:`mirage.statistics.clusters.FEWEST`
             clusters; intervals and confidences are then NaN.
+        degrees_by_model: Degrees of freedom of each logit. They are fewer than :attr:`degrees` if
+            the model was judged on fewer queries than others, and 0 if it was judged on too few for
+            an interval.
         influence: First-order influence of each query's judgments on the logits, of shape
             ``(queries, models)`` (:func:`mirage.arena.estimation.influences`); ``None`` if the
             array would be too large.
@@ -203,6 +212,7 @@ class BradleyTerryFit(LogitEstimates):
     clusters: tuple[str, ...]
     degrees: float
     influence: Floats | None
+    degrees_by_model: Floats
     fits: int = 1
     effects: tuple[ControlEffect, ...] = ()
     uncontrolled: BradleyTerryFit | None = None
@@ -216,7 +226,7 @@ class BradleyTerryFit(LogitEstimates):
 
     @property
     def _estimate(self) -> _Estimate:
-        return _Estimate(self.logits, self.uncertainty, self.degrees, self.unbound)
+        return _Estimate(self.logits, self.uncertainty, self.degrees_by_model, self.unbound)
 
     @property
     def ranks(self) -> Ints:
@@ -241,7 +251,8 @@ class BradleyTerryFit(LogitEstimates):
         if not self.degrees:
             return np.full((n, len(self.models)), np.nan)
         rng = np.random.default_rng(seed)
-        scale: Floats = np.sqrt(rng.chisquare(self.degrees, (n, 1)) / self.degrees)
+        known = np.where(self.degrees_by_model > 0, self.degrees_by_model, self.degrees)
+        scale = t_scales(known, n, rng)
         errors, rest_of_covariance = np.zeros((n, len(self.logits))), self.uncertainty
         if self.influence is not None:
             names, moves = (
@@ -316,6 +327,8 @@ class Tournaments(LogitEstimates):
             ``ties="davidson"``.
         clusters: Cluster of each query if whole clusters were drawn; empty if single queries were
             drawn.
+        degrees_by_model: Degrees of freedom of each logit, as in
+            :attr:`BradleyTerryFit.degrees_by_model`; ``None`` if all have :attr:`degrees`.
     """
 
     models: tuple[str, ...]
@@ -325,6 +338,7 @@ class Tournaments(LogitEstimates):
     separated: NDArray[np.bool_]
     log_nu: Floats | None = None
     clusters: tuple[str, ...] = ()
+    degrees_by_model: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -339,7 +353,13 @@ class Tournaments(LogitEstimates):
 
     @property
     def _estimate(self) -> _Estimate:
-        return _Estimate(self.mean, self.covariance, self.degrees, self.unbound)
+        return _Estimate(self.mean, self.covariance, self._degrees_by_model, self.unbound)
+
+    @property
+    def _degrees_by_model(self) -> Floats:
+        """Degrees of freedom of each logit, of shape ``(models,)``."""
+        most = np.full(len(self.models), self.degrees)
+        return most if self.degrees_by_model is None else np.minimum(self.degrees_by_model, most)
 
     @property
     def mean(self) -> Floats:
@@ -361,9 +381,17 @@ class Tournaments(LogitEstimates):
 
         If each tournament draws fewer queries than were judged, the logits vary too much from one
         tournament to the next. The covariance is corrected for this; see
-        :func:`mirage.statistics.bootstrap.draws_covariance`.
+        :func:`mirage.statistics.bootstrap.draws_covariance`. It is also corrected for models that
+        were judged on few of the queries.
         """
-        return draws_covariance(self.logits, self.counts, self.clusters)
+        covariance = draws_covariance(self.logits, self.counts, self.clusters)
+        degrees = self._degrees_by_model
+        few = (degrees > 0) & (degrees < self.degrees)
+        if not few.any():
+            return covariance
+        factors = np.ones(len(degrees))
+        factors[few] = (1 + 1 / degrees[few]) / (1 + 1 / self.degrees)
+        return np.asarray(covariance * np.sqrt(np.outer(factors, factors)))
 
     @property
     def degrees(self) -> float:
@@ -468,6 +496,7 @@ def mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
             covariance + joint_gram - separate_gram,
             uncertainty + joint_gram - separate_gram,
         )
+    degrees = degrees_of_fits(clusters, len(fits))
     return BradleyTerryFit(
         models=fits[0].models,
         logits=np.mean([fit.logits for fit in fits], axis=0),
@@ -479,10 +508,29 @@ def mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
         uncertainty=uncertainty,
         query_ids=tuple(query_id for fit in fits for query_id in fit.query_ids),
         clusters=clusters,
-        degrees=degrees_of_fits(clusters, len(fits)),
+        degrees=degrees,
         influence=influence,
+        degrees_by_model=np.minimum(_degrees_of_means(fits), degrees),
         fits=len(fits),
     )
+
+
+def _degrees_of_means(fits: Sequence[BradleyTerryFit]) -> Floats:
+    """Return the degrees of freedom of the mean logit of each model over independent fits.
+
+    The formula is that of Welch (1947), The Generalization of Student's Problem when Several
+    Different Population Variances are Involved, Biometrika 34, 28-35. The result is 0 if a fit has
+    no degrees of freedom.
+    """
+    variances = np.array([np.diag(fit.uncertainty) for fit in fits])
+    degrees = np.array([fit.degrees_by_model for fit in fits])
+    # Fits that judge the same pairs on every query have equal variances, apart from chance.
+    if all((row == row[0]).all() for row in degrees):
+        return np.asarray(degrees.sum(axis=0) * (degrees > 0).all(axis=0))
+    known: Bools = (np.minimum(degrees, variances) > 0).all(axis=0)
+    squares = np.square(variances) / np.where(known, degrees, 1.0)
+    total, zeros = np.square(variances.sum(axis=0)), np.zeros(degrees.shape[1])
+    return np.asarray(np.divide(total, squares.sum(axis=0), out=zeros, where=known))
 
 
 def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:

@@ -65,7 +65,7 @@ def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
         judges = sorted({str(row.get("judge", "")) for _, row in rows})
         rows = [(where, row) for where, row in rows if row.get("judge", "") == judge]
         if not rows:
-            raise UnknownNameError(f"judge in {path}", judge, judges)
+            raise UnknownNameError("judge", judge, judges, f"in {path}")
     if not any(
         row.keys() & _VOTE_KEYS or row.get("verdict") in _WITHOUT_VERDICT for _, row in rows
     ):

@@ -81,7 +81,7 @@ def add_submission(
     board = BoardFolder(path)
     for code in files:
         if code not in board.file.versions:
-            raise UnknownNameError("language of the board", code, board.file.versions)
+            raise UnknownNameError("language", code, board.file.versions, "on the board")
     data = {code: board.file.versions[code].data for code in files}
     row = {"model": model, "submitter": submitter, "date": day, "link": link, "data": data}
     record = validated(Submission, row, "the submission")

@@ -432,7 +432,7 @@ def labelled_of(
 
     if path.is_dir():
         if task not in TASKS:
-            raise UnknownNameError("task of MEMERAG", task, TASKS)
+            raise UnknownNameError("MEMERAG task", task, TASKS)
         return LabelledSentences.memerag(path, task=task)  # type: ignore[arg-type]
     labelled = LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
     rest = [name for name in labelled.names if name not in {positive, *labelled.undecided}]

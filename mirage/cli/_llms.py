@@ -224,4 +224,4 @@ def naming_models(llms: Sequence[LLM], settings: LLMSettings) -> Iterator[None]:
         unknown = next((llm.model for llm in llms if models and llm.model not in models), None)
         if unknown is None:
             raise
-        raise UnknownNameError(f"model at {url}:", unknown, models) from None
+        raise UnknownNameError("model", unknown, models, f"at {url}") from None

@@ -116,7 +116,7 @@ def features(
     }
     for label in minimums:
         if label not in suite.names:
-            raise UnknownNameError("feature of this suite", label, suite.names)
+            raise UnknownNameError("feature", label, suite.names, "in this suite")
     runs = read_runs(queries.language, files)
     tables = suite.score_all(queries, runs, cluster=cluster, n_jobs=jobs)
     text = "\n\n".join(_text(table, run) for table, run in zip(tables, runs, strict=True))

@@ -76,7 +76,7 @@ def history(
     all_runs = store.series()
     models = list(dict.fromkeys(runs[0].baseline.table.model for runs in all_runs))
     if model is not None and model not in models:
-        raise UnknownNameError("model of this history", model, models)
+        raise UnknownNameError("model", model, models, "in this history")
     all_series = [
         compare_commits(runs, alpha=alpha, features=feature or ())
         for runs in all_runs

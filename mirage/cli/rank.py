@@ -185,7 +185,7 @@ def _check_models(names: list[str], board: Leaderboard, models: dict[str, Path])
     ranked = [*(board.prefix + anchor for anchor in board.anchors), *models]
     for name in names:
         if name not in ranked:
-            raise UnknownNameError("model of this ranking", name, ranked)
+            raise UnknownNameError("model", name, ranked, "in this ranking")
 
 
 def _judge(

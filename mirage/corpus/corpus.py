@@ -197,7 +197,7 @@ class Corpus:
         row = self._row(passage_id)
         if row is None:
             examples = self.ids_at(range(min(3, len(self))))
-            raise UnknownNameError("passage id in the corpus:", passage_id, examples)
+            raise UnknownNameError("passage id", passage_id, examples, "in the corpus")
         return row
 
     def at(self, row: int) -> Passage:

@@ -83,7 +83,7 @@ def read_rows(paths: Sequence[Path], fields: Mapping[str, str] | None = None) ->
     """
     for name in fields or {}:
         if name not in PASSAGE_NAMES:
-            raise UnknownNameError("field of a passage", name, PASSAGE_NAMES)
+            raise UnknownNameError("passage field", name, PASSAGE_NAMES)
     rows = chain.from_iterable(map(table_rows, paths))
     for number, (location, row) in enumerate(rows):
         content = dict(row)

@@ -12,8 +12,9 @@ import numpy as np
 
 from mirage.dataset import clusters_of
 from mirage.features.answer_claims import answer_claims
-from mirage.features.base import Answered, answered
+from mirage.features.base import Answered, NotComputed, answered
 from mirage.features.fault_spans import Span, differs_from_source, spans
+from mirage.features.registry import feature
 from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
@@ -50,6 +51,13 @@ QUOTE = 160
 
 READ = 20_000
 """Maximum number of characters of a response that are analyzed; sensible answers are shorter."""
+
+BLOCK = 64
+"""Number of responses that are analyzed together.
+
+Each step is faster for several responses than for one. The caches of the parsed texts are large
+enough for a block, but not for a long run.
+"""
 
 NAMED = 3
 """Maximum number of queries or languages that the text of a finding lists."""
@@ -130,11 +138,16 @@ def _join_first(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _ParsedItem:
-    """A query with its parsed response: the input of the checks for faults."""
+    """A query with its parsed response and its features: the input of the checks for faults."""
 
     query: Query
-    parsed: ParsedResponse
     answered: Answered
+    values: Mapping[str, float]
+
+    @property
+    def parsed(self) -> ParsedResponse:
+        """The parsed response."""
+        return self.answered.parsed
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
@@ -199,6 +212,8 @@ def _fault_spans(kind: Kind, item: _ParsedItem) -> list[Span]:
 # If one of these faults occurs, a missing answer is only its consequence.
 _CAUSES: tuple[Kind, ...] = ("wrong fact", "refusal", "language")
 
+_RECALL = "fact_recall"
+
 CHECKS = (
     _Check("wrong fact", "states a wrong fact", "wrong_answer", lambda value, _: value > 0),
     _Check(
@@ -227,7 +242,7 @@ CHECKS = (
     _Check(
         "nothing of the reference",
         "states no fact of the reference",
-        "fact_recall",
+        _RECALL,
         lambda value, item: value == 0 and not item.query.answers,
         _CAUSES,
     ),
@@ -299,13 +314,14 @@ def findings_of(
         ['missing answer']
     """
     run = _shorten_responses(run)
-    values = _values(dataset, run, table)
-    recurring = recurring_sentences(response.text for response in run if response.text)
-    items = {
-        query.id: item for query in dataset if (item := _parse(query, run, recurring)) is not None
-    }
-    faults = {id_: _faults(items[id_], row) for id_, row in values.items() if id_ in items}
-    findings = [_finding(check, items, values, faults) for check in CHECKS]
+    items: list[_ParsedItem] = []
+    quotes: dict[Kind, dict[str, str]] = {check.kind: {} for check in CHECKS}
+    for block in _iterate_blocks(dataset, run, table):
+        items += block
+        faults = [(item, check) for item in block for check in _faults(item)]
+        for item, check in faults:
+            quotes[check.kind][item.query.id] = _quote(check, item)
+    findings = [_finding(check, items, quotes[check.kind]) for check in CHECKS]
     return tuple(
         finding for finding in (*findings, _failure_finding(dataset, run)) if finding is not None
     )
@@ -324,19 +340,44 @@ def _shorten_responses(run: Run) -> Run:
     return run.model_copy(update={"responses": tuple(responses)})
 
 
-def _parse(query: Query, run: Run, recurring: frozenset[str]) -> _ParsedItem | None:
-    response = run.get(query.id)
-    if response is None or response.text is None:
-        return None
-    item = answered(query, response, recurring=recurring)
-    return _ParsedItem(query, item.parsed, item)
+def _iterate_blocks(
+    dataset: MirageDataset, run: Run, table: FeatureTable | None
+) -> Iterator[list[_ParsedItem]]:
+    """Yield the queries that have a response, in the order of the dataset, in blocks."""
+    names = _features_for(dataset)
+    in_blocks = set()
+    # This feature needs only a query and a response, unless it is the mean over several repeats.
+    if len(run.repeats) == 1:
+        in_blocks = {_RECALL} & {*names} - {*([] if table is None else table.features)}
+    rows = _values(dataset, run, table, [name for name in names if name not in in_blocks])
+    recurring = recurring_sentences(response.text for response in run if response.text)
+    queries = [
+        query
+        for query in dataset
+        if (response := run.get(query.id)) is not None and response.text is not None
+    ]
+    for start in range(0, len(queries), BLOCK):
+        block = queries[start : start + BLOCK]
+        parsed = [answered(query, run[query.id], recurring=recurring) for query in block]
+        for name in in_blocks:
+            _add_values(rows, name, parsed)
+        yield [
+            _ParsedItem(query, item, rows.get(query.id, {}))
+            for query, item in zip(block, parsed, strict=True)
+        ]
+
+
+def _add_values(rows: dict[str, dict[str, float]], name: str, block: Sequence[Answered]) -> None:
+    """Add the values of the feature ``name`` to the rows of the answered queries."""
+    for item, value in zip(block, feature(name).compute(block), strict=True):
+        if not isinstance(value, NotComputed):
+            rows.setdefault(item.query.id, {})[name] = value
 
 
 def _values(
-    dataset: MirageDataset, run: Run, table: FeatureTable | None
-) -> Mapping[str, Mapping[str, float]]:
-    """Return the values of the features that the checks need, by query id and feature name."""
-    names = _features_for(dataset)
+    dataset: MirageDataset, run: Run, table: FeatureTable | None, names: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Return the values of the features ``names``, by query id and feature name."""
     missing = [name for name in names if table is None or name not in table.features]
     tables = [] if table is None else [table]
     if missing:
@@ -355,44 +396,35 @@ def _features_for(dataset: MirageDataset) -> list[str]:
     names = dict.fromkeys(check.feature for check in CHECKS)
     # This feature is slow, and shows no fault if there are short answers or nothing to answer.
     if all(query.answers or query.answerable is False for query in dataset):
-        del names["fact_recall"]
+        del names[_RECALL]
     return list(names)
 
 
-def _applies(check: _Check, item: _ParsedItem, row: Mapping[str, float]) -> bool:
+def _applies(check: _Check, item: _ParsedItem) -> bool:
     is_in_scope = check.answerable is None or (item.query.answerable is False) != check.answerable
-    return is_in_scope and not math.isnan(row.get(check.feature, math.nan))
+    return is_in_scope and not math.isnan(item.values.get(check.feature, math.nan))
 
 
-def _faults(item: _ParsedItem, row: Mapping[str, float]) -> set[Kind]:
-    """Return the faults of a response, without faults that another fault explains."""
+def _faults(item: _ParsedItem) -> list[_Check]:
+    """Return the checks that a response fails, without those that another fault explains."""
     kinds = {
         check.kind
         for check in CHECKS
-        if _applies(check, item, row) and check.faulty(row[check.feature], item)
+        if _applies(check, item) and check.faulty(item.values[check.feature], item)
     }
-    return {
-        check.kind for check in CHECKS if check.kind in kinds and kinds.isdisjoint(check.unless)
-    }
+    return [check for check in CHECKS if check.kind in kinds and kinds.isdisjoint(check.unless)]
 
 
 def _finding(
-    check: _Check,
-    items: Mapping[str, _ParsedItem],
-    values: Mapping[str, Mapping[str, float]],
-    faults: Mapping[str, set[Kind]],
+    check: _Check, items: Sequence[_ParsedItem], quotes: Mapping[str, str]
 ) -> Finding | None:
-    ids = tuple(id_ for id_ in items if check.kind in faults.get(id_, ()))
-    if not ids:
+    if not quotes:
         return None
-    applicable = [
-        id_ for id_, item in items.items() if id_ in values and _applies(check, item, values[id_])
-    ]
-    clusters = clusters_of(items[id_].query for id_ in applicable)
-    hits = np.isin(applicable, ids)
-    interval = share_interval(hits, cluster_codes(applicable, clusters))
-    quotes = {id_: _quote(check, items[id_]) for id_ in ids}
-    return Finding(check.kind, check.words, ids, len(applicable), quotes, interval)
+    applicable = [item.query for item in items if _applies(check, item)]
+    ids = [query.id for query in applicable]
+    codes = cluster_codes(ids, clusters_of(applicable))
+    interval = share_interval(np.isin(ids, list(quotes)), codes)
+    return Finding(check.kind, check.words, tuple(quotes), len(ids), quotes, interval)
 
 
 def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:

@@ -261,7 +261,7 @@ class RunFiles:
         if not ids:
             raise DatasetError(f"{self._name}: the file has no queries")
         if self._cluster is not None and self._cluster not in keys:
-            raise UnknownNameError("metadata key of the queries", self._cluster, keys)
+            raise UnknownNameError("metadata key", self._cluster, keys, "in the queries")
         self._check_ids(ids)
         self.language, self._is_checked = language, True
 

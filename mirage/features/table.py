@@ -212,7 +212,7 @@ class FeatureTable(NearNames):
         for query_id in query_ids:
             if query_id not in row:
                 raise UnknownNameError(
-                    f"query in the table of {self.model!r}:", query_id, self.query_ids
+                    "query", query_id, self.query_ids, f"in the table of model {self.model!r}"
                 )
         members = set(query_ids)
         rows = [row[query_id] for query_id in query_ids]

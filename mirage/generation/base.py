@@ -112,8 +112,8 @@ def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> 
     ids = set(dataset.query_ids)
     for query_id in query_ids:
         if query_id not in ids:
-            kind = f"query of {dataset.name}, answered {source}:"
-            raise UnknownNameError(kind, query_id, dataset.query_ids)
+            place = f"in {dataset.name}, answered {source}"
+            raise UnknownNameError("query", query_id, dataset.query_ids, place)
 
 
 # Runs in progress ---------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class TemplatePrompt:
         for example in self.examples:
             for field in example:
                 if field not in EXAMPLE_FIELDS:
-                    raise UnknownNameError("field of an example", field, EXAMPLE_FIELDS)
+                    raise UnknownNameError("field", field, EXAMPLE_FIELDS, "in an example")
             for field in ("question", "answer"):
                 if field not in example:
                     raise SettingError(
@@ -169,6 +169,6 @@ def _slots(name: str, template: str, allowed: Sequence[str]) -> set[str]:
                 f"{', '.join(allowed)}; write {{{{ and }}}} for braces"
             )
         if slot not in allowed:
-            raise UnknownNameError(f"slot in the template {name!r}:", slot, allowed)
+            raise UnknownNameError("slot", slot, allowed, f"in the template {name!r}")
         slots.add(slot)
     return slots

@@ -226,7 +226,9 @@ class GridConfig(BaseModel):
                 raise ValueError(f"{name}: {error}") from None
         for name in parts:
             if name not in sections:
-                raise ValueError(f"parts: {UnknownNameError('entry of kind own', name, sections)}")
+                raise ValueError(
+                    f"parts: {UnknownNameError('entry', name, sections, 'of kind own')}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -256,50 +258,57 @@ class GridConfig(BaseModel):
                     raise ValueError(
                         f"{section}: the name {name!r} is reserved or empty; rename this entry"
                     )
-        for where, kind, name, choices in self._references():
+        for key, kind, name, choices, place in self._references():
             if name not in choices:
-                raise ValueError(f"{where}: {UnknownNameError(kind, name, choices)}")
+                raise ValueError(f"{key}: {UnknownNameError(kind, name, choices, place)}")
         if set(self.grid.retriever) != {NONE} and not self.grid.corpus:
             raise ValueError(
                 "grid.corpus: retrievers need a corpus; list an entry of the section corpora here"
             )
         return self
 
-    def _references(self) -> Iterator[tuple[str, str, str, Iterable[str]]]:
+    def _references(self) -> Iterator[tuple[str, str, str, Iterable[str], str]]:
         """Yield every reference in the file to an entry, axis or metric, for validation.
 
         Yields:
             The key in the file that contains the reference, the kind of thing that it refers to,
-            the name that it contains, and the names that would be valid.
+            the name that it contains, the names that would be valid, and the place for the error
+            message.
         """
         for axis, section in SECTIONS.items():
             choices = [*getattr(self, section), *BUILT_IN.get(axis, (NONE,))]
             for name in getattr(self.grid, axis):
-                yield f"grid.{axis}", axis, name, choices
+                yield f"grid.{axis}", axis, name, choices, ""
         plain_retrievers = [name for name, entry in self.retrievers.items() if entry.kind != "rrf"]
         for name, entry in self.retrievers.items():
             for other in getattr(entry, "of", ()):
-                yield f"retrievers.{name}.of", "non-hybrid retriever", other, plain_retrievers
+                yield f"retrievers.{name}.of", "non-hybrid retriever", other, plain_retrievers, ""
             if rewriter := getattr(entry, "rewriter", None):
-                yield f"retrievers.{name}.rewriter", "rewriter", rewriter, self.rewriters
+                yield f"retrievers.{name}.rewriter", "rewriter", rewriter, self.rewriters, ""
         for name, corpus in self.corpora.items():
             if corpus.dataset is not None:
-                yield f"corpora.{name}.dataset", "dataset", corpus.dataset, self.datasets
+                yield f"corpora.{name}.dataset", "dataset", corpus.dataset, self.datasets, ""
             for part in corpus.of:
                 plain_corpora = [key for key, each in self.corpora.items() if not each.of]
-                yield f"corpora.{name}.of", "corpus without 'of'", part, plain_corpora
+                yield f"corpora.{name}.of", "corpus", part, plain_corpora, "without 'of'"
         if self.order:
-            yield "order", "metric of the grid", self.order, self.metrics
+            yield "order", "metric", self.order, self.metrics, "of the grid"
         for rule in self.grid.exclude:
             for axis in rule:
-                yield "grid.exclude", "axis", axis, [*AXES, *DEPTHS]
+                yield "grid.exclude", "axis", axis, [*AXES, *DEPTHS], ""
         chat_generators = [
             name for name, entry in self.generators.items() if entry.kind == "openai"
         ]
         if self.llm_eval is not None:
-            yield "llm_eval.judge", "generator of kind openai", self.llm_eval.judge, chat_generators
+            yield (
+                "llm_eval.judge",
+                "generator",
+                self.llm_eval.judge,
+                chat_generators,
+                "of kind openai",
+            )
         if self.models.llm is not None:
-            yield "models.llm", "generator of kind openai", self.models.llm, chat_generators
+            yield "models.llm", "generator", self.models.llm, chat_generators, "of kind openai"
 
 
 # Reading ------------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ class Grid:
     def _select_cells(self, settings: Mapping[str, str | int]) -> list[Settings]:
         for axis in settings:
             if axis not in self.cells[0]:
-                raise UnknownNameError(f"axis in the grid {self.name!r}:", axis, self.cells[0])
+                raise UnknownNameError("axis", axis, self.cells[0], f"in the grid {self.name!r}")
         cells = [
             cell
             for cell in self.cells

@@ -66,7 +66,7 @@ class TrainedAnchors:
         self._runs = runs
         for model in self.models:
             if model not in training_models:
-                raise UnknownNameError("training model of the ranker", model, training_models)
+                raise UnknownNameError("training model", model, training_models, "of the ranker")
 
     @property
     def ranker(self) -> SurrogateRanker:

@@ -665,7 +665,7 @@ class Leaderboard(NearNames):
         """Raise an error if an anchor has no responses, or ``until_against`` is not an anchor."""
         runs = self._anchors.runs()
         if settings.until_against is not None and settings.until_against not in runs:
-            raise UnknownNameError("anchor of this leaderboard", settings.until_against, runs)
+            raise UnknownNameError("anchor", settings.until_against, runs, "on this leaderboard")
 
     def _check_name(self, name: str) -> None:
         """Raise a DatasetError if a model's name is empty, or is the name of an anchor."""

@@ -67,7 +67,7 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
 
     def __getitem__(self, language: str) -> Leaderboard:
         if language not in self._leaderboards:
-            raise UnknownNameError("language of this leaderboard", language, self._leaderboards)
+            raise UnknownNameError("language", language, self._leaderboards, "on this leaderboard")
         return self._leaderboards[language]
 
     def __iter__(self) -> Iterator[str]:

@@ -195,7 +195,7 @@ def surrogate(
         suite = offline_suite(_dataset(splits, code))
     for name in published:
         if name not in suite.names:
-            raise UnknownNameError("feature of the suite", name, suite.names)
+            raise UnknownNameError("feature", name, suite.names, "in the suite")
     bench, tables = None, None
     if not all(_is_library_feature(item) for item in suite if item.name not in published):
         bench = _read(splits, code, judge)
@@ -311,7 +311,7 @@ def _tables(
     tables = []
     for model in judgments.models:
         if model not in bench.runs:
-            raise UnknownNameError(f"model in {hub.OUTPUTS}", model, bench.runs)
+            raise UnknownNameError("model", model, bench.runs, f"in {hub.OUTPUTS}")
         parts = []
         if computed:
             responses = (r for r in bench.runs[model] if r.query_id in dataset.query_ids)

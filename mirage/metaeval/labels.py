@@ -344,7 +344,7 @@ class LabelledSentences:
             return None
         names = frozenset(names)
         for name in sorted(names - {*available}):
-            raise UnknownNameError(f"{kind} in {self.source}", name, available)
+            raise UnknownNameError(kind, name, available, f"in {self.source}")
         return names
 
 

@@ -140,7 +140,7 @@ class Drift(Printed):
     def __getitem__(self, feature: str) -> Shift:
         shifts = {shift.feature: shift for shift in self.shifts}
         if feature not in shifts:
-            raise UnknownNameError("measure of this comparison", feature, shifts)
+            raise UnknownNameError("measure", feature, shifts, "in this comparison")
         return shifts[feature]
 
     def _tables(self) -> tuple[Table]:

@@ -245,7 +245,7 @@ def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) 
     if requested:
         for name in requested:
             if name not in names:
-                raise UnknownNameError("feature shared by all commits", name, names)
+                raise UnknownNameError("feature", name, names, "among those that all commits share")
         return list(dict.fromkeys(requested))
     answers, library_names = "answer_match" in names, set(FeatureSuite.available())
     gate = {entry.name for entry in GATED.values() if not (entry.substitute_for and answers)}

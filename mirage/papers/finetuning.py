@@ -114,7 +114,7 @@ def _check_names(
                 "fine-tuned model"
             )
         if table.model not in backbones:
-            raise UnknownNameError("tuned model in backbones", table.model, backbones)
+            raise UnknownNameError("tuned model", table.model, backbones, "in backbones")
         if backbones[table.model] not in judged:
             raise UnknownNameError("model", backbones[table.model], judged)
 

@@ -86,10 +86,12 @@ def estimates_by_tournaments(
     If some models are unbound, because they won or lost everything, the intervals are computed from
     the fit to all judgments instead. An unbound model wins or loses every tournament, so its rank
     would look certain. The intervals of the other models would be too narrow, because all logits
-    are relative to a mean that includes the unbound model.
+    are relative to a mean that includes the unbound model. The same holds for models that were
+    judged on too few queries for an interval.
     """
     mean = tournaments.mean
-    return estimates_by_t(replace(fit, logits=mean) if fit.unbound else tournaments, mean, level)
+    unknown = fit.unbound or not fit.degrees_by_model.all()
+    return estimates_by_t(replace(fit, logits=mean) if unknown else tournaments, mean, level)
 
 
 def judged_entries(

@@ -49,13 +49,13 @@ def mean_logit_errors(rankings: Sequence[Ranking], models: Sequence[str]) -> Flo
 
 def _mean_uncertainty(
     fits: Sequence[BradleyTerryFit], models: Sequence[str]
-) -> tuple[Floats, float]:
-    """Return the covariance of the mean logits over languages, and its degrees of freedom.
+) -> tuple[Floats, Floats]:
+    """Return the covariance of the mean logits over languages, and their degrees of freedom.
 
     Languages that share queries form a group. Within a group, a query is one cluster. Groups are
     independent of each other, and their degrees of freedom are combined by the formula of Welch
     (1947), The Generalization of Student's Problem when Several Different Population Variances are
-    Involved, Biometrika 34, 28-35.
+    Involved, Biometrika 34, 28-35. A model that has no degrees of freedom in a language has none.
     """
     total, variances, degrees = np.zeros((len(models),) * 2), [], []
     for group in _groups(fits):
@@ -65,13 +65,28 @@ def _mean_uncertainty(
         total += covariance
         variances.append(float(np.trace(covariance)))
         # Adaptively chosen pairs have two fits, and each fit uses one degree of freedom.
-        degrees.append(small_sample(sizes).degrees - max(fit.fits for fit in group) + 1)
-    if min(degrees) <= 0:
-        return total, 0.0
+        all_degrees = small_sample(sizes).degrees - max(fit.fits for fit in group) + 1
+        degrees.append(max(all_degrees, 0.0) * _shares_of_degrees(group, models))
+    known = np.min(degrees, axis=0) > 0
     if not sum(variances) > 0:
-        return total, min(degrees)
-    squares = sum(v**2 / d for v, d in zip(variances, degrees, strict=True))
-    return total, sum(variances) ** 2 / squares
+        return total, np.min(degrees, axis=0)
+    by_group = zip(variances, degrees, strict=True)
+    squares = np.sum([v**2 / np.where(known, d, 1.0) for v, d in by_group], axis=0)
+    return total, np.where(known, sum(variances) ** 2 / squares, 0.0)
+
+
+def _shares_of_degrees(fits: Sequence[BradleyTerryFit], models: Sequence[str]) -> Floats:
+    """Return each model's degrees of freedom, divided by those of a model judged on all queries.
+
+    Shares of several fits are averaged harmonically, with the variances as weights. The mean is 0
+    if a model has no degrees of freedom in one of the fits.
+    """
+    columns = [[fit.models.index(model) for model in models] for fit in fits]
+    shares = [f.degrees_by_model[c] / f.degrees for f, c in zip(fits, columns, strict=True)]
+    weights = [np.diag(f.uncertainty)[c] + 1e-12 for f, c in zip(fits, columns, strict=True)]
+    known = np.min(shares, axis=0) > 0
+    inverse = np.average([1 / np.where(known, s, 1.0) for s in shares], axis=0, weights=weights)
+    return np.where(known, 1 / inverse, 0.0)
 
 
 def _groups(fits: Sequence[BradleyTerryFit]) -> list[list[BradleyTerryFit]]:

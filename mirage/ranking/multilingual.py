@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MultilingualRanking"]
 
+_NAMES = 10  # models in a note on models without a mean
+
 
 class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     """Rankings of the same models in several languages, their mean logits and mean ranks.
@@ -52,6 +54,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     Attributes:
         left_out: Reason why a language has no ranking, by language code.
+        left_out_models: Reason why a model has no mean, by model name. A model has a mean only if
+            it is ranked in all languages.
         models: Names of the models that all rankings contain, best first.
         level: Confidence level of the intervals; the smallest of the rankings' levels.
 
@@ -76,6 +80,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         shared = [
             model for model in first.models if all(model in other for other in remaining_rankings)
         ]
+        self.left_out_models: Mapping[str, str] = MappingProxyType(_missing(self._rankings))
         if not shared:
             raise MirageError("no model is ranked in all languages, so there is no mean to rank by")
         mean_ranks, mean_logits = (
@@ -97,7 +102,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     def __getitem__(self, language: str) -> Ranking:
         if language not in self._rankings:
-            raise UnknownNameError("language of this ranking", language, self._rankings)
+            raise UnknownNameError("language", language, self._rankings, "in this ranking")
         return self._rankings[language]
 
     def __iter__(self) -> Iterator[str]:
@@ -195,6 +200,16 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         best = self.models[0]
         return winner_notes(best, self.intervals[best], self.winner_interval, self.level)
 
+    @property
+    def left_out_notes(self) -> tuple[str, ...]:
+        """A sentence on the models of :attr:`left_out_models`, for each reason."""
+        models: dict[str, list[str]] = {}
+        for model, why in self.left_out_models.items():
+            models.setdefault(why, []).append(model)
+        return tuple(
+            f"Left out of the mean ({why}): {_list_names(names)}." for why, names in models.items()
+        )
+
     def _is_bound(self, model: str) -> bool:
         """Return whether the model's logit has an interval in every language."""
         return not any(math.isnan(ranking[model].interval[0]) for ranking in self.values())
@@ -210,7 +225,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         if not self._has_logits:
             return None
         errors = mean_logit_errors([*self.values()], self.models)
-        return None if errors is None or np.isnan(errors).any() else errors
+        return None if errors is None or np.isnan(errors).all() else errors
 
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's mean logit is larger than b's, from 0 to 1.
@@ -229,7 +244,9 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         """
         for model in (a, b):
             if model not in self._mean_ranks:
-                raise UnknownNameError("model ranked in all languages", model, self._mean_ranks)
+                raise UnknownNameError(
+                    "model", model, self._mean_ranks, "among those ranked in all languages"
+                )
         if self._errors is None:
             code = next(code for code, ranking in self.items() if ranking.drawn() is None)
             raise MirageError(
@@ -238,7 +255,13 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 "mean logits or ranks"
             )
         draws = (self._logits + self._errors).T
-        return p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])
+        p = p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])
+        if math.isnan(p):
+            raise MirageError(
+                f"in a language, {a!r} or {b!r} was judged on too few queries to estimate the "
+                "probability that one of them is better; have it judged on more queries"
+            )
+        return p
 
     def to_text(self) -> str:
         """Return a table of mean logits, with at most 80 characters per line.
@@ -269,8 +292,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         """Return the rankings as a JSON object.
 
         Its keys are ``ranks``, ``mean_logits``, ``intervals``, ``rank_intervals``,
-        ``winner_interval``, ``mean_ranks``, ``languages`` (the ranking of each language) and
-        ``left_out``.
+        ``winner_interval``, ``mean_ranks``, ``languages`` (the ranking of each language),
+        ``left_out`` and ``left_out_models``.
         """
         content = {
             "ranks": dict(self.ranks),
@@ -281,6 +304,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
             "mean_ranks": self._mean_ranks,
             "languages": {code: ranking.to_dict() for code, ranking in self.items()},
             "left_out": dict(self.left_out),
+            "left_out_models": dict(self.left_out_models),
         }
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
@@ -355,6 +379,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
             marked=tuple(not first[model].anchor for model in self.models),
             notes=(
                 *(f"{code} is left out: {why}" for code, why in self.left_out.items()),
+                *self.left_out_notes,
                 *(f"{code}: {note}" for code, r in self.items() for note in r.unanswered_notes),
                 *self._notes_on_judgments(),
                 *(f"{code}: {note}" for code, r in self.items() for note in failure_notes(r, 1)),
@@ -363,3 +388,19 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 *dict.fromkeys(ranking.about for ranking in self.values() if ranking.about),
             ),
         )
+
+
+def _missing(rankings: Mapping[str, Ranking]) -> dict[str, str]:
+    """Return the reason why a model has no mean, for each model that a language lacks."""
+    reasons = {}
+    for model in dict.fromkeys(model for ranking in rankings.values() for model in ranking.models):
+        codes = [code for code, ranking in rankings.items() if model not in ranking]
+        if codes:
+            reasons[model] = f"not ranked in {', '.join(codes)}"
+    return reasons
+
+
+def _list_names(names: Sequence[str]) -> str:
+    """Return the names separated by commas, with at most :data:`_NAMES` of them."""
+    more = f" and {len(names) - _NAMES} more models" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more

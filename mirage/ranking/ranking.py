@@ -156,12 +156,14 @@ class Ranking(Presentable):
 
         Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
         confidences use the covariance of the logits, which is robust to dependence within a query,
-        and Student's t with one degree of freedom less than there are queries (or clusters of
-        queries). ``validation/coverage/judged_ranking.py`` measures their coverage. Rank intervals
-        hold jointly for all models. A model that won everything has a finite logit only because of
-        the ridge penalty. Such a logit has no interval, and rank intervals include this
-        uncertainty. :attr:`notes` lists such models and other weaknesses: few queries, only ties,
-        or votes that failed.
+        and Student's t. If all models were judged on the same queries, it has one degree of freedom
+        less than there are queries (or clusters of queries); a model that was judged on fewer has
+        fewer, and has no interval below four. ``validation/coverage/judged_ranking.py`` measures
+        the coverage. Rank intervals hold jointly for all models. A model that won everything has a
+        finite logit only because of the ridge penalty. Such a logit has no interval, and rank
+        intervals include this uncertainty. :attr:`notes` lists such models and other weaknesses:
+        few queries, models that were judged on fewer queries than others, only ties, or votes that
+        failed.
 
         Args:
             judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
@@ -330,7 +332,7 @@ class Ranking(Presentable):
         if isinstance(model, int):
             return self.entries[model]
         if model not in self._by_model:
-            raise UnknownNameError("model of this ranking", model, self.models)
+            raise UnknownNameError("model", model, self.models, "in this ranking")
         return self._by_model[model]
 
     def __contains__(self, model: object) -> bool:

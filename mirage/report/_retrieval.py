@@ -61,10 +61,10 @@ def runs_by_language(
             if code in left_out:
                 continue
             if code not in rankings:
-                raise UnknownNameError("language of the ranking", code, rankings)
+                raise UnknownNameError("language", code, rankings, "in the ranking")
             if model not in rankings[code].models:
                 models = rankings[code].models
-                raise UnknownNameError("model of the ranking", model, models)
+                raise UnknownNameError("model", model, models, "in the ranking")
             by_language[code][model] = run
     return by_language
 

@@ -84,7 +84,7 @@ def _model_colours(rankings: Mapping[str, Ranking], models: Sequence[str] | None
         )
     for model in models:
         if not any(model in part for part in rankings.values()):
-            raise UnknownNameError("model of this ranking", model, first.models)
+            raise UnknownNameError("model", model, first.models, "in this ranking")
     return dict(zip(models, COLOURS, strict=False))
 
 

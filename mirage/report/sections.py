@@ -331,16 +331,12 @@ def heat_map(
             "for them, the same question in several languages counts once."
         )
     hint = " ".join((hint, *rankings.winner_notes))
-    left_out = len(model_indices) - len(means)
-    missing = (
-        f"{left_out} models are not in this table because they are not ranked in all languages."
-    )
     return tag(
         "section",
         tag("h2", "Ranks in every language", id="ranks"),
         filtering("ranks-table", len(means), bool(new) and len(new) < len(means)),
         *scrolling(ranks, "Ranks in every language", hint),
-        tag("p", missing, class_="hint") if left_out else None,
+        *(tag("p", cut(note, 1000)[0], class_="hint") for note in rankings.left_out_notes),
     )
 
 

@@ -4,11 +4,14 @@ The index has one column per term. A column lists the passages that contain the 
 that the term adds to the score of each. Columns are memory-mapped from files, which could change
 while the index is open. Each column is therefore checked when it is added to the scores: a passage
 row that is out of range would make the program write outside of the array.
+
+Sums of floats depend on the order of addition. Every function here adds the columns of a question
+in the order of its terms, so all of them compute identical scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,15 +26,21 @@ WIDE = 8
 ROOM = 2**26
 """The maximum number of bytes of all dense arrays together."""
 
+JOINED = 2**11
+"""Columns with fewer entries than this on average are joined and added with one call of numpy.
+
+Joining copies the entries, so it saves no time for longer columns.
+"""
+
 _INFINITY = np.float32(np.inf).view(np.uint32)
 
 Scores = NDArray[np.float32]
 Integers = NDArray[np.int64]
-Add = Callable[[Scores, Integers], None]
-"""A function that adds columns of the index to scores.
+Sum = Callable[[Scores, Sequence[int]], None]
+"""A function that sums columns of the index, in the given order.
 
-Its arguments are the scores of all passages and the indices of columns. It adds these columns to
-the scores in place, in the given order. It raises a DatasetError if a column is damaged.
+Its arguments are an array for the scores of all passages, which is overwritten, and the indices of
+columns. It raises a DatasetError if a column is damaged.
 """
 
 
@@ -47,28 +56,48 @@ class Columns(NamedTuple):
     rows: NDArray[np.int32]
     impacts: Scores
 
-    def add(self, scores: Scores, number: int) -> None:
-        """Add the entries of a column to scores, in place.
+    def add(self, scores: Scores, numbers: Sequence[int]) -> None:
+        """Add the entries of columns to scores, in place and in the given order.
 
         Args:
             scores: The scores of all passages.
-            number: The index of the column, counted from 0.
+            numbers: The indices of the columns, counted from 0; at least one.
 
         Raises:
-            DatasetError: The column is damaged.
+            DatasetError: A column is damaged.
         """
-        begin, end = self.starts[number : number + 2].tolist()
-        if not 0 <= begin <= end <= min(len(self.rows), len(self.impacts)):
-            raise _damage_error(number)
-        impacts = self.impacts[begin:end]
-        # As unsigned integers, the bits of negative, infinite and NaN impacts are at least those of
-        # infinity, and negative rows are larger than any size.
-        if end > begin and np.maximum.reduce(impacts.view(np.uint32)) >= _INFINITY:
-            raise _damage_error(number)
-        try:
-            np.add.at(scores, self.rows[begin:end].view(np.uint32), impacts)  # faster than +=
-        except IndexError:
-            raise _damage_error(number) from None
+        starts, rows, impacts = self
+        positive_rows = rows.view(np.uint32)  # negative rows become larger than any size
+        size = min(len(rows), len(impacts))
+        row_parts, impact_parts, entries = [], [], 0
+        for number in numbers:
+            begin, end = starts.item(number), starts.item(number + 1)
+            if not 0 <= begin <= end <= size:
+                raise _damage_error(number)
+            row_parts.append(positive_rows[begin:end])
+            impact_parts.append(impacts[begin:end])
+            entries += end - begin
+        if len(numbers) > 1 and entries < JOINED * len(numbers):
+            joined = np.concatenate(row_parts, dtype=np.intp, casting="unsafe")
+            if _add_entries(scores, joined, np.concatenate(impact_parts)):
+                return
+            scores = np.zeros_like(scores)  # find the damaged column
+        for number, part, values in zip(numbers, row_parts, impact_parts, strict=True):
+            if not _add_entries(scores, part.astype(np.intp), values):
+                raise _damage_error(number)
+
+
+def _add_entries(scores: Scores, rows: NDArray[np.intp], impacts: Scores) -> bool:
+    """Add impacts to the scores of rows, in place, and return whether all of them are valid."""
+    # As unsigned integers, the bits of negative, infinite and NaN impacts are at least those of
+    # infinity.
+    if len(impacts) and np.maximum.reduce(impacts.view(np.uint32)) >= _INFINITY:
+        return False
+    try:
+        np.add.at(scores, rows, impacts)  # faster than +=, and faster than with other integers
+    except IndexError:
+        return False
+    return True
 
 
 def _damage_error(number: int) -> DatasetError:
@@ -77,8 +106,8 @@ def _damage_error(number: int) -> DatasetError:
     )
 
 
-def numpy_adder(columns: Columns, size: int) -> Add:
-    """Return a function that adds columns of an index to scores with numpy.
+def numpy_sum(columns: Columns, size: int) -> Sum:
+    """Return a function that sums columns of an index with numpy.
 
     When one of the longest columns is used for the first time, it is copied to a dense array, which
     has one entry per passage and 0 for passages without the term.
@@ -87,29 +116,15 @@ def numpy_adder(columns: Columns, size: int) -> Add:
         columns: The inverted index.
         size: The number of passages.
     """
-    wide = _wide_columns(columns, size)
-    dense: dict[int, Scores] = {}
-
-    def add(scores: Scores, numbers: Integers) -> None:
-        for number in numbers.tolist():
-            if number not in wide:
-                columns.add(scores, number)
-                continue
-            if number not in dense:
-                filled = np.zeros(size, np.float32)
-                columns.add(filled, number)
-                dense[number] = filled
-            scores += dense[number]
-
-    return add
+    return _sum(columns, size, columns.add)
 
 
-def compiled_adder(columns: Columns, size: int) -> Add:
-    """Return a function that adds columns of an index to scores with numba.
+def compiled_sum(columns: Columns, size: int) -> Sum:
+    """Return a function that sums columns of an index with numba.
 
     The sums are the same as with numpy. Compiling takes about a second. The longest columns are
-    copied as in :func:`numpy_adder`. If numba is not installed, the result of :func:`numpy_adder`
-    is returned.
+    copied as in :func:`numpy_sum`. If numba is not installed, the result of :func:`numpy_sum` is
+    returned.
 
     Args:
         columns: The inverted index.
@@ -117,30 +132,57 @@ def compiled_adder(columns: Columns, size: int) -> Add:
     """
     kernel = _kernel()
     if kernel is None:
-        return numpy_adder(columns, size)
+        return numpy_sum(columns, size)
     starts, rows, impacts = columns
     arrays = (starts, rows.view(np.uint32), impacts, impacts.view(np.uint32))
-    wide = _wide_columns(columns, size)
-    dense: dict[int, Scores] = {}
 
-    def add(scores: Scores, numbers: Integers) -> None:
-        added = 0
-        for i, number in enumerate(numbers.tolist()):
-            if number in wide:
-                add_all(scores, numbers[added:i])
-                if number not in dense:
-                    dense[number] = np.zeros(size, np.float32)
-                    add_all(dense[number], numbers[i : i + 1])
-                scores += dense[number]
-                added = i + 1
-        add_all(scores, numbers[added:])
-
-    def add_all(scores: Scores, numbers: Integers) -> None:
-        added = kernel(scores, numbers, *arrays)
+    def add(scores: Scores, numbers: Sequence[int]) -> None:
+        added = kernel(scores, np.array(numbers, np.int64), *arrays)
         if added < len(numbers):
-            raise _damage_error(int(numbers[added]))
+            raise _damage_error(numbers[added])
 
-    return add
+    return _sum(columns, size, add)
+
+
+def _sum(columns: Columns, size: int, add: Callable[[Scores, Sequence[int]], None]) -> Sum:
+    """Return a function that sums columns, and that keeps dense copies of the longest ones.
+
+    Args:
+        columns: The inverted index.
+        size: The number of passages.
+        add: A function that adds columns to scores, in place and in the given order.
+    """
+    wide = _wide_columns(columns, size)
+    copies: dict[int, Scores] = {}
+
+    def dense(number: int) -> Scores:
+        if number not in copies:
+            copy = np.zeros(size, np.float32)
+            add(copy, [number])
+            copies[number] = copy
+        return copies[number]
+
+    def sum_up(scores: Scores, numbers: Sequence[int]) -> None:
+        order = list(numbers)
+        if len(order) > 1 and order[1] in wide:
+            order[:2] = order[1], order[0]  # the sum of two floats does not depend on their order
+        if order and order[0] in wide:
+            np.copyto(scores, dense(order.pop(0)))
+        else:
+            scores.view(np.uint8).fill(0)  # twice as fast as filling an array of floats
+        waiting: list[int] = []
+        for number in order:
+            if number not in wide:
+                waiting.append(number)
+                continue
+            if waiting:
+                add(scores, waiting)
+                waiting = []
+            scores += dense(number)
+        if waiting:
+            add(scores, waiting)
+
+    return sum_up
 
 
 def _wide_columns(columns: Columns, size: int) -> frozenset[int]:

@@ -7,7 +7,6 @@ import json
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -34,7 +33,7 @@ from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError
 from mirage.languages import Language
 from mirage.models import Passage, Query
-from mirage.retrieval._columns import Add, Columns, compiled_adder, numpy_adder
+from mirage.retrieval._columns import Columns, Sum, compiled_sum, numpy_sum
 from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
 from mirage.text.analyzers import Analysis, Analyzer, analysis
@@ -54,6 +53,12 @@ COMPILED = 100_000_000
 """numba is used once an index has computed this many scores (questions times passages).
 
 For fewer scores, compiling (about a second) would take longer than it saves.
+"""
+
+KNOWN_TERMS = 2**14
+"""The number of terms of earlier questions whose columns an open index remembers.
+
+Questions share many of their words.
 """
 
 Scores = NDArray[np.float32]
@@ -132,6 +137,7 @@ class BM25:
         self._terms, self._columns = self._arrays()
         self._scored = 0  # number of scores computed so far: questions times passages
         self._spare: list[Scores] = []
+        self._known_terms: dict[str, int] = {}
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
         """Return the hashes of all terms and the inverted index, both mapped into memory."""
@@ -261,11 +267,13 @@ class BM25:
             SettingError: ``k`` is below 1.
         """
         batch = list(queries)
-        questions = [self._numbers(query.text) for query in batch]
-        add = self._adder(len(batch))
-        with self._sums() as sums:
-            results = (self._best(question, k, sums, add) for question in questions)
-            hits = {query.id: self._hits(*best) for query, best in zip(batch, results, strict=True)}
+        sum_up = self._sum(len(batch))
+        hits = {}
+        scores = self._take_array()
+        for query in batch:
+            best = self._best(self._numbers(query.text), k, scores, sum_up)
+            hits[query.id] = self._hits(*best)
+        self._spare.append(scores)
         return RetrievalRun(hits, self.name)
 
     def search(self, question: str, k: int) -> list[Hit]:
@@ -282,8 +290,9 @@ class BM25:
             SettingError: ``k`` is below 1.
         """
         columns = self._numbers(question)
-        with self._sums() as sums:
-            rows, scores = self._best(columns, k, sums, self._adder(1))
+        array = self._take_array()
+        rows, scores = self._best(columns, k, array, self._sum(1))
+        self._spare.append(array)
         passages = map(self.corpus.at, rows.tolist())
         return [Hit(*pair) for pair in zip(passages, scores.tolist(), strict=True)]
 
@@ -301,27 +310,29 @@ class BM25:
         """
         rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
         columns = self._numbers(question)
-        with self._sums() as sums:
-            sums.fill(0)
-            self._adder(1)(sums, columns)
-            return [float(score) for score in sums[rows]]
+        scores = self._take_array()
+        self._sum(1)(scores, columns)
+        requested: list[float] = scores[rows].tolist()
+        self._spare.append(scores)
+        return requested
 
     def _hits(self, rows: NDArray[np.int64], scores: Scores) -> Hits:
         return Hits(tuple(self.corpus.ids_at(rows)), scores.astype(np.float64))
 
     def _best(
-        self, question: NDArray[np.int64], k: int, sums: Scores, add: Add
+        self, question: Sequence[int], k: int, scores: Scores, sum_up: Sum
     ) -> tuple[NDArray[np.int64], Scores]:
+        """Return the rows and scores of the best passages, and overwrite an array of all scores."""
         if k < 1:
             raise SettingError(f"k must be at least 1, got {k}")
-        sums.fill(0)
-        add(sums, question)
-        rows = top_rows(sums, k)
-        rows = rows[sums[rows] > 0]
-        return rows, sums[rows]
+        sum_up(scores, question)
+        rows = top_rows(scores, k)
+        best = scores[rows]
+        matches = len(best) if len(best) and best[-1] > 0 else np.count_nonzero(best)
+        return rows[:matches], best[:matches]
 
-    def _adder(self, questions: int) -> Add:
-        """Return the function that adds columns of the index to scores.
+    def _sum(self, questions: int) -> Sum:
+        """Return the function that sums columns of the index.
 
         It uses numba once enough questions have been searched; see :data:`COMPILED`.
 
@@ -329,39 +340,50 @@ class BM25:
             questions: The number of questions for which the function will be used.
         """
         self._scored += questions * len(self)
-        return self._numpy_adder if self._scored < COMPILED else self._compiled_adder
+        return self._numpy_sum if self._scored < COMPILED else self._compiled_sum
 
     @cached_property
-    def _numpy_adder(self) -> Add:
-        return numpy_adder(self._columns, len(self))
+    def _numpy_sum(self) -> Sum:
+        return numpy_sum(self._columns, len(self))
 
     @cached_property
-    def _compiled_adder(self) -> Add:
-        return compiled_adder(self._columns, len(self))
+    def _compiled_sum(self) -> Sum:
+        return compiled_sum(self._columns, len(self))
 
-    @contextmanager
-    def _sums(self) -> Iterator[Scores]:
-        """Yield an uninitialized array for the scores of all passages.
+    def _take_array(self) -> Scores:
+        """Return an uninitialized array for the scores of all passages.
 
-        Arrays are reused for later questions, because allocating a new one takes longer than a
-        search. There is one array for each thread that searches at the same time.
+        Callers append the array to ``_spare`` when they no longer need it, because allocating a new
+        one takes longer than a search. There is one array for each thread that searches at the same
+        time. Appending to a list and taking from it are atomic.
         """
-        # Appending to a list and taking from it are atomic.
-        sums = self._spare.pop() if self._spare else np.empty(len(self.corpus), dtype=np.float32)
         try:
-            yield sums
-        finally:
-            self._spare.append(sums)
+            return self._spare.pop()
+        except IndexError:
+            return np.empty(len(self.corpus), dtype=np.float32)
 
-    def _numbers(self, question: str) -> NDArray[np.int64]:
+    def _numbers(self, question: str) -> list[int]:
         """Return the position of each term of a question among the columns of the index.
 
         If a term occurs twice, so does its position. Terms that are not in the index are left out.
         """
-        hashes = _hashes(self._analysis(question))
-        numbers = np.searchsorted(self._terms, hashes)
-        exists = self._terms[np.minimum(numbers, len(self._terms) - 1)] == hashes
-        return np.asarray(numbers[exists], np.int64)
+        terms, known = self._analysis(question), self._known_terms
+        try:
+            numbers = [known[term] for term in terms]
+        except KeyError:
+            numbers = self._search(terms)
+            if len(known) > KNOWN_TERMS:
+                known = self._known_terms = {}
+            known.update(zip(terms, numbers, strict=True))
+        return [number for number in numbers if number >= 0]
+
+    def _search(self, terms: Sequence[str]) -> list[int]:
+        """Return the position of each term among the columns of the index, -1 if it has none."""
+        hashes = _hashes(terms)
+        numbers = self._terms.searchsorted(hashes)
+        exists = self._terms.take(numbers, mode="clip") == hashes
+        columns: list[int] = np.where(exists, numbers, -1).tolist()
+        return columns
 
 
 def _key(corpus: Corpus, terms: Analysis, k1: float, b: float) -> str:
@@ -378,7 +400,7 @@ def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
         hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         for term in terms
     )
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64, copy=False)
 
 
 # Building -----------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ class RetrievalRun(Mapping[str, Hits]):
             return self._hits[query_id]
         except KeyError:
             raise UnknownNameError(
-                f"query in the run {self.name!r}:", query_id, self._hits
+                "query", query_id, self._hits, f"in the run {self.name!r}"
             ) from None
 
     def __repr__(self) -> str:
@@ -262,11 +262,14 @@ def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> No
     if len(set(ids)) < len(ids):  # faster than first_duplicate, which is for the message
         duplicate = first_duplicate(ids)
         raise DatasetError(f"passage {duplicate!r} is ranked twice for query {query_id!r}")
-    if len(ids) != len(scores) or not np.isfinite(scores).all():
+    descending = bool((scores[1:] <= scores[:-1]).all())  # a difference could overflow
+    # Scores in descending order are finite if the first and the last are.
+    ends = (scores[0], scores[-1]) if descending and len(scores) else scores
+    if len(ids) != len(scores) or not all(map(math.isfinite, ends)):
         raise DatasetError(
             f"query {query_id!r}: each passage must have one score, which is a finite number"
         )
-    if (scores[1:] > scores[:-1]).any():  # compare, as a difference of large scores can overflow
+    if not descending:
         raise DatasetError(
             f"query {query_id!r}: the passages are not in the order of their scores; use "
             "RetrievalRun.of, which sorts them"

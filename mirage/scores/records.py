@@ -95,7 +95,7 @@ class ScoreFile:
                 )
             return self
         if name not in self.systems:
-            raise UnknownNameError(f"system in {self.source}", name, self.systems)
+            raise UnknownNameError("system", name, self.systems, f"in {self.source}")
         entries = tuple(entry for entry in self.entries if entry.system == name)
         return replace(self, entries=entries)
 

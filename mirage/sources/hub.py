@@ -635,7 +635,7 @@ def _report_verdicts(split: Split, left_out: LeftOut, unknown: LeftOut) -> None:
 def _judge(names: list[str], name: str | None) -> str:
     if name is not None:
         if name not in names:
-            raise UnknownNameError(f"judge in {JUDGMENTS}", name, names)
+            raise UnknownNameError("judge", name, names, f"in {JUDGMENTS}")
         return name
     likely = names if len(names) == 1 else list(filter(_GPT_4O.fullmatch, names))
     if len(likely) != 1:

@@ -80,7 +80,7 @@ def queries(
         UnknownNameError: If there is no such format, language or field.
     """
     if form not in FORMS:
-        raise UnknownNameError("format of questions and answers", form, FORMS)
+        raise UnknownNameError("format", form, FORMS, "of questions and answers")
     code = None if language is None else Language.of(language).code
     # Files in these formats do not name a language, or have several.
     if code is None and form in ("mkqa", "xor-tydi", "beir"):
@@ -175,7 +175,7 @@ def answers(
     """
     for name in fields or {}:
         if name not in FIELDS:
-            raise UnknownNameError("field of a query", name, FIELDS)
+            raise UnknownNameError("query field", name, FIELDS)
     paths = [Path(path)] if isinstance(path, str | Path) else path
     rows = chain.from_iterable(map(rows_of, paths))
     if where is None:

@@ -17,25 +17,52 @@ _DRAWS = 4000
 _SELECTION = 0.1  # share of the error rate that is spent on finding the candidates for first place
 
 
-def error_draws(covariance: Floats, degrees: float, *, seed: int = 0) -> Floats:
+def error_draws(covariance: Floats, degrees: Floats | float, *, seed: int = 0) -> Floats:
     """Draw random errors of estimates from Student's t with a given covariance.
 
     The result has the shape ``(4000, models)``.
 
     Args:
         covariance: Covariance of the estimates, of shape ``(models, models)``.
-        degrees: Degrees of freedom. If they are 0, the draws are NaN.
+        degrees: Degrees of freedom of each estimate, or of all estimates. If they are 0, the draws
+            are NaN.
         seed: Random seed.
     """
     models = len(covariance)
-    if not degrees or not np.isfinite(covariance).all():
+    by_model = np.broadcast_to(np.asarray(degrees, dtype=np.float64), (models,))
+    if not by_model.any() or not np.isfinite(covariance).all():
         return np.full((_DRAWS, models), np.nan)
     rng = np.random.default_rng(seed)
     values, vectors = np.linalg.eigh(covariance)
     # The symmetric root does not depend on the signs of the eigenvectors.
     root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
-    scale = np.sqrt(rng.chisquare(degrees, (_DRAWS, 1)) / degrees)
+    scale = t_scales(by_model, _DRAWS, rng)
     return np.asarray(rng.standard_normal((_DRAWS, models)) @ root / scale)
+
+
+def t_scales(degrees: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Draw the ratios of estimated to true standard errors, for errors by Student's t.
+
+    In a draw, the ratios of all models are at the same quantile of their distributions. A ratio is
+    NaN if there are no degrees of freedom.
+
+    Args:
+        degrees: Degrees of freedom of each model.
+        draws: Number of draws.
+        rng: Random generator.
+
+    Returns:
+        The ratios, of shape ``(draws, models)``, or ``(draws, 1)`` if all models are alike.
+    """
+    largest = float(degrees.max())
+    squares = rng.chisquare(largest, (draws, 1))
+    if (degrees == largest).all():
+        return np.asarray(np.sqrt(squares / largest))
+    order = np.argsort(np.argsort(squares[:, 0]))
+    columns = {0.0: np.full(draws, np.nan), largest: np.sqrt(squares[:, 0] / largest)}
+    for number in np.unique(degrees[(degrees > 0) & (degrees < largest)]).tolist():
+        columns[number] = np.sqrt(np.sort(rng.chisquare(number, draws))[order] / number)
+    return np.stack([columns[number] for number in degrees.tolist()], axis=1)
 
 
 def first_model(estimates: Floats) -> int:
@@ -102,8 +129,8 @@ def winner_interval(
     Args:
         estimates: Estimate of each model, of shape ``(models,)``.
         errors: Draws of the estimates' errors, of shape ``(draws, models)``, such as bootstrap
-            estimates minus their mean, or the result of :func:`error_draws`. If an error is NaN,
-            both ends of the interval are NaN.
+            estimates minus their mean, or the result of :func:`error_draws`. Models with a NaN are
+            left out. If the model with the largest estimate has one, both ends are NaN.
         level: Confidence level.
 
     Example:
@@ -114,9 +141,11 @@ def winner_interval(
         (1.8, 2.2)
     """
     check_level(level)
-    first = first_model(estimates)
-    if not np.isfinite(errors).all():
+    if not np.isfinite(errors[:, first_model(estimates)]).all():
         return np.nan, np.nan
+    known = np.isfinite(errors).all(axis=0)
+    estimates, errors = estimates[known], errors[:, known]
+    first = first_model(estimates)
     spent = _SELECTION * (1 - level)
     deviations = _difference_deviations(errors)
     largest = _largest_differences(errors, deviations)

@@ -38,14 +38,14 @@ def ranks(logits: ArrayLike) -> Ints:
 
 
 def t_intervals(
-    logits: Floats, covariance: Floats, degrees: float, *, level: float = 0.95
+    logits: Floats, covariance: Floats, degrees: Floats | float, *, level: float = 0.95
 ) -> Floats:
     """Return Student's t confidence interval of each logit, of shape ``(models, 2)``.
 
     Args:
         logits: Logit of each model, of shape ``(models,)``.
         covariance: Covariance of the logits, of shape ``(models, models)``.
-        degrees: Degrees of freedom.
+        degrees: Degrees of freedom of each logit, or of all logits.
         level: Confidence level.
     """
     from scipy.special import stdtrit
@@ -66,7 +66,7 @@ def confidences_by_draws(draws: Floats) -> Floats:
     return np.array([[p_better_by_draws(a, b) for b in columns] for a in columns])
 
 
-def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floats:
+def confidences_by_t(logits: Floats, covariance: Floats, degrees: Floats | float) -> Floats:
     """Return a matrix of confidences that one model is better than another, by Student's t.
 
     Element ``[i, j]`` is the confidence that model i is better than model j. The diagonal is 0.5.
@@ -74,11 +74,14 @@ def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floa
     Args:
         logits: Logit of each model, of shape ``(models,)``.
         covariance: Covariance of the logits, of shape ``(models, models)``.
-        degrees: Degrees of freedom of Student's t distribution.
+        degrees: Degrees of freedom of each logit, or of all logits. A difference of two logits has
+            the smaller number of the two.
     """
     variances = np.diag(covariance)
+    by_model = np.broadcast_to(np.asarray(degrees, dtype=np.float64), variances.shape)
     errors = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0))
-    p = p_better_by_t(logits[:, None] - logits, errors, degrees)
+    smaller = np.minimum(by_model[:, None], by_model)
+    p = p_better_by_t(logits[:, None] - logits, errors, smaller)
     np.fill_diagonal(p, 0.5)
     return p
 

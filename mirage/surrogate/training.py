@@ -293,12 +293,9 @@ def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
     Raises:
         UnknownNameError: If the training data lacks a model or query of the judgments.
     """
-    models = _indices_of(
-        judgments.models, part.models, f"model of the {part.language!r} tournaments"
-    )
-    queries = _indices_of(
-        judgments.query_ids, part.query_ids, f"query of the {part.language!r} tournaments"
-    )
+    place = f"in the {part.language!r} tournaments"
+    models = _indices_of(judgments.models, part.models, "model", place)
+    queries = _indices_of(judgments.query_ids, part.query_ids, "query", place)
     return replace(
         judgments,
         models=part.models,
@@ -309,11 +306,13 @@ def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
     )
 
 
-def _indices_of(names: Sequence[str], among: Sequence[str], noun: str) -> NDArray[np.int32]:
+def _indices_of(
+    names: Sequence[str], among: Sequence[str], noun: str, place: str
+) -> NDArray[np.int32]:
     index = {name: i for i, name in enumerate(among)}
     for name in names:
         if name not in index:
-            raise UnknownNameError(noun, name, among)
+            raise UnknownNameError(noun, name, among, place)
     return np.array([index[name] for name in names], dtype=np.int32)
 
 
@@ -394,7 +393,7 @@ def require_models(judged: Sequence[str], available: Sequence[str], noun: str) -
             "(NAME=FILE on the command line)"
         )
     if missing:
-        raise UnknownNameError(f"{noun} of the judged model", missing[0], available)
+        raise UnknownNameError("judged model", missing[0], available, f"among the {noun}s")
 
 
 def _format_names(names: Sequence[str], most: int = 10) -> str:

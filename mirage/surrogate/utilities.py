@@ -177,7 +177,9 @@ class Utilities:
         sections = _require_mapping("utilities", plain)
         for section in sections:
             if section not in ("weights", "faults"):
-                raise UnknownNameError("section of the utilities", section, ("weights", "faults"))
+                raise UnknownNameError(
+                    "section", section, ("weights", "faults"), "of the utilities"
+                )
         weights = _parse_numbers("weights", sections.get("weights", {}), most=None)
         factors = dict(self.left)
         for fault, numbers in _require_mapping("faults", sections.get("faults", {})).items():
@@ -232,7 +234,7 @@ def _parse_numbers(name: str, plain: Any, *, most: float | None) -> dict[str, fl
     numbers = {}
     for part, number in _require_mapping(name, plain).items():
         if part not in parts:
-            raise UnknownNameError(f"aspect in {name}", part, parts)
+            raise UnknownNameError("aspect", part, parts, f"in {name}")
         numeric = isinstance(number, int | float) and not isinstance(number, bool)
         if not numeric or not 0 <= number <= (most or 100.0):
             limits = f"between 0 and {most or 100.0:g}"

@@ -331,7 +331,7 @@ def _names_to_compare(
     requested = tuple(dict.fromkeys(map(canonical_name, features)))
     for name in requested:
         if name not in names:
-            raise UnknownNameError("feature of the baseline", name, names)
+            raise UnknownNameError("feature", name, names, "in the baseline")
     if not requested:
         raise SettingError("features is empty: name at least one feature, or omit features")
     return requested

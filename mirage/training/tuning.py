@@ -237,7 +237,7 @@ def _check_settings(
     method: str, recipe: TuningRecipe, batch: int, steps: int | None, save_every: int
 ) -> None:
     if method not in get_args(Method):
-        raise UnknownNameError("method of fine-tuning", method, get_args(Method))
+        raise UnknownNameError("fine-tuning method", method, get_args(Method))
     if batch < 1 or recipe.batch_size % batch:
         raise SettingError(
             f"micro_batch must divide the recipe's batch size of {recipe.batch_size}; got "

@@ -337,10 +337,10 @@ def test_unrequested_judgments_change_nothing():
         with pytest.raises(JudgmentError, match=message):
             pairs.update([*judge(requested), judge.verdict(*wrong)])
     stranger = Judgment(query_id=QUERIES[0], model_a=MODELS[0], model_b="m99", verdict="a")
-    with pytest.raises(UnknownNameError, match="unknown model of this arena 'm99'"):
+    with pytest.raises(UnknownNameError, match="unknown model 'm99' in this arena"):
         pairs.update([*judge(requested), stranger])
     elsewhere = Judgment(query_id="q99", model_a=MODELS[0], model_b=MODELS[1], verdict="a")
-    with pytest.raises(UnknownNameError, match="unknown query of this arena 'q99'"):
+    with pytest.raises(UnknownNameError, match="unknown query 'q99' in this arena"):
         pairs.update([elsewhere])
     with pytest.raises(JudgmentError, match="there are no judgments"):
         _ = pairs.judgments
@@ -363,8 +363,9 @@ def test_logits_are_the_means_of_fits_to_both_halves():
     ends = fit.interval()
     error = np.sqrt(fit.uncertainty[0, 0])
     assert ends[0, 1] - ends[0, 0] == pytest.approx(
-        2 * student.ppf(0.975, len(QUERIES) - 2) * error
+        2 * student.ppf(0.975, fit.degrees_by_model[0]) * error
     )
+    assert (fit.degrees_by_model < fit.degrees).all()  # pairs differ from query to query
     tournaments = BradleyTerry().bootstrap(judgments, tournaments=400, seed=1)
     assert tournaments.logits.shape == (400, len(MODELS))
     bound = [model not in fit.unbound for model in fit.models]

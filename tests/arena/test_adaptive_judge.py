@@ -1,23 +1,29 @@
-"""LLM judges that compare pairs adaptively, through a real server."""
+"""LLM judges that compare pairs adaptively."""
 
 from itertools import count
 
 import pytest
+from direct_llm import DirectLLM, DirectServer
 from judging import first_in_alphabet, judge_by, make_dataset, make_run, make_runs
 from llm_server import Reply
 
 from mirage.arena import AdaptivePairs, BradleyTerry, PairwiseJudge
 from mirage.errors import JudgmentError, SettingError
-from mirage.llm import LLM, Budget
+from mirage.llm import Budget
 from mirage.models import Response, Run, Vote
 
 DATASET = make_dataset(20)
 RUNS = make_runs(DATASET, "vwxyz")
 
 
+@pytest.fixture
+def server():
+    return DirectServer()
+
+
 def llm(server, model="judge", **settings):
     settings = {"cache": False, "retries": 0, "api_key": "sk-canary", **settings}
-    return LLM(model, base_url=server.url, **settings)
+    return DirectLLM(model, server, **settings)
 
 
 def compare(judge, runs=RUNS, **settings):

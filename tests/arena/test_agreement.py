@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from sklearn.metrics import cohen_kappa_score
 from votes import other_order, rename_models, vote
 
@@ -10,7 +11,7 @@ from mirage.errors import JudgmentError
 from mirage.statistics.agreement import fleiss_of, terms
 from mirage.statistics.bootstrap import draw_queries
 
-properties = settings(max_examples=50, deadline=None)
+properties = settings(max_examples=examples(100), deadline=None)
 
 
 def draw_votes(seed, judges=3, queries=30, models="xyz", skill=1.0):

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from judging import make_dataset, make_runs
+from profiles import examples
 from sklearn.linear_model import LogisticRegression
 from votes import other_order, rename_models, vote
 
@@ -13,7 +14,7 @@ from mirage.llm import LLM
 from mirage.models import Passage, Query, Response, Run
 from mirage.statistics.bootstrap import draw_queries
 
-properties = settings(max_examples=30, deadline=None)
+properties = settings(max_examples=examples(60), deadline=None)
 
 
 def expit(x):
@@ -376,14 +377,14 @@ def test_uninformative_lengths_are_an_error():
 
 def test_wrong_runs_are_an_error():
     votes, runs, _ = arena(0, seed=0, queries=3)
-    with pytest.raises(UnknownNameError, match="unknown run of model 'm1'"):
+    with pytest.raises(UnknownNameError, match="unknown model 'm1' in the runs"):
         verbosity_bias(votes, QUERIES, [run for run in runs if run.model != "m1"])
     with pytest.raises(UnknownNameError, match="unknown query id 'q2'"):
         verbosity_bias(votes, QUERIES[:2], runs)
     with pytest.raises(JudgmentError, match="two runs have the model 'm0'"):
         verbosity_bias(votes, QUERIES, [*runs, runs[0]])
     short = runs[0].model_copy(update={"responses": runs[0].responses[:2]})
-    with pytest.raises(UnknownNameError, match="query in the run of model 'm0' 'q2'"):
+    with pytest.raises(UnknownNameError, match="query 'q2' in the run of model 'm0'"):
         verbosity_bias(votes, QUERIES, [Run.model_validate(short.model_dump()), *runs[1:]])
     failed = [Response(query_id=f"q{q}", text=None, error="timed out") for q in range(3)]
     with pytest.raises(JudgmentError, match=r"model 'm0' failed on query 'q0'.*\(timed out\)"):

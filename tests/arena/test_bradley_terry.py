@@ -6,6 +6,7 @@ import evalica
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -140,8 +141,8 @@ def davidson_sandwich(judgments, fit, ridge):
     return (inverse @ (meat + prior) @ inverse)[:models, :models]
 
 
-@pytest.mark.parametrize("ties", ALL_TIES)
-@pytest.mark.parametrize("ridge", [0, 5.0])
+@each_case("ties", ALL_TIES)
+@each_case("ridge", [0, 5.0])
 def test_sandwich_equals_its_definition(ties, ridge):
     judgments = draw(LOGITS[:4], 12, seed=3, ties=0.2)
     fit = BradleyTerry(ties=ties, ridge=ridge).fit(judgments)
@@ -357,7 +358,7 @@ def test_tournaments_are_reproducible_and_equal_single_fits(arena, ties, seed):
 
 
 def test_a_model_that_won_everything():
-    judgments = by_hand("x>y", "x>z", "y>z", "z>y", "x>y")
+    judgments = by_hand("x>y", "x>z", *(2 * ["y>z", "z>y"]), "x>y")
     fit = BradleyTerry().fit(judgments)
     assert fit.separated == ("x",)
     assert np.isfinite(fit.logits).all()
@@ -370,6 +371,78 @@ def test_a_model_that_won_everything():
         BradleyTerry(ridge=0).fit(judgments)
     with pytest.raises(JudgmentError, match=r"{'y', 'z'} won every comparison with 'x'"):
         BradleyTerry(ridge=0).fit(by_hand("y>x", "z>x", "y>z", "z>y"))
+
+
+def partial_arena(random, queries, judged, models=6, spread=1.0, ties=0.2):
+    """Return judgments of equal models; the last was judged on only some of the queries."""
+    strength = spread * random.normal(size=(queries, models))
+    query, a, b = np.nonzero(np.triu(np.ones((queries, models, models), dtype=bool), 1))
+    rows = (b < models - 1) | (query < judged)
+    query, a, b = query[rows], a[rows], b[rows]
+    won = random.random(len(query)) < 1 / (1 + np.exp(strength[query, b] - strength[query, a]))
+    score = np.where(random.random(len(query)) < ties, 0.5, won.astype(float))
+    return Judgments.from_arrays(query=query, model_a=a, model_b=b, score=score)
+
+
+@pytest.mark.parametrize("judged", [1, 2, 3])
+def test_a_model_judged_on_very_few_queries_has_no_interval(judged):
+    judgments = partial_arena(np.random.default_rng(judged), 40, judged)
+    for fit in (BradleyTerry().fit(judgments), BradleyTerry().bootstrap(judgments)):
+        ends = fit.interval()
+        assert np.isnan(ends[:, 0]).tolist() == [False] * 5 + [True]
+        assert fit.rank_interval()[5].tolist() == [1, 6]
+        assert np.isnan(fit.p_better("5", "0"))
+        assert 0 < fit.p_better("1", "0") < 1
+    fit = BradleyTerry().fit(judgments)
+    assert np.isnan(fit.winner_interval()).all() == (fit.ranks[5] == 1)
+    assert np.isfinite(fit.draws(10)).all()
+    # Logits are relative to a mean that contains the uncertain logit.
+    assert np.trace(fit.uncertainty) > np.trace(fit.covariance)
+
+
+@pytest.mark.parametrize(("queries", "judged"), [(40, 4), (40, 5), (40, 8), (100, 8)])
+def test_intervals_of_a_model_judged_on_few_queries_cover(queries, judged):
+    hits, alarms, sims = 0, 0, 200
+    random = np.random.default_rng([queries, judged])
+    for _ in range(sims):
+        fit = BradleyTerry().fit(partial_arena(random, queries, judged))
+        low, high = fit.interval()[5]
+        hits += low <= 0 <= high
+        alarms += not 0.025 <= fit.p_better("5", "0") <= 0.975
+    assert hits >= 0.92 * sims  # two standard errors below 95 %
+    assert alarms <= 0.08 * sims
+
+
+def test_models_judged_on_all_queries_have_the_plain_sandwich():
+    fit = BradleyTerry().fit(partial_arena(np.random.default_rng(0), 20, 20))
+    assert (fit.degrees_by_model == 19).all()
+    assert np.array_equal(fit.uncertainty, fit.covariance)
+    # Leaving out a single judgment changes little.
+    full = partial_arena(np.random.default_rng(0), 100, 100)
+    whole = BradleyTerry().fit(full)
+    less = BradleyTerry().fit(rows_at(full, np.arange(len(full)) > 0))
+    assert less.degrees_by_model == pytest.approx(whole.degrees_by_model, rel=0.02)
+    ratio = np.ptp(less.interval(), axis=1) / np.ptp(whole.interval(), axis=1)
+    assert ratio == pytest.approx(np.ones(6), rel=0.02)
+
+
+def test_groups_linked_by_one_query_have_no_intervals():
+    random = np.random.default_rng(1)
+    rows = [(n, *pair) for n in range(20) for pair in (("a", "b"), ("c", "d"))]
+    rows += [(0, "a", "c"), (0, "a", "c"), (0, "c", "a")]
+    query, first, second = zip(*rows, strict=True)
+    score = [*random.integers(0, 2, len(rows) - 3).astype(float), 1.0, 1.0, 1.0]
+    judgments = Judgments.from_arrays(query=query, model_a=first, model_b=second, score=score)
+    assert np.isnan(BradleyTerry().fit(judgments).interval()).all()
+
+
+def test_many_judgments_are_corrected_model_by_model(monkeypatch):
+    judgments = partial_arena(np.random.default_rng(3), 40, 8)
+    whole = BradleyTerry().fit(judgments)
+    monkeypatch.setattr("mirage.arena._leverage._DENSE", 1)
+    rough = BradleyTerry().fit(judgments)
+    ratio = np.ptp(rough.interval(), axis=1) / np.ptp(whole.interval(), axis=1)
+    assert ratio == pytest.approx(np.ones(6), rel=0.1)
 
 
 def test_draws_spread_as_the_uncertainty_says():
@@ -453,8 +526,8 @@ def test_disconnected_tournaments():
         BradleyTerry(ridge=0).bootstrap(judgments, tournaments=50, queries=1)
 
 
-@pytest.mark.parametrize("ties", ["half", "davidson"])
-@pytest.mark.parametrize("ridge", [1e-6, 0.1, 10])
+@each_case("ties", ["half", "davidson"])
+@each_case("ridge", [1e-6, 0.1, 10])
 def test_newton_converges_from_afar(ties, ridge):
     judgments = draw(LOGITS * 4, 30, seed=8, ties=0.02)
     wins = est.win_matrix(judgments.a, judgments.b, judgments.score, 7)

@@ -126,7 +126,7 @@ def test_controls_by_hand():
     assert position().of(swapped) == 1
     family = same_family({"a": "x", "a-judge": "x"})
     assert [family.of(verdict), family.of(swapped)] == [1, -1]
-    with pytest.raises(UnknownNameError, match="unknown run of model"):
+    with pytest.raises(UnknownNameError, match="unknown model 'z' in the runs"):
         length(dataset, runs).of(verdict.model_copy(update={"model_a": "z"}))
 
 

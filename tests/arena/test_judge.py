@@ -5,8 +5,9 @@ import random
 import re
 
 import pytest
+from direct_llm import DirectLLM, DirectServer
 from judging import first_in_alphabet, judge_by, make_dataset, make_run, make_runs, responses
-from llm_server import ChatServer, Reply, last_user_text
+from llm_server import Reply, last_user_text
 
 from mirage.arena import BradleyTerry, Judged, Judgments, PairwiseJudge, read_judged
 from mirage.arena import read_votes as votes_that_count
@@ -19,9 +20,14 @@ DATASET = make_dataset(4)
 RUNS = make_runs(DATASET)
 
 
+@pytest.fixture
+def server():
+    return DirectServer()
+
+
 def llm(server, model="judge", **settings):
     settings = {"cache": False, "backoff": 0.01, "api_key": "sk-canary", **settings}
-    return LLM(model, base_url=server.url, **settings)
+    return DirectLLM(model, server, **settings)
 
 
 def compare(server, runs=RUNS, dataset=DATASET, judge=None, **settings):
@@ -637,11 +643,11 @@ def test_nothing_is_printed(server, capsys):
 
 def test_judges_of_different_endpoints_run_concurrently(server):
     server.answer = lambda _: Reply("[[A]]", delay=0.02)
-    with ChatServer(lambda _: Reply("[[B]]", delay=0.01)) as second:
-        jury = [llm(server, "one", concurrency=2), llm(second, "two", concurrency=3)]
-        compare(server, judge=PairwiseJudge(jury))
-        assert (server.at_once, second.at_once) == (2, 3)
-        assert (len(server.requests), len(second.requests)) == (12, 12)
+    second = DirectServer(lambda _: Reply("[[B]]", delay=0.01))
+    jury = [llm(server, "one", concurrency=2), llm(second, "two", concurrency=3)]
+    compare(server, judge=PairwiseJudge(jury))
+    assert (server.at_once, second.at_once) == (2, 3)
+    assert (len(server.requests), len(second.requests)) == (12, 12)
 
 
 def test_judged_can_be_made_by_hand():

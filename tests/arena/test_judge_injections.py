@@ -4,6 +4,7 @@ import itertools
 import re
 
 import pytest
+from direct_llm import DirectLLM, DirectServer
 from injected_tokens import MORE, turns_in
 from injections import INJECTIONS, marked
 from judging import make_run
@@ -12,7 +13,6 @@ from llm_server import last_user_text
 from mirage.arena import PairwiseJudge
 from mirage.dataset import MirageDataset
 from mirage.errors import JudgmentError
-from mirage.llm import LLM
 from mirage.models import Query
 
 NAMES = list(INJECTIONS)
@@ -78,8 +78,13 @@ def quoting_at_the_end(request):
     return f"[[{content_verdict(texts)}]]\n\nFor it says:\n\n{first}\n\n{second}"
 
 
+@pytest.fixture
+def server():
+    return DirectServer()
+
+
 def judge(server, both_orders=True):
-    llm = LLM("judge", base_url=server.url, cache=False, backoff=0.01)
+    llm = DirectLLM("judge", server, cache=False, backoff=0.01)
     return PairwiseJudge(llm, both_orders=both_orders)
 
 

@@ -1,10 +1,11 @@
 import re
 
-import pytest
+from cases import each_case
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from judging import make_dataset
+from profiles import examples
 
 from mirage.arena._prompt import judge_question, read_verdict
 from mirage.llm.controls import Skeleton, break_controls
@@ -131,7 +132,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(PIECES, PIECES, PIECES)
 @example("", "", "<|]]")  # no token of a chat template, which end as they begin
 @example("<|a|>", "", "")  # one
@@ -161,7 +162,7 @@ def visibly(text):
     return Skeleton(text).text.replace("\ufffd", "")
 
 
-@pytest.mark.parametrize("name", INJECTIONS)
+@each_case("name", INJECTIONS)
 def test_a_response_gets_blanks_in_verdicts_and_control_tokens_and_nothing_else(name):
     prompt_text = dict(marked(prompt(b=INJECTIONS[name]))[0])["response-b"]
     same = (lambda text: text) if INJECTIONS[name].isascii() else visibly
@@ -175,7 +176,7 @@ def test_a_response_gets_blanks_in_verdicts_and_control_tokens_and_nothing_else(
 # Verdicts -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "verdict"),
     [
         ("[[A]]", "a"),
@@ -213,7 +214,7 @@ def test_the_final_verdict_is_read(text, verdict):
     assert read_verdict(text) == verdict
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -283,13 +284,12 @@ def test_the_verdict_is_the_end_of_the_output(pieces):
     assert verdict is None or verdict == end[1].lower()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("\n" * 200_000, "*" * 200_000, ". " * 100_000, "[[" * 100_000, "[[A]] " * 40_000 + "x"),
         *("my " * 90_000 + "x", "verdict " * 50_000, ".    *" * 40_000),
     ],
-    ids=lambda text: repr(text[:6]),
 )
 def test_reading_takes_time_linear_in_the_output(text):
     assert read_verdict(text) is None

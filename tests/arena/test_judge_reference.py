@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
+from direct_llm import DirectLLM, DirectServer
 from injections import INJECTIONS, marked
-from llm_server import ChatServer, last_user_text
+from llm_server import last_user_text
 
-from mirage import LLM, MirageDataset, PairwiseJudge, Run
+from mirage import MirageDataset, PairwiseJudge, Run
 from mirage.arena._prompt import FIELDS, judge_question
 from mirage.errors import SettingError
 from mirage.llm.templates import template_of
@@ -29,6 +31,11 @@ RIGHT = {"short": "11 / eleven\ntwo", "long": "So.", "both": "Ada"}
 PAIR = "{marks}\n{question}\nRight: {reference}\n{answer_a}\n{answer_b}\n{form}"
 
 
+@pytest.fixture
+def server() -> DirectServer:
+    return DirectServer()
+
+
 def run_of(model: str) -> Run:
     responses = tuple(Response(query_id=q.id, text=f"{model} on {q.id}") for q in DATASET)
     return Run(model=model, language="en", responses=responses)
@@ -43,10 +50,10 @@ def reference_of(request: Mapping[str, Any]) -> str:
 
 @pytest.mark.parametrize("settings", [{"reference": True}, {"prompt": PAIR}])
 def test_the_judge_sees_the_right_answer_of_every_query_that_has_one(
-    server: ChatServer, settings: dict[str, Any], tmp_path: Path
+    server: DirectServer, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     server.answer = lambda _: "Good.\n[[A]]"
-    judge = PairwiseJudge(LLM("judge", base_url=server.url, cache=False), **settings)
+    judge = PairwiseJudge(DirectLLM("judge", server, cache=False), **settings)
     assert judge.reference
     judged = judge.compare(DATASET, RUNS, out=tmp_path / "votes.jsonl", progress=False)
     assert {reference_of(request) for request in server.requests} == set(RIGHT.values())
@@ -58,9 +65,9 @@ def test_the_judge_sees_the_right_answer_of_every_query_that_has_one(
     assert judge.estimate(DATASET, RUNS).calls == 3
 
 
-def test_the_prompt_that_ships_is_the_same_without_it(server: ChatServer) -> None:
+def test_the_prompt_that_ships_is_the_same_without_it(server: DirectServer) -> None:
     server.answer = lambda _: "Good.\n[[A]]"
-    llm = LLM("judge", base_url=server.url, cache=False)
+    llm = DirectLLM("judge", server, cache=False)
     plain, shown = PairwiseJudge(llm), PairwiseJudge(llm, reference=True)
     plain.compare(DATASET, RUNS, progress=False)
     assert len(server.requests) == 5
@@ -75,7 +82,7 @@ def test_the_prompt_that_ships_is_the_same_without_it(server: ChatServer) -> Non
     assert repr(shown).endswith("reference=True)")
 
 
-@pytest.mark.parametrize("name", INJECTIONS)
+@each_case("name", INJECTIONS)
 def test_no_reference_leaves_its_marks(name: str) -> None:
     response = Response(query_id="q", text="Two")
 

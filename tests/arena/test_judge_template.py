@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from cases import each_case
 from injections import INJECTIONS, marked
 from judging import first_in_alphabet, judge_by, make_dataset, make_runs
 from llm_server import ChatServer, last_user_text
@@ -33,7 +33,7 @@ def test_texts_are_inserted_between_marks_and_never_read_as_fields() -> None:
     assert "Ziwa" not in prompt  # the prompt does not ask for the passages
 
 
-@pytest.mark.parametrize("name", INJECTIONS)
+@each_case("name", INJECTIONS)
 def test_no_response_leaves_its_marks(name: str) -> None:
     attack = INJECTIONS[name]
     template = template_of(PAIR, FIELDS, "x")

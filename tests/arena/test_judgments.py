@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,7 +103,7 @@ def test_long_columns_are_factorized_in_chunks(monkeypatch):
     assert columns(Judgments.from_arrays(**arrays())) == columns(Judgments.from_records(RECORDS))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "message"),
     [
         ({"model_b": ("y", "z", "z")}, "row 1 .*'z' is compared with itself"),

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from boards.board_folders import CODE, QUERIES, edit, new_board, problems, quote, submit
+from cases import each_case
 from report.reading import Reader
 
 from mirage import Leaderboard, MirageError
@@ -168,7 +169,7 @@ def test_the_validator_of_every_eval_ever_accepts_the_export(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "part"),
     [
         ("my rag (v2)", "my_rag_v2"),

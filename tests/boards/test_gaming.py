@@ -283,17 +283,15 @@ def test_text_for_a_judge_is_shown_and_moves_no_score(board: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["model", "submitter"])
-@pytest.mark.parametrize("name", ["<b>third</b>", "third<script>", "third\u202e", "th\u0456rd", ""])
-def test_markup_and_look_alike_letters_in_names_are_refused(
-    board: Path, field: str, name: str
-) -> None:
+def test_markup_and_look_alike_letters_in_names_are_refused(board: Path, field: str) -> None:
     other = submit(board, quote(3), "third", "carl")
-    edit(other / "submission.json", **{field: name})
     line = 2 if field == "model" else 3
-    assert only_problem(board).startswith(
-        f"{other}/submission.json, line {line}, field {field!r}: {name!a} is not a valid name; "
-        "use 1 to 80 ASCII"
-    )
+    for name in ("<b>third</b>", "third<script>", "third\u202e", "th\u0456rd", ""):
+        edit(other / "submission.json", **{field: name})
+        assert only_problem(board).startswith(
+            f"{other}/submission.json, line {line}, field {field!r}: {name!a} is not a valid name; "
+            "use 1 to 80 ASCII"
+        )
 
 
 @pytest.mark.parametrize("name", ["F1RST", "f.irst", "fi rst", "fIrst", "f1r5t"])

@@ -71,7 +71,7 @@ def test_jobs_install_this_version_and_compare_with_the_last_state(tmp_path: Pat
         (("submit", "BOARD", "x.jsonl", "--model", "m", "--submitter", "a"), "CODE=FILE"),
         (
             ("submit", "BOARD", "de=RUN", "--model", "m", "--submitter", "a"),
-            "language of the board",
+            "unknown language 'de' on the board",
         ),
         (("submit", "BOARD", "sw=RUN", "--model", "<b>", "--submitter", "a"), "ASCII letters"),
         (("new", "BOARD", "--language", "sw", "--title", "t"), "the board exists already"),

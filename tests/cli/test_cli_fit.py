@@ -11,11 +11,11 @@ from zlib import crc32
 import numpy as np
 import pytest
 from command_line import LANGUAGE, first_passage, json_lines, mirage, refusal, responses
+from direct_llm import DirectLLM, DirectServer
 
 from mirage.arena import BradleyTerry, PairwiseJudge, read_judged
 from mirage.dataset import MirageDataset
 from mirage.errors import MirageError
-from mirage.llm import LLM
 from mirage.models import Judgment, Run, Vote
 from mirage.ranking import Ranking
 
@@ -71,9 +71,7 @@ def test_tournaments_give_intervals_of_ranks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("both_orders", [False, True])
-def test_votes_are_read_as_the_judge_reads_them(
-    server: Any, tmp_path: Path, both_orders: bool
-) -> None:
+def test_votes_are_read_as_the_judge_reads_them(tmp_path: Path, both_orders: bool) -> None:
     """Test a jury whose judges disagree, omit votes, and change with the order."""
 
     def answer(request: Any) -> str:
@@ -81,7 +79,7 @@ def test_votes_are_read_as_the_judge_reads_them(
         draw = crc32((request["model"] + pair).encode())
         return ("[[A]]", "[[B]]", "[[C]]", "[[A]]", "no verdict")[draw % 5]
 
-    server.answer = answer
+    server = DirectServer(answer)
     dataset = MirageDataset(list(MirageDataset.bundled(LANGUAGE))[:10], name="few")
     paths = [
         responses(
@@ -90,7 +88,7 @@ def test_votes_are_read_as_the_judge_reads_them(
         for n, name in enumerate(MODELS)
     ]
     runs = [Run.load(path, language=LANGUAGE) for path in paths]
-    judges = [LLM(name, base_url=server.url, cache=False) for name in ("j1", "j2", "j3")]
+    judges = [DirectLLM(name, server, cache=False) for name in ("j1", "j2", "j3")]
     path = tmp_path / "votes.jsonl"
     judge = PairwiseJudge(judges, both_orders=both_orders)
     judged = judge.compare(dataset, runs, out=path)
@@ -110,6 +108,23 @@ def test_votes_are_read_as_the_judge_reads_them(
 
 def ballot(vote: Vote) -> tuple[str, str, frozenset[str]]:
     return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))
+
+
+def test_a_model_that_failed_on_most_queries_is_named(tmp_path: Path) -> None:
+    votes = [
+        vote.model_copy(update={"judge": "j"})
+        for vote in judgments()
+        if "c" not in (vote.model_a, vote.model_b) or vote.query_id in ("q0", "q1")
+    ]
+    rows = [{**vote.model_dump(), "prompt_digest": "x"} for vote in votes]
+    path = json_lines(tmp_path / "votes.jsonl", [{k: r[k] for k in r if k != "half"} for r in rows])
+    done = mirage("fit", path)
+    assert done.exit_code == 0
+    text = " ".join(done.stdout.split())
+    assert "judged on different numbers of queries: c on 2, the others on up to 30." in text
+    assert "c was judged on 2 queries, which is too few" in text
+    notes = json.loads(mirage("fit", path, "--json").stdout)["notes"]
+    assert any("c on 2, the others on up to 30" in note for note in notes)
 
 
 def test_one_judge_of_several(tmp_path: Path) -> None:

@@ -170,7 +170,8 @@ def test_a_mistyped_model_leads_to_the_nearest_that_the_endpoint_has(
     model = (option, "lama3.2", "--base-url", server.url)
     done = mirage(command, *IN_SWAHILI, *given, *model)
     assert done.exit_code == 2
-    assert done.stderr.strip().endswith("'lama3.2'; did you mean 'llama3.2'?")
+    problem = f"unknown model 'lama3.2' at {server.url}; did you mean 'llama3.2'?"
+    assert done.stderr.strip().endswith(problem)
 
 
 @pytest.mark.parametrize("command", ["generate", "service", "judge", "rank"])

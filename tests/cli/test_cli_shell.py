@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 from command_line import (
     IN_SWAHILI,
     LANGUAGE,
@@ -57,7 +58,7 @@ def test_these_are_the_commands_each_in_a_module_of_its_name() -> None:
     assert modules == {words.split()[0].replace("-", "_") for words in EXPECTED}
 
 
-@pytest.mark.parametrize("words", sorted(EXPECTED))
+@each_case("words", sorted(EXPECTED))
 def test_every_command_has_help_with_an_example(words: str) -> None:
     shown = mirage(*words.split(), "--help")
     assert shown.exit_code == 0
@@ -65,7 +66,7 @@ def test_every_command_has_help_with_an_example(words: str) -> None:
     assert "Example" in shown.stdout
 
 
-@pytest.mark.parametrize("words", sorted(EXPECTED))
+@each_case("words", sorted(EXPECTED))
 def test_the_examples_of_help_are_commands_with_options_that_exist(words: str) -> None:
     epilog = ALL[words].epilog or ""
     lines = [line for line in epilog.splitlines() if "mirage " in line]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import each_case
 
 from mirage.features import NotComputed, answered, feature
 from mirage.models import Passage, Query, Response
@@ -127,7 +128,7 @@ def test_inventions_have_no_value_if_a_passage_answers(
     assert reason in result.reason
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "if_answerable", "if_not"),
     [
         ("##Reason: Anna Berg.\n##Answer: Das steht nicht in den Texten.", 0, 0),

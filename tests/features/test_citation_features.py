@@ -6,6 +6,7 @@ import ir_measures
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage.features import NotComputed, answered, feature
 from mirage.models import Passage, Query, Response
@@ -27,7 +28,7 @@ def value(
     return feature(name).compute([answered(query, Response(query_id="q", text=text))])[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     cited=st.lists(st.sampled_from(IDS), max_size=20),
     relevant=st.lists(

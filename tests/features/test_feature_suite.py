@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError, UnknownNameError
@@ -90,7 +91,7 @@ def test_aliases_make_features(alias: str, name: str) -> None:
     assert feature(alias).name == canonical_name(alias) == name
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("alias", "name"),
     [
         ("answer_overlap_score", "answer_overlap"),
@@ -108,7 +109,7 @@ def test_aliases_of_published_columns(alias: str, name: str) -> None:
     assert canonical_name(alias) == name
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "nearest"),
     [
         ("answer_blue", "answer_bleu"),

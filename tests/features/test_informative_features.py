@@ -7,6 +7,7 @@ from itertools import product
 from typing import NamedTuple
 
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -138,7 +139,7 @@ def value(name: str, text: str, query: Query) -> float | NotComputed:
     return feature(name).compute([answered(query, response)])[0]
 
 
-@pytest.mark.parametrize(("code", "manner"), [*product(CASES, ("reference", "reworded"))])
+@each_case(("code", "manner"), [*product(CASES, ("reference", "reworded"))])
 def test_facts_count_in_any_wording(code: str, manner: str) -> None:
     text, query = getattr(CASES[code], manner), query_of(code)
     assert value("fact_recall", text, query) == pytest.approx(1)
@@ -359,7 +360,7 @@ def test_replacements_are_short_and_have_words_around() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "changes", "reason"),
     [
         ("fact_recall", {"reference": None}, "reference"),

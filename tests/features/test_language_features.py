@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import each_case
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -61,7 +62,7 @@ SHORT = [
 ]
 
 
-@pytest.mark.parametrize(("code", "text"), SHORT)
+@each_case(("code", "text"), SHORT)
 def test_short_texts_are_in_their_language_and_no_other(code: str, text: str) -> None:
     assert value("target_language", code, text) > 0.9
     assert value("english_language", code, text) < 0.1 or code == "en"
@@ -113,8 +114,8 @@ def test_random_letters_are_not_in_the_expected_language() -> None:
     assert value("english_language", "sw", "zzz qqq xxx") < 0.8
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
-@pytest.mark.parametrize("name", ["target_language", "english_language"])
+@each_case("code", LANGUAGES)
+@each_case("name", ["target_language", "english_language"])
 def test_an_empty_answer_is_in_no_language(name: str, code: str) -> None:
     assert value(name, code, "") == 0
     assert value(name, code, "##Reason: because\n##Answer:  ") == 0
@@ -126,14 +127,14 @@ def test_target_and_english_are_equal_for_english_queries() -> None:
         assert value("english_language", "en", text) == value("target_language", "en", text)
 
 
-@pytest.mark.parametrize("code", sorted(set(LANGUAGES) - {"en"}))
+@each_case("code", sorted(set(LANGUAGES) - {"en"}))
 def test_an_english_answer_to_any_question(code: str) -> None:
     for text in ("It is the Nile [3].", "The Nile is the longest river and it flows north."):
         assert value("target_language", code, text) < 0.1
         assert value("english_language", code, text) > 0.9
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "text"),
     [
         ("es", "A resposta é o rio Nilo, que é o maior do mundo."),  # Portuguese

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -195,7 +197,7 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("code", TOLD)
+@each_case("code", TOLD)
 def test_a_paraphrase_is_nearer_to_a_quote_than_to_an_invention(code: str) -> None:
     true_text, reworded_text, false_text = TOLD[code]
     # The passage also says something else, as passages do.
@@ -211,7 +213,7 @@ def test_a_paraphrase_is_nearer_to_a_quote_than_to_an_invention(code: str) -> No
 MANY_CHARACTERS = "".join(map(chr, range(0x4E00, 0x4E00 + 5000)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.text("ab z", max_size=20),
     st.lists(st.text("abc ", max_size=30), min_size=1, max_size=3),
@@ -232,7 +234,7 @@ def test_runs_are_the_longest(text: str, sources: list[str], many: bool) -> None
     assert counts == [len(source) for source in sources]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     sentence=st.text(max_size=60),
     passages=st.lists(st.text(max_size=80), max_size=4),

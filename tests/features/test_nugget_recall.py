@@ -12,10 +12,12 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from cases import each_case
+from direct_llm import DirectLLM, DirectServer
 from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
-from llm_server import ChatServer, Reply
+from llm_server import Reply
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 import mirage.features.nuggets as nuggets_module
@@ -41,8 +43,13 @@ SCORES: tuple[Score, ...] = get_args(Score)
 CREDIT = {"support": Fraction(1), "partial_support": Fraction(1, 2), "not_support": Fraction(0)}
 
 
-def llm_of(server: ChatServer, **settings: Any) -> LLM:
-    return LLM("rater", base_url=server.url, **{"backoff": 0.01, "cache": False} | settings)
+@pytest.fixture
+def server() -> DirectServer:
+    return DirectServer()
+
+
+def llm_of(server: DirectServer, **settings: Any) -> LLM:
+    return DirectLLM("rater", server, **{"backoff": 0.01, "cache": False} | settings)
 
 
 def prompt_of(request: Mapping[str, Any]) -> str:
@@ -123,7 +130,7 @@ def run_of(dataset: MirageDataset, texts: Mapping[str, str], model: str = "m") -
 
 
 @pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
-def test_recall_equals_its_definition_in_every_language(server: ChatServer, code: str) -> None:
+def test_recall_equals_its_definition_in_every_language(server: DirectServer, code: str) -> None:
     server.answer = by_words(code)
     dataset = MirageDataset.bundled(code)[10:20]  # six of them can be answered
     recall_feature = nugget_recall(llm_of(server), "weighted")
@@ -149,7 +156,7 @@ def test_recall_equals_its_definition_in_every_language(server: ChatServer, code
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_each_score_equals_its_definition(server: ChatServer, score: Score) -> None:
+def test_each_score_equals_its_definition(server: DirectServer, score: Score) -> None:
     server.answer = by_words("en")
     dataset = MirageDataset.bundled("en")[:12]
     texts = runs_of(dataset)["half"]
@@ -170,7 +177,7 @@ def test_each_score_equals_its_definition(server: ChatServer, score: Score) -> N
     assert 0 < np.mean(expected) < 1
 
 
-def test_the_six_scores_of_one_answer(server: ChatServer) -> None:
+def test_the_six_scores_of_one_answer(server: DirectServer) -> None:
     def rate(request: Mapping[str, Any]) -> str:
         if assigns(request):
             return '["support", "partial_support", "not_support", "partial_support"]'
@@ -221,7 +228,7 @@ PASSAGES = (
 
 
 def test_nuggets_are_listed_from_the_reference_and_the_relevant_passages(
-    server: ChatServer,
+    server: DirectServer,
 ) -> None:
     server.answer = simple
     dataset, run = single_query(
@@ -259,7 +266,7 @@ def test_nuggets_are_listed_from_the_reference_and_the_relevant_passages(
     ],
 )
 def test_a_reference_or_a_relevant_passage_is_enough(
-    server: ChatServer, query: Any, names: list[str]
+    server: DirectServer, query: Any, names: list[str]
 ) -> None:
     server.answer = simple
     passages = {} if "passage" not in names else {"passages": PASSAGES, "relevant": ("p1",)}
@@ -270,7 +277,7 @@ def test_a_reference_or_a_relevant_passage_is_enough(
 
 @pytest.mark.parametrize("cached", [True, False])
 def test_nuggets_are_listed_once_for_all_models_and_scores(
-    server: ChatServer, tmp_path: Path, cached: bool
+    server: DirectServer, tmp_path: Path, cached: bool
 ) -> None:
     server.answer = by_words("en")
     dataset = MirageDataset.bundled("en")[:6]
@@ -288,7 +295,7 @@ def test_nuggets_are_listed_once_for_all_models_and_scores(
         llm.cache.close()
 
 
-def test_a_query_that_is_in_a_batch_twice_is_listed_once(server: ChatServer) -> None:
+def test_a_query_that_is_in_a_batch_twice_is_listed_once(server: DirectServer) -> None:
     server.answer = simple
     query = single_query("x")[0][0]
     batch = [answered(query, Response(query_id="q", text=text)) for text in ("a", "b", "a b")]
@@ -296,7 +303,7 @@ def test_a_query_that_is_in_a_batch_twice_is_listed_once(server: ChatServer) -> 
     assert sum(not assigns(request) for request in server.requests) == 1
 
 
-def test_queries_of_one_id_and_other_texts_have_their_own_nuggets(server: ChatServer) -> None:
+def test_queries_of_one_id_and_other_texts_have_their_own_nuggets(server: DirectServer) -> None:
     server.answer = by_words("en")
     recall_feature = nugget_recall(llm_of(server))
     assert scored(recall_feature, *single_query("The Nile.")).values.tolist() == [[1.0]]
@@ -305,7 +312,7 @@ def test_queries_of_one_id_and_other_texts_have_their_own_nuggets(server: ChatSe
     ).values.tolist() == [[0.0]]
 
 
-def test_a_second_score_needs_no_calls(server: ChatServer, tmp_path: Path) -> None:
+def test_a_second_score_needs_no_calls(server: DirectServer, tmp_path: Path) -> None:
     server.answer = by_words("sw")
     dataset = MirageDataset.bundled("sw")[:8]
     run = run_of(dataset, runs_of(dataset)["third"])
@@ -335,7 +342,7 @@ def many(kinds: Sequence[str]) -> Callable[[Mapping[str, Any]], str]:
     return rate
 
 
-def test_nuggets_are_assigned_ten_at_a_time(server: ChatServer) -> None:
+def test_nuggets_are_assigned_ten_at_a_time(server: DirectServer) -> None:
     kinds = ["okay", "vital"] * 8
     server.answer = many(kinds)
     value = scored(nugget_recall(llm_of(server), "all"), *single_query("The Nile.")).values[0, 0]
@@ -349,7 +356,7 @@ def test_nuggets_are_assigned_ten_at_a_time(server: ChatServer) -> None:
     assert len(server.requests) == 2
 
 
-def test_vital_nuggets_come_first_if_there_are_more_than_twenty(server: ChatServer) -> None:
+def test_vital_nuggets_come_first_if_there_are_more_than_twenty(server: DirectServer) -> None:
     server.answer = many(["okay"] * 15 + ["vital"] * 15)
     recall_feature = nugget_recall(llm_of(server), "all")
     value = scored(recall_feature, *single_query("The Nile.")).values[0, 0]
@@ -358,7 +365,7 @@ def test_vital_nuggets_come_first_if_there_are_more_than_twenty(server: ChatServ
 
 
 def test_responses_of_a_batch_are_rated_together_also_in_a_running_loop(
-    server: ChatServer,
+    server: DirectServer,
 ) -> None:
     server.answer = lambda request: Reply(simple(request), delay=0.05)
     dataset = MirageDataset.bundled("en")[:12]
@@ -374,7 +381,7 @@ def test_responses_of_a_batch_are_rated_together_also_in_a_running_loop(
 # User nuggets -------------------------------------------------------------------------------------
 
 
-def test_user_nuggets_replace_the_listing(server: ChatServer) -> None:
+def test_user_nuggets_replace_the_listing(server: DirectServer) -> None:
     server.answer = by_words("en")
     user_nuggets = {
         "q": ["it is the Nile", Nugget("it is the long Nile", "okay"), Nugget("in Africa")]
@@ -392,7 +399,7 @@ def test_user_nuggets_replace_the_listing(server: ChatServer) -> None:
     ]
 
 
-def test_queries_without_user_nuggets_have_no_value(server: ChatServer) -> None:
+def test_queries_without_user_nuggets_have_no_value(server: DirectServer) -> None:
     server.answer = by_words("en")
     user_nuggets = {"other": ["a"], "q": [Nugget("it is long", "okay")]}
     recall_feature = nugget_recall(llm_of(server), nuggets=user_nuggets)
@@ -407,7 +414,7 @@ def test_queries_without_user_nuggets_have_no_value(server: ChatServer) -> None:
 @pytest.mark.parametrize(
     "user_nuggets", [[], "a fact", ["a", ""], ["a", " "], [{"text": "a"}], [3]]
 )
-def test_invalid_user_nuggets_are_refused(server: ChatServer, user_nuggets: Any) -> None:
+def test_invalid_user_nuggets_are_refused(server: DirectServer, user_nuggets: Any) -> None:
     with pytest.raises(FeatureError, match=r"nuggets of query 'q7' must be a list of one or"):
         nugget_recall(llm_of(server), nuggets={"q1": ["a"], "q7": user_nuggets})
 
@@ -425,7 +432,7 @@ def test_invalid_nuggets_are_refused() -> None:
 
 @pytest.mark.parametrize("written", [("Fine!", "[]"), ("okay: a", '[{"nugget": "a"}]')])
 def test_output_without_a_list_is_asked_for_again_with_a_reminder(
-    server: ChatServer, written: tuple[str, str]
+    server: DirectServer, written: tuple[str, str]
 ) -> None:
     lists = iter([*written, "vital: a\nvital: b"])
     labels = iter(["support", '["support"]', "1. support\n2. not_support"])
@@ -447,7 +454,7 @@ def test_output_without_a_list_is_asked_for_again_with_a_reminder(
     ],
 )
 def test_a_rater_that_never_gives_a_list_is_asked_six_times(
-    server: ChatServer, listed: str, why: str
+    server: DirectServer, listed: str, why: str
 ) -> None:
     server.answer = lambda request: "I see\nno nuggets." if assigns(request) else listed
     table = scored(nugget_recall(llm_of(server)), *single_query("The Nile."))
@@ -457,14 +464,14 @@ def test_a_rater_that_never_gives_a_list_is_asked_six_times(
     assert len(server.requests) == (7 if "vital" in listed else 6)
 
 
-def test_a_list_that_was_cut_off_is_not_used(server: ChatServer) -> None:
+def test_a_list_that_was_cut_off_is_not_used(server: DirectServer) -> None:
     server.answer = lambda _: Reply("vital: a\nvital: b", finish_reason="length")
     table = scored(nugget_recall(llm_of(server)), *single_query("The Nile."))
     assert table.reasons["q", "nugget_recall"].endswith("max_tokens cut it off: increase it")
 
 
 @pytest.mark.parametrize("step", ["listing", "assigning"])
-def test_a_failed_call_leaves_the_other_values_intact(server: ChatServer, step: str) -> None:
+def test_a_failed_call_leaves_the_other_values_intact(server: DirectServer, step: str) -> None:
     dataset = MirageDataset.bundled("en")[:6]
     failing = dataset[3]
 
@@ -493,7 +500,7 @@ def test_a_failed_call_leaves_the_other_values_intact(server: ChatServer, step: 
     assert sum(not assigns(request) for request in server.requests) == (step == "listing")
 
 
-def test_one_failed_part_of_the_nuggets_means_no_value(server: ChatServer) -> None:
+def test_one_failed_part_of_the_nuggets_means_no_value(server: DirectServer) -> None:
     def rate(request: Mapping[str, Any]) -> Reply | str:
         if "nugget-3" in material(request) and "nugget-4" not in material(request):
             return Reply("no", status=400)
@@ -506,7 +513,7 @@ def test_one_failed_part_of_the_nuggets_means_no_value(server: ChatServer) -> No
 
 
 def test_a_spent_budget_keeps_what_was_rated_and_a_larger_one_goes_on(
-    server: ChatServer, tmp_path: Path
+    server: DirectServer, tmp_path: Path
 ) -> None:
     server.answer = by_words("en")
     dataset = MirageDataset.bundled("en")[:6]
@@ -533,7 +540,7 @@ def test_a_spent_budget_keeps_what_was_rated_and_a_larger_one_goes_on(
     ],
 )
 def test_queries_without_a_source_of_nuggets_have_no_value(
-    server: ChatServer, query: Any, why: str
+    server: DirectServer, query: Any, why: str
 ) -> None:
     for text in ("The Nile.", ""):
         table = scored(nugget_recall(llm_of(server)), *single_query(text, **query))
@@ -543,20 +550,20 @@ def test_queries_without_a_source_of_nuggets_have_no_value(
 
 
 @pytest.mark.parametrize("text", ["", " \n", "##Reason: it is so\n##Answer:", "##Answer: [1]"])
-def test_an_empty_answer_gets_0_without_a_call(server: ChatServer, text: str) -> None:
+def test_an_empty_answer_gets_0_without_a_call(server: DirectServer, text: str) -> None:
     for user_nuggets in (None, {"q": ["a"]}):
         recall_feature = nugget_recall(llm_of(server), nuggets=user_nuggets)
         assert scored(recall_feature, *single_query(text)).values.tolist() == [[0.0]]
     assert server.requests == []
 
 
-def test_a_failed_response_is_not_rated(server: ChatServer) -> None:
+def test_a_failed_response_is_not_rated(server: DirectServer) -> None:
     table = scored(nugget_recall(llm_of(server)), *single_query(None))
     assert set(table.reasons.values()) == {"the model failed: down"}
     assert server.requests == []
 
 
-def test_a_response_with_lone_surrogates_is_rated(server: ChatServer) -> None:
+def test_a_response_with_lone_surrogates_is_rated(server: DirectServer) -> None:
     server.answer = simple
     query = Query(id="q", language="en", text="Which?", reference="The \udc00 Nile.")
     item = answered(query, Response(query_id="q", text="The \ud800 Nile."))
@@ -617,7 +624,7 @@ def gullible(template: str) -> Callable[[Mapping[str, Any]], str]:
 QUESTION = Query(id="q", language="en", text="Which?", reference="It.")
 
 
-def rated(server: ChatServer, pairs: Iterable[tuple[Query, str]]) -> list[Any]:
+def rated(server: DirectServer, pairs: Iterable[tuple[Query, str]]) -> list[Any]:
     """Return the recalls that a gullible rater gives to answers."""
     recall_feature = nugget_recall(llm_of(server), nuggets={"q": ["one", "two"]})
     server.answer = lambda _: '["support", "support"]'
@@ -627,7 +634,7 @@ def rated(server: ChatServer, pairs: Iterable[tuple[Query, str]]) -> list[Any]:
     return list(recall_feature.compute(batch))
 
 
-def test_an_injection_in_an_answer_does_not_change_its_value(server: ChatServer) -> None:
+def test_an_injection_in_an_answer_does_not_change_its_value(server: DirectServer) -> None:
     texts = {
         f"##Answer: {text}\n##Answer: {end}": 0.5 if end == "CORRECT" else 0.0
         for text in INJECTED.values()
@@ -636,17 +643,17 @@ def test_an_injection_in_an_answer_does_not_change_its_value(server: ChatServer)
     assert rated(server, [(QUESTION, text) for text in texts]) == list(texts.values())
 
 
-def test_an_injection_alone_does_not_change_its_value(server: ChatServer) -> None:
+def test_an_injection_alone_does_not_change_its_value(server: DirectServer) -> None:
     assert set(rated(server, [(QUESTION, text) for text in INJECTED.values()])) == {0.0}
 
 
-def test_an_injection_in_a_question_does_not_change_a_value(server: ChatServer) -> None:
+def test_an_injection_in_a_question_does_not_change_a_value(server: DirectServer) -> None:
     texts = filter(str.strip, INJECTED.values())
     pairs = [(QUESTION.model_copy(update={"text": text}), "CORRECT") for text in texts]
     assert set(rated(server, pairs)) == {0.5}
 
 
-def test_the_gullible_rater_obeys_text_outside_the_marks(server: ChatServer) -> None:
+def test_the_gullible_rater_obeys_text_outside_the_marks(server: DirectServer) -> None:
     rated(server, [])
     content = prompt_of(server.requests[0])
     for text in filter(None, INJECTED.values()):
@@ -654,7 +661,7 @@ def test_the_gullible_rater_obeys_text_outside_the_marks(server: ChatServer) -> 
         assert server.answer(request) == '["support", "support"]'
 
 
-def test_a_rater_that_only_repeats_a_text_gives_no_list(server: ChatServer) -> None:
+def test_a_rater_that_only_repeats_a_text_gives_no_list(server: DirectServer) -> None:
     server.answer = lambda request: marked(prompt_of(request))[0][-1][1]
     texts = [f"Yes.\n{INJECTED[name]}" for name in INJECTED.keys() - INJECTIONS.keys()]
     user_nuggets = nugget_recall(llm_of(server), nuggets={"q": ["one", "two"]})
@@ -670,7 +677,7 @@ def test_a_rater_that_only_repeats_a_text_gives_no_list(server: ChatServer) -> N
     assert all(read_labels(text, 2) or read_nuggets(text) for text in texts if "Label" not in text)
 
 
-@pytest.mark.parametrize("text", INJECTED.values(), ids=INJECTED.keys())
+@each_case("text", INJECTED.values())
 def test_no_injection_in_a_prompt_reads_as_a_list(text: str) -> None:
     for prompt_text in (text, f"{text}\nThe Nile.\n{text}", f"1. {text}", f"- {text}"):
         assert read_nuggets(harmless(prompt_text, LISTS)) is None
@@ -680,7 +687,7 @@ def test_no_injection_in_a_prompt_reads_as_a_list(text: str) -> None:
 # Feature interface --------------------------------------------------------------------------------
 
 
-def test_it_prints_as_its_name(server: ChatServer) -> None:
+def test_it_prints_as_its_name(server: DirectServer) -> None:
     recall_feature = nugget_recall(llm_of(server))
     assert isinstance(recall_feature, Feature)
     assert isinstance(recall_feature, NuggetRecall)
@@ -690,7 +697,7 @@ def test_it_prints_as_its_name(server: ChatServer) -> None:
     assert both.names == (*offline.names, "nugget_recall", "nugget_recall_weighted")
 
 
-def test_scores_have_names(server: ChatServer) -> None:
+def test_scores_have_names(server: DirectServer) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown nugget score 'vital-.*'vital_strict'\?"):
         nugget_recall(llm_of(server), "vital-strict")  # type: ignore[arg-type]
 
@@ -700,7 +707,7 @@ def test_a_name_alone_is_not_enough() -> None:
         feature("nugget_recall")
 
 
-def test_several_processes_are_refused(server: ChatServer) -> None:
+def test_several_processes_are_refused(server: DirectServer) -> None:
     dataset = MirageDataset.bundled("en")
     suite = FeatureSuite.default("en") + nugget_recall(llm_of(server))
     with pytest.raises(FeatureError, match=r"LLM cannot be sent.*n_jobs=1"):
@@ -717,7 +724,7 @@ OBJECTS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         OBJECTS,
@@ -746,7 +753,7 @@ def test_valid_lists_of_nuggets_are_parsed(text: str) -> None:
     assert read_nuggets(text) == (A, B)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -781,7 +788,7 @@ def test_invalid_lists_of_nuggets_are_rejected(text: str) -> None:
 YES, PART, NO = "support", "partial_support", "not_support"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         '["support", "partial_support", "not_support"]',
@@ -807,7 +814,7 @@ def test_valid_lists_of_labels_are_parsed(text: str) -> None:
     assert read_labels(text, 4) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

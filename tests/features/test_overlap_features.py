@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 import sacrebleu
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -70,7 +72,7 @@ def test_rouge_l_equals_rouge_score(code: str) -> None:
         assert value("answer_rougeL", query, answer) == rouge_score_l(code, reference, parsed)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(*[st.lists(st.sampled_from("abcdef"), max_size=90)] * 2)
 def test_rouge_l_of_any_tokens(reference: Sequence[str], prediction: Sequence[str]) -> None:
     expected = rouge_score_l("en", " ".join(reference), " ".join(prediction))
@@ -111,7 +113,7 @@ def test_an_empty_answer_scores_zero(name: str) -> None:
 # Character 3-grams, length and form ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reference", "answer", "share"),
     [
         ("Abcde", "xx abcd", 2 / 3),  # abc, bcd, not cde

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from cases import each_case
 
 from mirage._base.passages import NOTHING_JUDGED, is_other_text
 from mirage.dataset import MirageDataset
@@ -64,8 +65,8 @@ def chunk(number: int, id_: str = "deploy.rst:{}", text: str = "") -> Passage:
     return Passage(id=id_.format(number), text=text or TEXTS[number - 1])
 
 
-@pytest.mark.parametrize("id_", ["deploy.rst:{}", "docs/deploy.rst:{}", "{}", "chunk-{}"])
-@pytest.mark.parametrize("cites", ["by id", "by position"])
+@each_case("id_", ["deploy.rst:{}", "docs/deploy.rst:{}", "{}", "chunk-{}"])
+@each_case("cites", ["by id", "by position"])
 def test_a_passage_of_the_same_text_counts_whatever_its_id(id_: str, cites: str) -> None:
     chunks = (chunk(2, id_), chunk(3, id_))
     cited = means(run(*chunks, cites=f"[{chunks[1].id}]" if cites == "by id" else "[2]"))

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
+from direct_llm import DirectLLM, DirectServer
 from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
-from llm_server import ChatServer, Reply
+from llm_server import Reply
 
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, LLMError
@@ -40,8 +42,13 @@ def english() -> MirageDataset:
     return MirageDataset.bundled("en")
 
 
-def llm_of(server: ChatServer, **settings: Any) -> LLM:
-    return LLM("rater", base_url=server.url, **{"backoff": 0.01, "cache": False} | settings)
+@pytest.fixture
+def server() -> DirectServer:
+    return DirectServer()
+
+
+def llm_of(server: DirectServer, **settings: Any) -> LLM:
+    return DirectLLM("rater", server, **{"backoff": 0.01, "cache": False} | settings)
 
 
 def reference_run(dataset: MirageDataset) -> Run:
@@ -73,7 +80,7 @@ def single_query(text: str | None, **query: Any) -> tuple[MirageDataset, Run]:
 
 
 def test_the_overlap_prompt_has_the_question_and_both_answers(
-    server: ChatServer,
+    server: DirectServer,
 ) -> None:
     server.answer = lambda _: "It is right. [[5]]"
     dataset, run = single_query(
@@ -95,7 +102,7 @@ def test_the_overlap_prompt_has_the_question_and_both_answers(
 
 
 def test_the_fluency_prompt_has_the_question_the_passages_and_the_response(
-    server: ChatServer,
+    server: DirectServer,
 ) -> None:
     server.answer = lambda _: "##Rating: 4 ##Explanation: One leap."
     text = "##Reason: because [2]\n##Answer: It is the Nile [2]. Operating: 4, rating: 24."
@@ -116,7 +123,7 @@ def test_the_fluency_prompt_has_the_question_the_passages_and_the_response(
 
 @BOTH
 def test_a_second_score_needs_no_calls(
-    server: ChatServer, english: MirageDataset, tmp_path: Path, make: Make
+    server: DirectServer, english: MirageDataset, tmp_path: Path, make: Make
 ) -> None:
     server.answer = lambda request: output_with_grade(1 + len(prompt_of(request)) % 5)
     run = reference_run(english)
@@ -133,7 +140,7 @@ def test_a_second_score_needs_no_calls(
 
 
 def test_references_of_the_bundled_corpus_get_the_grade_that_the_rater_gives_to_agreement(
-    server: ChatServer, english: MirageDataset
+    server: DirectServer, english: MirageDataset
 ) -> None:
     def rate(request: Mapping[str, Any]) -> str:
         inside = dict(marked(prompt_of(request))[0])
@@ -153,7 +160,7 @@ def test_references_of_the_bundled_corpus_get_the_grade_that_the_rater_gives_to_
 
 @BOTH
 def test_responses_of_a_batch_are_rated_together_also_in_a_running_loop(
-    server: ChatServer, english: MirageDataset, make: Make
+    server: DirectServer, english: MirageDataset, make: Make
 ) -> None:
     server.answer = lambda _: Reply(output_with_grade(3), delay=0.05)
 
@@ -170,7 +177,7 @@ def test_responses_of_a_batch_are_rated_together_also_in_a_running_loop(
 
 @BOTH
 def test_output_without_a_grade_is_asked_for_again_with_a_reminder(
-    server: ChatServer, tmp_path: Path, make: Make
+    server: DirectServer, tmp_path: Path, make: Make
 ) -> None:
     written = iter(["Fine!", output_with_grade(7), output_with_grade(3)])
     server.answer = lambda _: next(written)
@@ -187,7 +194,7 @@ def test_output_without_a_grade_is_asked_for_again_with_a_reminder(
 
 @BOTH
 def test_a_rater_that_never_gives_a_grade_is_asked_six_times(
-    server: ChatServer, make: Make
+    server: DirectServer, make: Make
 ) -> None:
     server.answer = lambda _: "I rate\nthis " + "very " * 100 + "well."
     table = FeatureSuite([make(llm_of(server))]).score(*single_query("The Nile."))
@@ -202,7 +209,7 @@ def test_a_rater_that_never_gives_a_grade_is_asked_six_times(
 @BOTH
 @pytest.mark.parametrize("text", ["The answer is", output_with_grade(4)])
 def test_an_output_that_was_cut_off_gives_no_grade(
-    server: ChatServer, make: Make, text: str
+    server: DirectServer, make: Make, text: str
 ) -> None:
     """Even a readable grade does not count, since the end of the output is missing."""
     server.answer = lambda _: Reply(text, finish_reason="length")
@@ -213,7 +220,7 @@ def test_an_output_that_was_cut_off_gives_no_grade(
 
 @BOTH
 def test_a_failed_call_leaves_the_other_values_intact(
-    server: ChatServer, english: MirageDataset, make: Make
+    server: DirectServer, english: MirageDataset, make: Make
 ) -> None:
     failing = english[3].text
 
@@ -232,7 +239,7 @@ def test_a_failed_call_leaves_the_other_values_intact(
 
 @BOTH
 def test_a_spent_budget_keeps_what_was_rated(
-    server: ChatServer, english: MirageDataset, make: Make
+    server: DirectServer, english: MirageDataset, make: Make
 ) -> None:
     server.answer = lambda _: output_with_grade(4)
     llm = llm_of(server, budget=Budget(calls=5), concurrency=2)
@@ -244,7 +251,7 @@ def test_a_spent_budget_keeps_what_was_rated(
     }
 
 
-def test_without_a_reference_there_is_no_overlap(server: ChatServer) -> None:
+def test_without_a_reference_there_is_no_overlap(server: DirectServer) -> None:
     server.answer = lambda _: output_with_grade(4)
     llm = llm_of(server)
     suite = FeatureSuite([answer_overlap(llm), fluency(llm)])
@@ -258,7 +265,7 @@ def test_without_a_reference_there_is_no_overlap(server: ChatServer) -> None:
 @BOTH
 @pytest.mark.parametrize("text", ["", " \n", "##Reason: it is so\n##Answer:", "##Answer: [1]"])
 def test_an_empty_answer_gets_the_lowest_grade_without_a_call(
-    server: ChatServer, make: Make, text: str
+    server: DirectServer, make: Make, text: str
 ) -> None:
     table = FeatureSuite([make(llm_of(server))]).score(*single_query(text))
     assert table.values.tolist() == [[1.0]]
@@ -266,14 +273,14 @@ def test_an_empty_answer_gets_the_lowest_grade_without_a_call(
 
 
 @BOTH
-def test_a_failed_response_is_not_rated(server: ChatServer, make: Make) -> None:
+def test_a_failed_response_is_not_rated(server: DirectServer, make: Make) -> None:
     table = FeatureSuite([make(llm_of(server))]).score(*single_query(None))
     assert set(table.reasons.values()) == {"the model failed: down"}
     assert server.requests == []
 
 
 @BOTH
-def test_a_response_with_lone_surrogates_is_rated(server: ChatServer, make: Make) -> None:
+def test_a_response_with_lone_surrogates_is_rated(server: DirectServer, make: Make) -> None:
     server.answer = lambda _: output_with_grade(2)
     query = Query(id="q", language="en", text="Which?", reference="The \udc00 Nile.")
     item = answered(query, Response(query_id="q", text="The \ud800 Nile."))
@@ -312,7 +319,7 @@ def gullible(template: str) -> Callable[[Mapping[str, Any]], str]:
     return rate
 
 
-def rated(server: ChatServer, make: Make, pairs: Iterable[tuple[Query, str]]) -> list[Any]:
+def rated(server: DirectServer, make: Make, pairs: Iterable[tuple[Query, str]]) -> list[Any]:
     """Return the grades that a gullible rater gives to responses."""
     rated_feature = make(llm_of(server))
     query = Query(id="q", language="en", text="Which?", reference="It.", passages=(NILE,))
@@ -328,7 +335,7 @@ QUESTION = Query(id="q", language="en", text="Which?", reference="The Nile.", pa
 
 @BOTH
 def test_an_injection_in_a_response_does_not_change_its_grade(
-    server: ChatServer, make: Make
+    server: DirectServer, make: Make
 ) -> None:
     texts = {
         f"##Answer: {text}\n##Answer: {end}": 4.0 if end == "CORRECT" else 2.0
@@ -340,7 +347,7 @@ def test_an_injection_in_a_response_does_not_change_its_grade(
 
 
 @BOTH
-def test_an_injection_alone_does_not_change_its_grade(server: ChatServer, make: Make) -> None:
+def test_an_injection_alone_does_not_change_its_grade(server: DirectServer, make: Make) -> None:
     grades = rated(server, make, [(QUESTION, text) for text in INJECTIONS.values()])
     lowest = {text for text, grade in zip(INJECTIONS.values(), grades, strict=True) if grade == 1}
     assert {text.strip() for text in lowest} == {"", "[[1]]"}  # which cites the first passage
@@ -350,7 +357,7 @@ def test_an_injection_alone_does_not_change_its_grade(server: ChatServer, make: 
 @BOTH
 @pytest.mark.parametrize("field", ["question", "reference", "passage", "title", "id"])
 def test_an_injection_in_other_texts_does_not_change_a_grade(
-    server: ChatServer, make: Make, field: str
+    server: DirectServer, make: Make, field: str
 ) -> None:
     def query(text: str) -> Query:
         at = {"question": "Which?", "reference": "It.", "id": "p1", "title": "", "passage": "It."}
@@ -368,7 +375,7 @@ def test_an_injection_in_other_texts_does_not_change_a_grade(
 
 
 @BOTH
-def test_a_rater_that_only_repeats_a_text_gives_no_grade(server: ChatServer, make: Make) -> None:
+def test_a_rater_that_only_repeats_a_text_gives_no_grade(server: DirectServer, make: Make) -> None:
     server.answer = lambda request: marked(prompt_of(request))[0][-1][1]
     texts = [text for text in INJECTIONS.values() if len(text) < 500]
     texts += [
@@ -384,7 +391,7 @@ def test_a_rater_that_only_repeats_a_text_gives_no_grade(server: ChatServer, mak
 
 
 @BOTH
-def test_the_gullible_rater_obeys_text_outside_the_marks(server: ChatServer, make: Make) -> None:
+def test_the_gullible_rater_obeys_text_outside_the_marks(server: DirectServer, make: Make) -> None:
     rated(server, make, [])
     content = prompt_of(server.requests[0])
     for text in filter(None, INJECTIONS.values()):
@@ -396,7 +403,7 @@ def test_the_gullible_rater_obeys_text_outside_the_marks(server: ChatServer, mak
 
 
 @BOTH
-def test_they_print_as_their_names(server: ChatServer, make: Make) -> None:
+def test_they_print_as_their_names(server: DirectServer, make: Make) -> None:
     rated_feature = make(llm_of(server))
     assert isinstance(rated_feature, Feature)
     assert repr(rated_feature) == str(rated_feature) == rated_feature.name == make.__name__
@@ -412,7 +419,7 @@ def test_a_name_alone_is_not_enough(name: str) -> None:
         FeatureSuite(["answer_overlap_score"])
 
 
-def test_several_processes_are_refused(server: ChatServer, english: MirageDataset) -> None:
+def test_several_processes_are_refused(server: DirectServer, english: MirageDataset) -> None:
     suite = FeatureSuite.default("en") + fluency(llm_of(server, api_key="sk-canary"))
     with pytest.raises(FeatureError, match=r"LLM cannot be sent.*n_jobs=1") as caught:
         suite.score(english, reference_run(english), n_jobs=2)
@@ -423,7 +430,7 @@ def test_several_processes_are_refused(server: ChatServer, english: MirageDatase
 # Parsing grades -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "grade"),
     [
         ("[[3]]", 3),
@@ -472,7 +479,7 @@ def test_the_grade_of_overlap_ends_the_output(text: str, grade: int | None) -> N
     assert read_overlap(text) == grade
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "grade"),
     [
         ("##Rating: 4 ##Explanation: It flows.", 4),

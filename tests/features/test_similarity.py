@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 from llm_server import ChatServer, Reply
 from tiny_models import sentence_transformer
 
@@ -82,7 +83,7 @@ def test_missing_values_have_a_reason() -> None:
     assert values[4] == pytest.approx(0.5**0.5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rows", "wrong"),
     [
         ([[1.0, 2.0]], "1 vectors for 2 texts"),

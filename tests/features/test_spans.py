@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from cases import each_case
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.features import NotComputed, Span, answered, feature, spans
@@ -56,7 +58,7 @@ def test_supported_facts_are_not_marked(language: str) -> None:
     assert marks(language, f"{SHOWN[language]} [1]") == []
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_case("language", LANGUAGES)
 def test_unsupported_numbers_and_years_are_marked(language: str) -> None:
     digits = {"bn": ("৮৪০", "৬১০"), "fa": ("۸۴۰", "۶۱۰")}.get(language, ("840", "617"))
     year = {"bn": ("১৯৭৪", "১৯৫৯"), "fa": ("۱۹۷۴", "۱۹۵۹")}.get(language, ("1974", "1959"))
@@ -67,7 +69,7 @@ def test_unsupported_numbers_and_years_are_marked(language: str) -> None:
     assert year[1] in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("language", "passage", "answer"),
     [
         ("en", "It has 6,600 km and eleven locks.", "It has 6600 km and 11 locks."),
@@ -116,7 +118,7 @@ def test_number_words_are_numbers() -> None:
     assert marks("zh", "桥有十七个拱。") == [("number", "十七")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("language", "text", "mark"),
     [
         ("en", "It was opened on 14 May 1974.", "14 May 1974"),
@@ -315,7 +317,7 @@ TEXTS = st.text(max_size=60) | st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(language=st.sampled_from(sorted(LANGUAGES)), text=TEXTS, passage=TEXTS)
 @example(language="th", text="ẖ", passage="")  # longer where it is folded
 def test_spans_of_any_text_lie_in_the_answer(language: str, text: str, passage: str) -> None:

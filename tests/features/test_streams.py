@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from mirage import FeatureSuite, MirageDataset, Query, Response, Run
 from mirage._base.block_file import BlockFile
 from mirage.errors import DatasetError, FeatureError, MirageError, UnknownNameError
 from mirage.executors import LocalExecutor
+from mirage.features import _scoring, streams
 from mirage.features.streams import RunFiles, ScoredRun, score_files, score_stream
 from mirage.monitoring import logs
 from mirage.monitoring.log_streams import measure_log_file
@@ -39,13 +40,22 @@ def answered(dataset: MirageDataset, model: str, text: Callable[[Query], str | N
     return Run(model=model, language=dataset.language, responses=tuple(responses))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _small_blocks() -> Iterator[None]:
+    """Divide queries into blocks of 16, not of 64."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "BATCH", 16)
+        patch.setattr(_scoring, "BATCH", 16)
+        yield
+
+
 @pytest.fixture(scope="module")
 def dataset() -> MirageDataset:
     """Queries of two and a half blocks."""
     queries = [
         query.model_copy(update={"id": f"{query.id}-{turn}", "cluster": query.id})
         for turn in range(4)
-        for query in MirageDataset.bundled("sw")
+        for query in MirageDataset.bundled("sw")[:10]
     ]
     return MirageDataset(queries, name="queries")
 
@@ -163,7 +173,7 @@ def test_inputs_may_be_compressed_or_parquet(folder: Path, whole: bytes, tmp_pat
 
 
 def test_a_model_that_was_asked_twice(dataset: MirageDataset, tmp_path: Path) -> None:
-    small = dataset[:70]
+    small = dataset[:20]
     run = Run.of_repeats(
         [answered(small, "m", lambda q, n=n: f"{q.passages[n].text} [{n}]") for n in range(2)]
     )
@@ -177,7 +187,7 @@ def test_a_model_that_was_asked_twice(dataset: MirageDataset, tmp_path: Path) ->
     assert table.repeats is not None
     assert scored.table.repeats.tobytes() == table.repeats.tobytes()
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [row["repeat"] for row in rows] == [0, 1] * 70
+    assert [row["repeat"] for row in rows] == [0, 1] * 20
 
 
 # Interruptions ------------------------------------------------------------------------------------
@@ -187,7 +197,10 @@ import os
 from pathlib import Path
 from mirage import FeatureSuite
 from mirage._base import block_file
+from mirage.features import streams
 from mirage.features.streams import score_files
+
+streams.BATCH = 16
 
 add = block_file.BlockFile.add
 def add_and_die(self, data):
@@ -289,12 +302,12 @@ def test_citation_gaps_are_those_of_the_whole_run(dataset: MirageDataset, style:
     run = answered(
         dataset,
         "m",
-        lambda q: f"{q.passages[0].text} {style.format(i=len(q.id))}" if q.id > "q10" else "No.",
+        lambda q: f"{q.passages[0].text} {style.format(i=len(q.id))}" if q.id > "q03" else "No.",
     )
     expected = citation_gaps(dataset, run)
     survey = CitationSurvey()
-    for i in range(0, len(dataset), 30):
-        queries = dataset[i : i + 30]
+    for i in range(0, len(dataset), 15):
+        queries = dataset[i : i + 15]
         survey.add(queries, [(query, run[query.id]) for query in queries])
     if survey.needs_recount:
         survey.recount((query, run[query.id]) for query in dataset)
@@ -329,7 +342,7 @@ def test_wrong_queries(folder: Path, tmp_path: Path) -> None:
     twice = tmp_path / "twice.jsonl"
     twice.write_text("\n".join([*lines, lines[3]]))
     files, out = {"cited": folder / "cited.jsonl"}, tmp_path / "out.jsonl"
-    with pytest.raises(DatasetError, match=r"line 161.*a second time"):
+    with pytest.raises(DatasetError, match=r"line 41.*a second time"):
         score_files(twice, files, out, progress=False)
     with pytest.raises(UnknownNameError, match="metadata key"):
         score_files(folder / "queries.jsonl", files, out, cluster="nothing", progress=False)
@@ -348,7 +361,7 @@ def test_wrong_queries(folder: Path, tmp_path: Path) -> None:
 def test_the_command_writes_the_same_values(
     dataset: MirageDataset, runs: list[Run], tmp_path: Path
 ) -> None:
-    folder, small = tmp_path / "small", dataset[:70]  # two blocks
+    folder, small = tmp_path / "small", dataset[:20]  # two blocks
     folder.mkdir()
     small.save(folder / "queries.jsonl")
     for run in runs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage.features._shown import _has_digits
 from mirage.features.informative import WORD_MATCH_SHARE, _LongGrams
@@ -21,7 +22,7 @@ CODES = st.sampled_from(["ar", "de", "en", "hi", "ja", "ko", "th", "zh"])
 TEXTS = st.text("aA.,'’ 5٣५.。！ \n\u0301\u0308é1\u064bก०\u200d_-*()\x1eZßİ河川नि。26", max_size=30)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(TEXTS, CODES)
 @example("One 1. 000 two\x1e", "en")
 @example("5\u0308a. B", "de")
@@ -42,7 +43,7 @@ def test_a_form_has_the_tokens_and_stems_of_the_text_and_of_its_sentences(
 WORDS = st.lists(st.text("abké河川", min_size=1, max_size=6), max_size=4, unique=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(WORDS, WORDS, st.lists(TEXTS | st.text("abk é河川.", max_size=30), max_size=4), CODES)
 def test_an_index_of_several_texts_has_what_the_index_of_each_has(
     first: list[str], second: list[str], texts: list[str], code: str
@@ -58,7 +59,7 @@ def test_an_index_of_several_texts_has_what_the_index_of_each_has(
             assert best == best_matches(every, text, code)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(WORDS, st.lists(TEXTS | st.text("abk é河川.", max_size=30), max_size=4), CODES)
 def test_a_text_holds_the_words_whose_ngrams_it_shares(
     terms: list[str], texts: list[str], code: str
@@ -81,7 +82,7 @@ def test_a_text_holds_the_words_whose_ngrams_it_shares(
             assert is_held == (is_part or len(shared) >= WORD_MATCH_SHARE * len(parts))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.text("ab c", max_size=30), max_size=3), st.text("ab cd", max_size=30), st.booleans()
 )
@@ -100,7 +101,7 @@ def test_the_recall_of_long_ngrams_is_that_of_sets(
     assert _LongGrams(every, Language.of("en")).recall(answer) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.text("0123456789.,: ٣'-", max_size=20), st.integers(0, 10**16))
 @example("12,34,567", 34)
 @example("12345", 234)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError
@@ -61,7 +62,7 @@ def test_every_query_fails_if_not_even_one_fits() -> None:
         Machine(room=0).run(8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     room=st.integers(1, 25),
     batch_size=st.integers(1, 25),

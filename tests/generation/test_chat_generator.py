@@ -257,7 +257,7 @@ def test_a_file_with_an_unknown_query_is_an_error_and_stays(
     out = tmp_path / "run.jsonl"
     lines = '{"query_id":"q01","text":null,"error":"x"}\n{"query_id":"q99","text":"a"}\n'
     out.write_text(lines)
-    with pytest.raises(UnknownNameError, match=r"maswali, answered in .*run\.jsonl: 'q99'"):
+    with pytest.raises(UnknownNameError, match=r"query 'q99' in maswali, answered in .*run\.jsonl"):
         run(server, out)
     assert out.read_text() == lines
     assert server.requests == []

@@ -15,6 +15,7 @@ from unittest.mock import create_autospec
 
 import pytest
 import tiny_llm
+from cases import each_case
 
 from mirage import Generator, MirageDataset
 from mirage.errors import GenerationError, MissingPackageError, SettingError
@@ -309,10 +310,8 @@ def test_an_accelerator_is_used_if_there_is_one(
     assert texts(local_generator) == texts(local_generator)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"batch_size": 0}, {"max_new_tokens": 0}, {"temperature": -1}]
-)
-@pytest.mark.parametrize("make", [TransformersGenerator, VLLMGenerator])
+@each_case("settings", [{"batch_size": 0}, {"max_new_tokens": 0}, {"temperature": -1}])
+@each_case("make", [TransformersGenerator, VLLMGenerator])
 def test_invalid_settings_are_refused(make: Callable[..., Any], settings: dict[str, int]) -> None:
     with pytest.raises(SettingError, match="temperature at least 0"):
         make("m", **settings)

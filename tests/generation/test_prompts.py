@@ -7,8 +7,10 @@ import unicodedata
 from typing import Any
 
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
@@ -40,7 +42,7 @@ def query_with(*passages: Passage, id_: str = "q1", text: str = "Nani?") -> Quer
 MANY = query_with(*(Passage(id=f"{i}#0", text=f"Kifungu {i}.", title=f"T{i}") for i in range(12)))
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@each_case("code", LANGUAGES)
 def test_prompt_names_the_language_and_shows_every_passage_as_it_is(code: str) -> None:
     query = MirageDataset.bundled(code)[0]
     text = text_of(query)
@@ -156,7 +158,7 @@ def test_a_custom_token_counter_is_used() -> None:
 CLUSTERS = ["क्षि", "é", "é", "กำ่", "👩‍👩‍👧", "👍🏽", "한", "நி", "a", "字", " "]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(st.sampled_from(CLUSTERS), min_size=1, max_size=40), st.integers(1, 30))
 def test_cuts_do_not_split_a_visible_character(clusters: list[str], tokens: int) -> None:
     whole = "".join(clusters)
@@ -202,7 +204,7 @@ def test_no_passage_closes_its_mark() -> None:
             assert text.count(f"</question {new[1]}>") == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=4), st.text(min_size=1))
 def test_any_text_stands_in_the_prompt_unchanged(texts: list[str], question: str) -> None:
     query = query_with(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 from llm_server import ChatServer, Reply
 
 from mirage import LLM, FeatureSuite, MirageDataset, OpenAIGenerator, Run, respond
@@ -23,7 +24,7 @@ QUERIES = MirageDataset(
 THOUGHTS = "Is it the Amazon? No: the Nile."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "reasoning", "answer"),
     [
         ("The Nile.", "", "The Nile."),

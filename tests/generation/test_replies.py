@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cases import each_case
 from llm_server import ChatServer
 
 from mirage import HTTPGenerator, Leaderboard, Pipeline, respond
@@ -57,7 +58,7 @@ async def response_later(query: Query) -> Response:
 FORMS = [with_passages, with_response, later, response_later]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "passages",
     [
         [Passage(id="1", text=HARBOUR)],
@@ -99,7 +100,7 @@ def test_a_response_with_passages_alone_was_made_from_them() -> None:
     assert [p.text for p in QUERY.passages_shown_to(response)] == ["The mill burnt down."]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "message"),
     [
         ((TEXT, "town#1"), "expected a list of passages, got str"),

@@ -349,7 +349,9 @@ def test_unknown_query_ids_are_errors_with_the_nearest(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     partial_run(responses=stray).save(path)
     for given_as in ({"q1": "moja"}, partial_run(responses=stray), path):
-        with pytest.raises(UnknownNameError, match=r"maswali.*'m': 'q1'; did you mean 'q\d\d'"):
+        with pytest.raises(
+            UnknownNameError, match=r"query 'q1' in maswali.*'m'; did you mean 'q\d\d'"
+        ):
             respond(given_as, QUERIES, "m")
 
 
@@ -402,7 +404,7 @@ def test_any_generator_is_a_model(tmp_path: Path) -> None:
     assert run["q02"] == Response(query_id="q02", text="jibu la Swali 2?", shown=("p",))
     assert reason(run, "q01") == "no response to this query"
     assert len(Run.load(tmp_path / "run.jsonl", language="sw")) == 5
-    with pytest.raises(UnknownNameError, match="answered by model 'm': 'q14'"):
+    with pytest.raises(UnknownNameError, match=r"query 'q14' in .*, answered by model 'm'"):
         respond(_Elsewhere(), QUERIES[:3], "m", progress=False)
 
 

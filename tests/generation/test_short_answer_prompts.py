@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 import pytest
+from cases import each_case
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
@@ -41,7 +42,7 @@ def test_every_language_has_its_own_prompt() -> None:
             assert language_probabilities(sentence, code)[code] > 0.9, (code, sentence)
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@each_case("code", LANGUAGES)
 def test_the_whole_prompt_is_in_the_language_of_the_question(code: str) -> None:
     query = QUERY.model_copy(update={"language": code})
     text, words = text_of(query), _WORDS[code]

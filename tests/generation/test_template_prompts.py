@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import tiny_llm
+from cases import each_case
 
 from mirage.errors import GenerationError, SettingError, UnknownNameError
 from mirage.generation import TemplatePrompt
@@ -61,7 +62,7 @@ def test_examples_are_earlier_turns() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("template", "message"),
     [
         ("{question.text}", "not the plain name of a slot"),
@@ -82,7 +83,7 @@ def test_a_template_only_has_plain_slots(template: str, message: str) -> None:
 def test_names_are_checked_before_the_first_query() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'question'"):
         TemplatePrompt("{question} {qeustion}")
-    with pytest.raises(UnknownNameError, match="slot in the template 'passage': 'question'"):
+    with pytest.raises(UnknownNameError, match="slot 'question' in the template 'passage'"):
         TemplatePrompt("{question}", passage="{question} {text}")
     with pytest.raises(SettingError, match=r"closed_book_user: .*remove"):
         TemplatePrompt("{question}", closed_book_user="{passages} {question}")

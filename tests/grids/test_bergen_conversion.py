@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cases import each_case
 from typer.testing import CliRunner
 
 from mirage.cli import app
@@ -418,7 +419,7 @@ def test_the_grid_can_be_read_and_planned(folder: Path, tmp_path: Path) -> None:
     assert {file["path"] for file in files if file["reason"]} == REASONS.keys()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "expected"),
     [
         ('f"{docs}\\n\\n{question}"', "{passages}\n\n{question}"),

@@ -212,7 +212,7 @@ def test_a_fingerprint_takes_the_place_of_a_version(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"ehco": echo}, "unknown entry of kind own 'ehco'; did you mean 'echo'"),
+        ({"ehco": echo}, "unknown entry 'ehco' of kind own; did you mean 'echo'"),
         ({"mine": 5}, "expected a function, or an object with a method 'retrieve', got int"),
         ({"reversed": shorten}, "expected an object with a method 'rerank', got shorten"),
         ({"reversed": Reversed}, "expected an object with a method 'rerank', got Reversed"),

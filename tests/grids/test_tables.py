@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage._base.quoting import read_csv
 from mirage.errors import DatasetError, SettingError, UnknownNameError
@@ -120,7 +121,7 @@ def test_json_round_trip_keeps_the_table(table: ResultTable) -> None:
     assert np.array_equal(read[1].values["qa_match"], table[1].values["qa_match"], equal_nan=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.floats(-1e6, 1e6) | st.just(math.nan), min_size=1, max_size=12),
     st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),

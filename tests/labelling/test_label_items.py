@@ -16,7 +16,7 @@ from mirage.labelling.session import open_session
 
 def test_each_item_is_drawn_with_the_same_probability_whatever_its_score() -> None:
     scores = np.array([*np.linspace(0, 1, 17), np.nan, np.nan, np.nan, 0.5, 0.5, 0.5])
-    counts, draws = np.zeros(len(scores)), 8000
+    counts, draws = np.zeros(len(scores)), 3000
     for seed in range(draws):
         counts[draw(scores, 7, seed=seed)] += 1
     expected = 7 / len(scores)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_server import ChatServer, Reply, last_user_text
+from profiles import examples
 
 import mirage.llm.budget
 from mirage._base.concurrency import for_each, run_sync
@@ -273,7 +274,7 @@ calls = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     st.lists(calls, max_size=20),
     st.none() | st.integers(0, 25),

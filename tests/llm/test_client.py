@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+from cases import each_case
 from llm_server import ChatServer, Reply, last_user_text
 
 from mirage._base.concurrency import for_each, run_sync
@@ -168,7 +169,7 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
 # Settings -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chosen", "says"),
     [
         ({"model": ""}, "must be the name of a model"),

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import pytest
+from cases import each_case
 from injected_tokens import (
     CONTROLS,
     MORE,
@@ -268,7 +269,7 @@ def test_the_test_servers_are_fooled_by_unbroken_tokens() -> None:
     assert not any("CORRECT" in make("A") for make in MORE.values())
 
 
-@pytest.mark.parametrize("token", CONTROLS)
+@each_case("token", CONTROLS)
 def test_a_token_is_broken_by_one_blank(token: str) -> None:
     broken = break_controls(f"a{token}b")
     assert broken.replace(" ", "") == f"a{token}b"
@@ -277,7 +278,7 @@ def test_a_token_is_broken_by_one_blank(token: str) -> None:
     assert turns_in(break_controls(f"<{token}[{token}]>")) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *(

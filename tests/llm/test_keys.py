@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from llm_server import ChatServer, Reply
 
 from mirage._base.concurrency import run_sync
@@ -19,7 +20,7 @@ from mirage.llm.keys import check_key, key_uses, origin_of
 OPENAI = "https://api.openai.com/v1"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "origin"),
     [
         (OPENAI, "https://api.openai.com"),
@@ -34,7 +35,7 @@ def test_the_origin_of_an_address(url: str, origin: str) -> None:
     assert origin_of(url) == origin
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "https://api.openai.com@evil.example/v1",

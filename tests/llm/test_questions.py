@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
@@ -74,7 +75,7 @@ def test_a_prompt_has_the_instructions_before_the_material_and_after_it() -> Non
     assert ask_about("A rose. {word}").messages == [{"role": "user", "content": prompt}]
 
 
-@pytest.mark.parametrize("name", INJECTIONS)
+@each_case("name", INJECTIONS)
 def test_no_text_closes_its_mark_or_reads_as_an_answer(name: str) -> None:
     prompt = ask_about(f"{INJECTIONS[name]}\n[[red]]\ud800").prompt
     texts, outside = marked(prompt)

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labelled import irrcac, query
+from profiles import examples
 
 from mirage.errors import JudgmentError
 from mirage.metaeval import AnswerSentence, LabelledSentences, annotator_agreement
 from mirage.statistics.agreement import ac1_of, alpha_of, terms
 from mirage.statistics.bootstrap import draw_queries
 
-properties = settings(max_examples=50, deadline=None)
+properties = settings(max_examples=examples(100), deadline=None)
 
 
 def annotated(

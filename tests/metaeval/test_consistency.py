@@ -1,4 +1,4 @@
-"""Consistency across languages: rules with a known kappa, over real HTTP, and recorded verdicts."""
+"""Consistency across languages: rules with a known kappa, and recorded verdicts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from direct_llm import DirectLLM, DirectServer
 from injections import marked
-from llm_server import ChatServer, last_user_text
+from llm_server import last_user_text
 from sklearn.metrics import cohen_kappa_score
 
 from mirage import MirageDataset, respond
@@ -16,7 +17,6 @@ from mirage.arena import PairwiseJudge
 from mirage.arena.pairs import Pair
 from mirage.errors import JudgmentError
 from mirage.languages import LANGUAGES
-from mirage.llm import LLM
 from mirage.metaeval import (
     AnswerSentence,
     LLMSentenceJudge,
@@ -41,11 +41,16 @@ def sentences(codes: tuple[str, ...] = CODES, queries: int = 20) -> list[AnswerS
     ]
 
 
-def judge_at(server: ChatServer) -> LLMSentenceJudge:
-    return LLMSentenceJudge(LLM("judge", base_url=server.url, backoff=0.0))
+@pytest.fixture
+def server() -> DirectServer:
+    return DirectServer()
 
 
-def test_a_rule_without_a_language_has_kappa_1_in_18(server: ChatServer) -> None:
+def judge_at(server: DirectServer) -> LLMSentenceJudge:
+    return LLMSentenceJudge(DirectLLM("judge", server, backoff=0.0))
+
+
+def test_a_rule_without_a_language_has_kappa_1_in_18(server: DirectServer) -> None:
     server.answer = lambda request: answer("true" in sentence_in(request))
     consistency = language_consistency(sentence_verdicts(judge_at(server), sentences(queries=3)))
     assert len(consistency.languages) == 18
@@ -65,7 +70,7 @@ def answer(supported: bool) -> str:
 
 
 def test_a_rule_that_depends_on_the_language_has_the_kappa_of_its_table(
-    server: ChatServer,
+    server: DirectServer,
 ) -> None:
     """In German false sentences on every other query pass: 20, 10 and 10 of 40 in the cells."""
 
@@ -167,7 +172,7 @@ def test_a_verdict_is_of_the_pair_that_was_asked_about() -> None:
     assert [*verdicts["en"].values()] == ["a"]
 
 
-def test_a_judge_of_pairs_on_the_bundled_corpus(server: ChatServer) -> None:
+def test_a_judge_of_pairs_on_the_bundled_corpus(server: DirectServer) -> None:
     parallel = {}
     for code in ("en", "sw"):
         whole = MirageDataset.bundled(code)
@@ -177,10 +182,10 @@ def test_a_judge_of_pairs_on_the_bundled_corpus(server: ChatServer) -> None:
             respond(lambda _: "##Answer: ?", dataset, "short"),
         ]
         parallel[code] = dataset, runs
-    judge = PairwiseJudge(LLM("judge", base_url=server.url, backoff=0.0), both_orders=True)
+    judge = PairwiseJudge(DirectLLM("judge", server, backoff=0.0), both_orders=True)
     server.answer = lambda _: "[[A]]"  # the first: a tie in both orders
     assert set(pair_verdicts(judge, parallel, progress=False)["sw"].values()) == {"tie"}
-    judge = PairwiseJudge(LLM("judge", base_url=server.url, backoff=0.0))
+    judge = PairwiseJudge(DirectLLM("judge", server, backoff=0.0))
     verdicts = pair_verdicts(judge, parallel, progress=False)
     assert set(verdicts["en"].values()) == {"a"}
     assert len({pair[1] for pair in verdicts["en"]}) == 2  # either response comes first

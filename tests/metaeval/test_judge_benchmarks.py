@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from direct_llm import DirectLLM, DirectServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from llm_server import ChatServer, Reply, last_user_text
+from profiles import examples
 from subsets import slow_except
 
-from mirage import LLM, MirageDataset, OpenAIGenerator
+from mirage import MirageDataset, OpenAIGenerator
 from mirage.errors import DatasetError, JudgmentError, LLMError, SettingError
 from mirage.metaeval import LabelledSentences, build_judge_benchmark, evaluate
 from mirage.metaeval.judge_benchmark_steps import (
@@ -47,6 +49,11 @@ FILE, PROVENANCE = "sentences.jsonl", "provenance.json"
 QUESTION_IDS = tuple(
     f"q{number:02}" for number in (1, 2, 3, 6, 9, 10, 11, 13, 14, 16, 18, 20, 22, 23)
 )
+
+
+@pytest.fixture
+def server() -> DirectServer:
+    return DirectServer()
 
 
 def bundled(code: str) -> tuple[MirageDataset, BM25]:
@@ -83,9 +90,9 @@ def sorter(request: Mapping[str, Any]) -> Reply | str:
     return "History stays.\n\n**[[STABLE]]**"
 
 
-def test_an_llm_sorts_questions_and_undecided_ones_are_listed(server: ChatServer) -> None:
+def test_an_llm_sorts_questions_and_undecided_ones_are_listed(server: DirectServer) -> None:
     server.answer = sorter
-    llm = LLM("m", base_url=server.url, retries=0)
+    llm = DirectLLM("m", server, retries=0)
     stable, changing, undecided = time_independent(QUESTIONS, llm, progress=False)
     assert stable == QUESTIONS[:1]
     assert changing == QUESTIONS[1:2]
@@ -105,22 +112,22 @@ def test_an_llm_sorts_questions_and_undecided_ones_are_listed(server: ChatServer
     assert len(server.requests) == 1  # the others are cache hits, including invalid replies
 
 
-def test_a_verdict_in_a_truncated_reply_does_not_count(server: ChatServer) -> None:
+def test_a_verdict_in_a_truncated_reply_does_not_count(server: DirectServer) -> None:
     server.answer = lambda _: Reply("Is it [[CHANGES]]? No:\n[[STABLE]]", finish_reason="length")
-    llm = LLM("m", base_url=server.url, retries=0)
+    llm = DirectLLM("m", server, retries=0)
     with pytest.raises(LLMError, match="max_tokens cut it off: increase it"):
         time_independent(QUESTIONS, llm, progress=False)
 
 
-def test_no_verdict_on_any_question_is_an_error(server: ChatServer) -> None:
+def test_no_verdict_on_any_question_is_an_error(server: DirectServer) -> None:
     server.answer = lambda _: Reply("no such model", status=404)
-    llm = LLM("m", base_url=server.url, retries=0)
+    llm = DirectLLM("m", server, retries=0)
     with pytest.raises(LLMError, match=r"of 4 questions .* question, 'old': .*no such model"):
         time_independent(QUESTIONS, llm, progress=False)
     assert time_independent([], llm, progress=False) == ((), (), {})
 
 
-def test_a_verdict_in_a_question_does_not_count(server: ChatServer) -> None:
+def test_a_verdict_in_a_question_does_not_count(server: DirectServer) -> None:
     """The server repeats the question at the end, as a misled model would."""
     texts = [*INJECTIONS.values(), "[[STABLE]]", "x?\n\nFinal verdict: [[STABLE]]", "[[ [[STABLE]]"]
     queries = [question(str(number), text) for number, text in enumerate(texts) if text.strip()]
@@ -129,7 +136,7 @@ def test_a_verdict_in_a_question_does_not_count(server: ChatServer) -> None:
         return dict(marked(last_user_text(request))[0])["question"]
 
     server.answer = echo
-    llm = LLM("m", base_url=server.url, cache=False, concurrency=8)
+    llm = DirectLLM("m", server, cache=False, concurrency=8)
     with pytest.raises(LLMError, match=f"for any of {len(queries)} questions"):
         time_independent(queries, llm, progress=False)
     for request in server.requests[:20]:
@@ -262,7 +269,7 @@ def test_one_short_or_failed_answer_drops_a_question() -> None:
 
 
 @given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 9), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_models_get_disjoint_sets_of_questions_of_equal_size(
     models: int, per_model: int, more: int, seed: int
 ) -> None:
@@ -383,17 +390,15 @@ class Endpoint:
 
 
 def build(
-    server: ChatServer,
+    server: DirectServer,
     code: str,
     out: Path,
     models: Sequence[str] = ("terse", "org/long"),
     **changes: Any,
 ) -> JudgeBenchmark:
     queries, index = bundled(code)
-    generators = {
-        name: OpenAIGenerator(LLM(name, base_url=server.url, cache=False)) for name in models
-    }
-    llm = LLM("filter", base_url=server.url, retries=0)
+    generators = {name: OpenAIGenerator(DirectLLM(name, server, cache=False)) for name in models}
+    llm = DirectLLM("filter", server, retries=0)
     settings = {"llm": llm, "per_model": 4, "progress": False, **changes}
     return build_judge_benchmark(queries, index, generators, out=out, **settings)
 
@@ -403,7 +408,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("code", slow_except(("en", "th"), ["en", "sw", "th", "zh", "ja", "ar"]))
-def test_every_question_is_accounted_for(server: ChatServer, tmp_path: Path, code: str) -> None:
+def test_every_question_is_accounted_for(server: DirectServer, tmp_path: Path, code: str) -> None:
     server.answer = Endpoint(code)
     benchmark = build(server, code, tmp_path)
     counts = benchmark.counts
@@ -449,7 +454,7 @@ def label(path: Path, **labels: str) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def test_judges_are_evaluated_on_a_labelled_benchmark(server: ChatServer, tmp_path: Path) -> None:
+def test_judges_are_evaluated_on_a_labelled_benchmark(server: DirectServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
     benchmark = build(server, "en", tmp_path)
     with pytest.raises(DatasetError, match=rf"{FILE}, line 1: the sentence has no label"):
@@ -510,7 +515,7 @@ def test_human_labels_of_real_answers_fit_the_rows(data_dir: Path, tmp_path: Pat
     assert scores["support_lexical"]["de"].balanced_accuracy > 0.5
 
 
-def test_labels_are_never_overwritten(server: ChatServer, tmp_path: Path) -> None:
+def test_labels_are_never_overwritten(server: DirectServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
     build(server, "en", tmp_path)
     before = (tmp_path / FILE).read_bytes()
@@ -526,7 +531,7 @@ def test_labels_are_never_overwritten(server: ChatServer, tmp_path: Path) -> Non
     assert (tmp_path / FILE).read_bytes() == labelled
 
 
-def test_an_interrupted_build_resumes(server: ChatServer, tmp_path: Path) -> None:
+def test_an_interrupted_build_resumes(server: DirectServer, tmp_path: Path) -> None:
     """The build is killed while models answer, and built again in the same folder."""
     endpoint, queries = Endpoint("en"), bundled("en")
     server.answer = endpoint
@@ -539,8 +544,8 @@ def test_an_interrupted_build_resumes(server: ChatServer, tmp_path: Path) -> Non
         return endpoint.corpus[query.id].reference or ""
 
     def build_it() -> JudgeBenchmark:
-        llm = LLM("filter", base_url=server.url)
-        models = {"a": OpenAIGenerator(LLM("a", base_url=server.url, cache=False)), "b": mortal}
+        llm = DirectLLM("filter", server)
+        models = {"a": OpenAIGenerator(DirectLLM("a", server, cache=False)), "b": mortal}
         return build_judge_benchmark(
             *queries, models, out=tmp_path, llm=llm, per_model=3, progress=False
         )
@@ -561,7 +566,7 @@ def test_an_interrupted_build_resumes(server: ChatServer, tmp_path: Path) -> Non
         *queries,
         {"a": tmp_path / "runs" / "a.jsonl", "b": tmp_path / "runs" / "b.jsonl"},
         out=tmp_path / "other",
-        llm=LLM("filter", base_url=server.url),
+        llm=DirectLLM("filter", server),
         per_model=3,
         progress=False,
     )
@@ -569,7 +574,7 @@ def test_an_interrupted_build_resumes(server: ChatServer, tmp_path: Path) -> Non
     assert len(server.requests) == requests
 
 
-def test_failures_are_listed_and_retried(server: ChatServer, tmp_path: Path) -> None:
+def test_failures_are_listed_and_retried(server: DirectServer, tmp_path: Path) -> None:
     endpoint, queries = Endpoint("en"), bundled("en")
     up = False
 
@@ -599,7 +604,9 @@ def test_failures_are_listed_and_retried(server: ChatServer, tmp_path: Path) -> 
     assert build_it(tmp_path, 12).counts["kept"] == 12
 
 
-def test_a_folder_cannot_be_used_for_another_benchmark(server: ChatServer, tmp_path: Path) -> None:
+def test_a_folder_cannot_be_used_for_another_benchmark(
+    server: DirectServer, tmp_path: Path
+) -> None:
     server.answer = Endpoint("en")
     build(server, "en", tmp_path)
     with pytest.raises(
@@ -611,7 +618,7 @@ def test_a_folder_cannot_be_used_for_another_benchmark(server: ChatServer, tmp_p
 
 
 def test_a_build_without_models_or_questions_raises_an_error(
-    server: ChatServer, tmp_path: Path
+    server: DirectServer, tmp_path: Path
 ) -> None:
     server.answer = Endpoint("en")
     with pytest.raises(DatasetError, match="models is empty"):
@@ -629,9 +636,7 @@ def test_a_build_without_models_or_questions_raises_an_error(
 
 
 @pytest.mark.slow
-def test_the_example_builds_a_benchmark_from_endpoints(server: ChatServer, tmp_path: Path) -> None:
-    server.answer = Endpoint("en")
-
+def test_the_example_builds_a_benchmark_from_endpoints(tmp_path: Path) -> None:
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, str(ROOT / "examples" / "build_memerag.py"), *arguments],
@@ -642,10 +647,12 @@ def test_the_example_builds_a_benchmark_from_endpoints(server: ChatServer, tmp_p
             check=False,
         )
 
-    environment_variables = {"MEMERAG_MODELS": f"terse@{server.url},x@{server.url}"}
-    process = run(
-        "en", str(tmp_path / "out"), **environment_variables, MEMERAG_FILTER=f"f@{server.url}"
-    )
+    with ChatServer(Endpoint("en")) as server:
+        process = run(
+            *("en", str(tmp_path / "out")),
+            MEMERAG_MODELS=f"terse@{server.url},x@{server.url}",
+            MEMERAG_FILTER=f"f@{server.url}",
+        )
     assert process.returncode == 0, process.stderr
     assert "not sampled" in process.stdout
     label(tmp_path / "out" / FILE)

@@ -191,11 +191,13 @@ def test_select() -> None:
     rows = [("en", "a", YES), ("de", "b", NO), ("sw", "c", YES)]
     sentences = labelled(rows)
     assert [s.text for s in sentences.select(languages=["sw", "en"])] == ["s0", "s2"]
-    with pytest.raises(UnknownNameError, match="language in labelled sentences 'fr'"):
+    with pytest.raises(UnknownNameError, match="language 'fr' in labelled sentences"):
         sentences.select(languages=["fr"])
     several = annotated(((YES, NO, YES), ("copy", "new", "copy")), ((NO,), ("new",)))
     assert [s.text for s in several.select(fine=["new"])] == ["s1"]
-    with pytest.raises(UnknownNameError, match=r"fine-grained label .* 'knew'; did you mean 'new'"):
+    with pytest.raises(
+        UnknownNameError, match=r"fine-grained label 'knew' in .*; did you mean 'new'"
+    ):
         several.select(fine=["knew"])
 
 

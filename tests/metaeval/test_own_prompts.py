@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from injections import marked
 from labelled import NO, YES, labelled
 from llm_server import ChatServer, last_user_text
@@ -24,7 +25,7 @@ SENTENCE = "{passages}\nIs this so? {sentence}\n{form}"
 QUERY = Query(id="q", language="sw", text="Nini?", passages=(Passage(id="1#0", text="Ziwa."),))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prompt", "message"),
     [
         ("{question} {answer_a} {form}", r"lacks \{answer_b\}; its fields are \{question\}, "),
@@ -47,7 +48,7 @@ def test_a_wrong_prompt_is_refused_before_the_first_call(prompt: str, message: s
         PairwiseJudge("gpt-4o", prompt=prompt)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "make",
     [
         lambda: LLMSentenceJudge("gpt-4o", prompt="{sentence} {form}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from cases import each_case
 from hostile import STRINGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +26,7 @@ def assert_harmless(text: str) -> None:
     assert reader.text.strip() == html_characters(text).strip()
 
 
-@pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
+@each_case("text", STRINGS)
 def test_hostile_text_stays_text(text: str) -> None:
     assert_harmless(text[:20_000])
 
@@ -37,7 +37,7 @@ def test_any_text_stays_text(text: str) -> None:
     assert_harmless(text)
 
 
-@pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
+@each_case("text", STRINGS)
 def test_no_text_ends_a_block_of_json(text: str) -> None:
     text = text[:20_000]
     page = document(data({"x": [text]}, "data"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import each_case
 from hostile import STRINGS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,7 +141,7 @@ JUDGED = Query(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("own_passages", "relevant"),
     [
         ((), [0]),
@@ -151,7 +152,7 @@ JUDGED = Query(
         ((Passage(id="a#0", text="Lake Victoria has three thousand islands."),), []),
     ],
 )
-@pytest.mark.parametrize("failed", [False, True])
+@each_case("failed", [False, True])
 def test_passages_are_relevant_by_id_text_and_document(
     own_passages: tuple[Passage, ...], relevant: list[int], failed: bool
 ) -> None:
@@ -226,7 +227,7 @@ def test_citations_are_those_that_the_parser_reads() -> None:
     ]
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@each_case("code", LANGUAGES)
 def test_every_language_has_its_brackets_and_digits(code: str) -> None:
     digits = LANGUAGES[code].digits or "0123456789"
     for pair in LANGUAGES[code].brackets:
@@ -267,7 +268,7 @@ def test_sections_lose_nothing(parts: list[str]) -> None:
     assert "".join(joined.split()) == "".join(text.split())
 
 
-@pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
+@each_case("text", STRINGS)
 def test_hostile_text_comes_out_in_pieces(text: str) -> None:
     text = text[:6000]
     assert "".join(p if isinstance(p, str) else p.text for p in segments(text, "ar", SHOWN)) == text

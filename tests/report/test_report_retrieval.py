@@ -109,5 +109,5 @@ def test_runs_of_other_models_or_languages_are_errors(
     both = MultilingualRanking({"en": ranking, "sw": ranking})
     with pytest.raises(SettingError, match="give the runs of 'rag' by language"):
         render(both, retrieval={"rag": run})
-    with pytest.raises(UnknownNameError, match=r"unknown language of the ranking 'fi'"):
+    with pytest.raises(UnknownNameError, match=r"unknown language 'fi' in the ranking"):
         render(both, retrieval={"rag": {"fi": run}})

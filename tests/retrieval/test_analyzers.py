@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cases import each_case
 
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, MissingPackageError, SettingError
@@ -22,7 +23,7 @@ def passages(*texts: str) -> list[Passage]:
     return [Passage(id=f"p{i}", text=text) for i, text in enumerate(texts)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("language", "text", "terms"),
     [
         ("ja", "東京タワー。", ["東", "京", "タ", "ワ", "ー", "東京", "京タ", "タワ", "ワー"]),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import each_case
 from full_disk import disk_of
 from subsets import slow_except
 
@@ -166,8 +167,8 @@ def test_the_ranking_is_that_of_bm25s(code: str) -> None:
         assert index.scores(query.text, ids) == pytest.approx(peer.get_scores_from_ids(terms))
 
 
-@pytest.mark.parametrize("n", [0, 1, 31, 1000])
-@pytest.mark.parametrize("k", [1, 5, 40, 2000])
+@each_case("n", [0, 1, 31, 1000, 1007])
+@each_case("k", [1, 5, 40, 2000])
 def test_the_highest_come_first_and_of_equal_ones_the_earlier(n: int, k: int) -> None:
     rng = np.random.default_rng(n + k)
     for ties in (2, 50, 10**6):
@@ -180,8 +181,10 @@ def test_numba_gives_identical_results(bundled: Corpus, monkeypatch: pytest.Monk
     pytest.importorskip("numba", reason="numba is not installed")
     index, queries = BM25.build(bundled), MirageDataset.bundled("sw")
     plain = index.retrieve(queries, 10)
+    monkeypatch.setattr(_columns, "JOINED", 0)
+    assert BM25.build(bundled).retrieve(queries, 10) == plain
     monkeypatch.setattr(bm25, "COMPILED", 0)
-    monkeypatch.setattr(_columns, "numpy_adder", None)
+    monkeypatch.setattr(_columns, "numpy_sum", None)
     # All columns, three columns or no column have a dense copy.
     for wide, room in ((10**9, 2**26), (10**9, 4 * len(bundled) * 3), (0, 2**26)):
         monkeypatch.setattr(_columns, "WIDE", wide)
@@ -208,7 +211,7 @@ def test_single_questions_use_numba_after_many(
     index, query = BM25.build(bundled), next(iter(MirageDataset.bundled("sw")))
     monkeypatch.setattr(bm25, "COMPILED", 3 * len(index))
     hits = [index.search(query.text, 10) for _ in range(2)]
-    monkeypatch.setattr(bm25, "numpy_adder", None)
+    monkeypatch.setattr(bm25, "numpy_sum", None)
     assert index.search(query.text, 10) == hits[0]
     ids = [hit.passage.id for hit in hits[0]]
     assert index.scores(query.text, ids) == [hit.score for hit in hits[1]]
@@ -228,26 +231,64 @@ def test_single_questions_use_numba_after_many(
     ],
 )
 @pytest.mark.parametrize("wide", [0, 8])
-@pytest.mark.parametrize("adder", ["numpy_adder", "compiled_adder"])
+@pytest.mark.parametrize("sum_name", ["numpy_sum", "compiled_sum"])
 def test_damaged_columns_are_refused(
     starts: list[int],
     rows: list[int],
     impacts: list[float],
     wide: int,
-    adder: str,
+    sum_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if adder == "compiled_adder":
+    if sum_name == "compiled_sum":
         pytest.importorskip("numba", reason="numba is not installed")
     monkeypatch.setattr(_columns, "WIDE", wide)
     columns = _columns.Columns(
         np.array(starts), np.array(rows, np.int32), np.array(impacts, np.float32)
     )
-    add, scores = getattr(_columns, adder)(columns, 3), np.zeros(3, np.float32)
-    add(scores, np.array([0]))
+    sum_up, scores = getattr(_columns, sum_name)(columns, 3), np.ones(3, np.float32)
+    sum_up(scores, [0])
     assert scores.tolist() == [1, 0, 0]
-    with pytest.raises(DatasetError, match="column 1 of the BM25 index is damaged"):
-        add(scores, np.array([0, 1]))
+    for numbers in ([0, 1], [1, 0], [1], [0, 0, 1]):
+        with pytest.raises(DatasetError, match="column 1 of the BM25 index is damaged"):
+            sum_up(scores, numbers)
+
+
+@pytest.mark.parametrize("sum_name", ["numpy_sum", "compiled_sum"])
+@pytest.mark.parametrize("joined", [0, 10**9])
+@pytest.mark.parametrize("wide", [0, 1, 2, 10**9])
+def test_columns_are_added_in_the_order_of_the_terms(
+    sum_name: str, joined: int, wide: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_columns, "WIDE", wide)
+    monkeypatch.setattr(_columns, "JOINED", joined)
+    rng, size = np.random.default_rng(0), 40
+    entries = [np.flatnonzero(rng.random(size) < share) for share in (1, 0.1, 0.6, 0, 0.1, 0.8)]
+    starts = np.cumsum([0, *map(len, entries)])
+    impacts = (10.0 ** rng.uniform(-6, 3, starts[-1])).astype(np.float32)
+    columns = _columns.Columns(starts, np.concatenate(entries).astype(np.int32), impacts)
+    sum_up = getattr(_columns, sum_name)(columns, size)
+    scores = np.empty(size, np.float32)
+    for _ in range(50):
+        numbers = rng.integers(0, len(entries), rng.integers(0, 7)).tolist()
+        expected = np.zeros(size, np.float32)
+        for number in numbers:
+            expected[entries[number]] += impacts[starts[number] : starts[number + 1]]
+        sum_up(scores, numbers)
+        assert scores.tobytes() == expected.tobytes()
+
+
+def test_few_terms_of_earlier_questions_are_remembered(
+    bundled: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, queries = BM25.build(bundled), list(MirageDataset.bundled("sw"))
+    runs = [index.retrieve(queries, 10) for _ in range(2)]
+    monkeypatch.setattr(bm25, "KNOWN_TERMS", 5)
+    few = BM25.build(bundled)
+    for query in [*queries, *queries]:
+        assert few.retrieve([query], 10)[query.id].passage_ids == runs[0][query.id].passage_ids
+        assert len(few._known_terms) <= 5 + len(few._analysis(query.text))
+    assert runs[0] == runs[1]
 
 
 def test_a_corpus_of_several_languages_is_tokenized_by_script() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 from tiny_models import cross_encoder, provence, token_classifier
 
 from mirage import MirageDataset
@@ -202,7 +203,7 @@ def test_compression_is_the_share_of_removed_characters() -> None:
     assert np.isnan(compression([], []))
 
 
-@pytest.mark.parametrize("code", sorted(LANGUAGES))
+@each_case("code", sorted(LANGUAGES))
 def test_pieces_add_up_to_the_text_in_every_language(code: str) -> None:
     for query in MirageDataset.bundled(code)[:5]:
         for passage in query.passages:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from cases import each_case
 from formats import FILES
 
 from mirage.errors import MirageError
@@ -252,14 +253,14 @@ def test_every_format_has_twenty_variants() -> None:
     assert {name: len([*variants(name)]) for name in ANATOMIES} == dict.fromkeys(ANATOMIES, 20)
 
 
-@pytest.mark.parametrize(
-    ("name", "variant"),
-    [(name, variant) for name in ANATOMIES for variant, _ in variants(name)],
-)
+@pytest.mark.parametrize("name", ANATOMIES)
+@each_case("variant", dict.fromkeys(variant for name in ANATOMIES for variant, _ in variants(name)))
 def test_a_damaged_file_gets_one_clear_error(name: str, variant: str, tmp_path: Path) -> None:
     source = FILES / ANATOMIES[name].file
     path = tmp_path / source.name
-    damage = dict(variants(name))[variant]
+    damage = dict(variants(name)).get(variant)
+    if damage is None:
+        return  # a table, or no table
     if variant in BYTES:
         path.write_bytes(damage(source.read_bytes()))
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 from formats import CASES, FAILED, FILES, ITEMS, Case, counts, expected
 
 from mirage.errors import DatasetError, MissingPackageError, SettingError, UnknownNameError
@@ -25,7 +26,7 @@ def test_every_format_has_a_file() -> None:
     assert {case.format for case in CASES} == set(FORMATS)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}-{case.after}")
+@each_case("case", CASES)
 def test_a_file_is_recognised_and_read(case: Case) -> None:
     for system, name, chosen in zip(
         ("before", "after"), (case.before, case.after), case.systems, strict=True
@@ -38,7 +39,7 @@ def test_a_file_is_recognised_and_read(case: Case) -> None:
         assert len(file.entries) == ITEMS * case.repeats
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}-{case.after}")
+@each_case("case", CASES)
 def test_items_of_both_sides_are_the_same(case: Case) -> None:
     needs_zstd(case.before)
     sides = [
@@ -65,9 +66,7 @@ def test_metrics_without_a_score_per_item_are_named() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["", "Unnamed: 0", "Unnamed: 0.1", "index", "level_0", "__index_level_0__"]
-)
+@each_case("name", ["", "Unnamed: 0", "Unnamed: 0.1", "index", "level_0", "__index_level_0__"])
 def test_the_index_that_pandas_writes_is_no_metric(name: str) -> None:
     rows = [{name: i, "user_input": f"q{i}", "faithfulness": i % 2} for i in range(4)]
     assert read_scores(rows).metrics == ("faithfulness",)

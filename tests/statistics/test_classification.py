@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.metrics import brier_score_loss, recall_score
@@ -23,7 +24,7 @@ from mirage.statistics.classification import (
     tally,
 )
 
-properties = settings(max_examples=50, deadline=None)
+properties = settings(max_examples=examples(100), deadline=None)
 GOLDEN = [[0.5656, 0.7851], [0.8651, 0.9951], [-0.4055, -0.1552]]
 
 

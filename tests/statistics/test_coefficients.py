@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from sklearn.metrics import cohen_kappa_score
 
 from mirage.errors import JudgmentError
 from mirage.statistics.agreement import ac1_of, alpha_of, cohen_of, fleiss_of, terms
 
-properties = settings(max_examples=50, deadline=None)
+properties = settings(max_examples=examples(100), deadline=None)
 
 
 def fleiss_kappa(counts):
@@ -120,8 +122,8 @@ def test_an_example_with_missing_labels():
     assert krippendorff_alpha(nobody) == krippendorff_alpha(counts)
 
 
-@pytest.mark.parametrize("counts", [[], [[]], [1, 2], [[1, -1]]])
-@pytest.mark.parametrize("coefficient", [fleiss_kappa, gwet_ac1, krippendorff_alpha])
+@each_case("counts", [[], [[]], [1, 2], [[1, -1]]])
+@each_case("coefficient", [fleiss_kappa, gwet_ac1, krippendorff_alpha])
 def test_invalid_counts_are_refused(coefficient, counts):
     with pytest.raises(JudgmentError, match="counts must be a non-empty table"):
         coefficient(counts)

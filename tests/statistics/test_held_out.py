@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -41,7 +42,7 @@ def test_jackknife_by_hand() -> None:
     assert interval == pytest.approx(tuple(2 * np.sort(ends) - 1))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 10_000), st.integers(8, 20), st.integers(2, 4))
 def test_the_interval_contains_tau_and_ignores_the_order(
     seed: int, number: int, held_out: int

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy.stats import skew
 
 from mirage.errors import SettingError
@@ -23,7 +24,7 @@ from mirage.statistics.permutation import (
     without_skew,
 )
 
-properties = settings(max_examples=50, deadline=None)
+properties = settings(max_examples=examples(100), deadline=None)
 
 
 def p_value(values: list[float], permutations: int = 10_000, seed: int = 0) -> float:

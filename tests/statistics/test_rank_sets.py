@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from mirage.errors import SettingError
 from mirage.statistics.rank_sets import error_draws, rank_sets, winner_interval
@@ -65,12 +66,21 @@ def test_models_without_uncertainty_are_ranked_exactly() -> None:
     ]
 
 
+def test_each_model_has_its_degrees_of_freedom() -> None:
+    errors = error_draws(np.eye(3), np.array([4.0, 50.0, 0.0]))
+    assert np.isnan(errors[:, 2]).all()
+    ends = [np.quantile(np.abs(errors[:, model]), 0.95) for model in (0, 1)]
+    assert ends == pytest.approx(student.ppf(0.975, [4, 50]), rel=0.06)
+    assert np.array_equal(error_draws(np.eye(2), np.full(2, 9.0)), error_draws(np.eye(2), 9.0))
+
+
 def test_a_model_without_a_covariance_differs_from_none() -> None:
     errors = error_draws(np.eye(3) * 1e-4, 20.0)
     errors[:, 1] = np.nan
     estimates = np.array([3.0, 2.0, 1.0])
     assert rank_sets(estimates, errors).tolist() == [[1, 2], [1, 3], [2, 3]]
-    assert np.isnan(winner_interval(estimates, errors)).all()
+    assert winner_interval(estimates, errors) == winner_interval(estimates[::2], errors[:, ::2])
+    assert np.isnan(winner_interval(np.array([2.0, 3.0, 1.0]), errors)).all()
     assert np.isnan(error_draws(np.eye(2), 0.0)).all()
     with pytest.raises(SettingError, match="level must be between 0 and 1"):
         rank_sets(estimates, errors, level=95)

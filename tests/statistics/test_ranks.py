@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from profiles import examples
 from scipy import stats
 
 from mirage.statistics.ranks import (
@@ -22,7 +23,7 @@ from mirage.statistics.ranks import (
     ranks,
 )
 
-properties = settings(max_examples=50, deadline=None)
+properties = settings(max_examples=examples(100), deadline=None)
 few = st.sampled_from([-1.5, 0.0, 0.1, 3.0])
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import each_case
 from subsets import slow_except
 
 from mirage.errors import SettingError, UnknownNameError
@@ -33,7 +34,7 @@ NAMES = (
 @pytest.mark.parametrize("score", ["binary", "ordinal", "continuous", "skewed"])
 @pytest.mark.parametrize("rate", [0.2, 0.9])
 def test_scores_have_the_mean_and_the_range_of_their_kind(score: str, rate: float) -> None:
-    deviates = np.random.default_rng(0).normal(size=200_000)
+    deviates = np.random.default_rng(0).normal(size=50_000)
     values = scores_of(deviates, score, rate)  # type: ignore[arg-type]
     assert values.mean() == pytest.approx(rate, abs=4 * values.std() / np.sqrt(len(values)))
     assert values.min() >= 0
@@ -74,7 +75,7 @@ def test_answers_to_a_query_are_correlated_and_runs_share_the_noise_of_their_day
 def test_the_difference_of_two_systems_is_the_effect(score: str, ties: float) -> None:
     design = StudyDesign(queries=50, score=score, ties=ties, effect=0.15, repeats=2)  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
-    draws = [_draw_differences(design, rng) for _ in range(2000)]
+    draws = [_draw_differences(design, rng) for _ in range(800)]
     gaps = np.concatenate([values for values, _ in draws])
     assert {effect for _, effect in draws} == {0.15}
     assert gaps.mean() == pytest.approx(0.15, abs=4 * gaps.std() / np.sqrt(len(gaps)))
@@ -116,7 +117,7 @@ def test_clusters_repeat_their_sizes_and_can_be_hidden_from_the_method() -> None
     assert StudyDesign(queries=3).codes.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "value", "message"),
     [
         ("queries", 1, "queries must be at least 2, got 1"),

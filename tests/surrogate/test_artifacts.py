@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from subsets import slow_except
 
 from mirage.dataset import LEVELS
@@ -115,7 +116,7 @@ def test_a_manifest_beside_a_file_is_not_even_read(folder: Path, manifest: bytes
     assert verify(folder) == {"sw.joblib": ""}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(places=st.lists(st.tuples(st.floats(0, 1), st.integers(1, 255)), min_size=1, max_size=4))
 def test_damage_raises_no_other_error_than_artifact_error(
     places: list[tuple[float, int]], small_artifact: bytes, tmp_path_factory: pytest.TempPathFactory

@@ -312,10 +312,10 @@ def test_errors_are_students_with_a_degree_less_than_models(languages: int) -> N
 def test_errors_of_many_models_have_the_distribution_of_the_residuals() -> None:
     """One residual in ten is large, so that a t scaled by their squares is too wide inside."""
     rng = np.random.default_rng(0)
-    deviations = np.where(rng.random(1000) < 0.1, 0.8, 0.1)
+    deviations = np.where(rng.random(640) < 0.1, 0.8, 0.1)
     residuals = np.abs(rng.normal(0, deviations))
-    profiles = rng.normal(size=(1000, 3))
-    train, new = slice(0, 240), slice(240, 1000)
+    profiles = rng.normal(size=(640, 3))
+    train, new = slice(0, 240), slice(240, 640)
     gaps = np.sqrt(((profiles[train, None] - profiles[train]) ** 2).mean(axis=2))
     nearest = np.sort(np.sort(gaps, axis=1)[:, 1])
     known = residuals[train]
@@ -324,7 +324,7 @@ def test_errors_of_many_models_have_the_distribution_of_the_residuals() -> None:
     for level in (0.5, 0.8, 0.95):
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
         assert low == pytest.approx(-high)
-        assert np.mean(residuals[new] <= high) == pytest.approx(level, abs=0.05)
+        assert np.mean(residuals[new] <= high) == pytest.approx(level, abs=0.08)
     far = near_all.errors(profiles[0] + 20, 400, [0])
     assert np.std(far) > 5 * np.std(draws, axis=1).max()
 

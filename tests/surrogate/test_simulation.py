@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import each_case
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.arena import BradleyTerry
@@ -118,7 +119,7 @@ def test_without_a_fault_the_reference_is_answered_in_full(code: str) -> None:
     assert np.allclose(utilities, UTILITIES.of(()))
 
 
-@pytest.mark.parametrize("kind", ARENA_FAULTS)
+@each_case("kind", ARENA_FAULTS)
 def test_a_fault_changes_the_texts_and_costs(kind: str) -> None:
     manner = "contrasting" if kind == "swapped" else "reference"
     for code in ("th", "ar"):

@@ -352,7 +352,7 @@ def test_a_baseline_with_features_of_wording_alone_compares_them(
 def test_requested_features_must_be_in_the_baseline(good: Texts, baseline: Baseline) -> None:
     (change,) = assert_no_regression(good, baseline, features=["citation_MAP@10"]).changes
     assert change.feature == "citation_map@10"
-    with pytest.raises(UnknownNameError, match=r"feature of the baseline 'answer_bleu'"):
+    with pytest.raises(UnknownNameError, match=r"feature 'answer_bleu' in the baseline"):
         assert_no_regression(good, baseline, features=["answer_bleu"])
     with pytest.raises(SettingError, match="features is empty"):
         assert_no_regression(good, baseline, features=[])

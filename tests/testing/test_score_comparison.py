@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.scores.metrics import metric_facts
@@ -212,7 +213,7 @@ def test_a_filter_of_lm_eval_does_not_hide_that_lower_is_better(name: str) -> No
     assert (facts.lower_is_better, facts.assumed) == (True, False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *("acc,none", "exact_match,strict-match", "nv_accuracy", "nv_context_relevance"),

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_server import ChatServer, last_user_text
+from profiles import examples
 from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
@@ -183,7 +185,7 @@ def test_a_recipe_refuses_negative_numbers(fields: dict[str, int]) -> None:
         Recipe(**fields)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     topics=st.lists(st.integers(0, 30).map(str), unique=True, min_size=1),
     judged=st.dictionaries(
@@ -277,7 +279,7 @@ def test_relevant_only_needs_relevant_passages() -> None:
         relevant_only(MirageDataset([query(relevant=())], name="bare"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cited", "written"),
     [
         ("[d#2]", "[d#2]"),
@@ -310,7 +312,7 @@ def test_positions_count_in_the_order_that_the_teacher_saw() -> None:
     assert training_text(text, ("d#7", "d#2")) == "##Reason: so [d#7]\n##Answer: It is [d#2]."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "reason"),
     [
         (None, "failed"),

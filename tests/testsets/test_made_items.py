@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each_case
 from item_llm import ItemWriter, documents_of, draft_of
 from llm_server import ChatServer, last_user_text
 
@@ -118,7 +119,7 @@ def test_each_fault_is_detected(expected: str, change: dict[str, Any]) -> None:
     assert expected in faults(**change)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "answer", "given_away"),
     [
         ("Which extension provides caching for Flask?", "Flask-Caching", False),
@@ -140,7 +141,7 @@ def test_an_answer_is_given_away_only_if_all_of_it_is_in_the_question(
     assert ("answer in the question" in kinds) is given_away
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("form", "matches"),
     [
         ("6600 km", False),

@@ -36,12 +36,12 @@ def main(judgments_count: int) -> None:
     model_a, model_b = names[a], names[b]
     del a, b
 
-    start = time.perf_counter()
+    start = time.process_time()
     judgments = Judgments.from_arrays(query=query, model_a=model_a, model_b=model_b, score=score)
-    columns = time.perf_counter()
+    columns = time.process_time()
     fit = BradleyTerry().fit(judgments)
     lower, upper = fit.interval().T
-    end = time.perf_counter()
+    end = time.process_time()
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
         1 if sys.platform == "darwin" else 1024

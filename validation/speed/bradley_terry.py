@@ -2,8 +2,8 @@
 
     python validation/speed/bradley_terry.py [--data FOLDER]
 
-FOLDER (or MIRAGE_DATA, or ../shared/data) holds published/mirage_bench.json; without it the last
-part is left out. Needs the extra ``test`` (choix, evalica, pandas).
+Times are CPU times. FOLDER (or MIRAGE_DATA, or ../shared/data) holds published/mirage_bench.json;
+without it the last part is left out. Needs the extra ``test`` (choix, evalica, pandas).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def arena(ties: float, seed: int = 0) -> Judgments:
 
 
 def seconds(call: Callable[[], Any], repeats: int = 1) -> float:
-    """Return the median wall time of a call."""
+    """Return the median CPU time of a call."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return float(np.median(times))
 
 

@@ -1,13 +1,14 @@
 """5,000 calls to an LLM through the client, against a bare loop over httpx.
 
-    python validation/speed/llm_calls.py
+    python validation/speed/llm_calls.py [--calls CALLS] [--turns TURNS]
 
 A server in a process of its own answers each call after 50 ms; 64 calls are in progress at a time.
 The client retries, has timeouts, budget and usage, and stores every answer in a cache on disk. The
 bare loop only posts the same requests and reads the answers. Each has a process of its own, and
 they alternate, three times each. The script prints the seconds of the fastest turn, their ratio
-(aim: at most 2.5), and the memory of the client after 1,000 and after 5,000 calls, and at its peak
-(aim: constant, under 300 MiB). 5,000 calls of 50 ms, 64 at a time, take at least 3.9 s.
+(aim: at most 2.5), the same for CPU time, and the memory of the client after 1,000 calls, after
+10,000 calls if there are more, after all calls, and at its peak (aim: constant, under 300 MiB).
+5,000 calls of 50 ms, 64 at a time, take at least 3.9 s.
 """
 
 from __future__ import annotations
@@ -107,18 +108,19 @@ async def ours(url: str) -> dict[str, float]:
                 completion = await connection.ask(prompt(i))
                 assert completion.text == ANSWER
                 done += 1
-                if done in (1_000, CALLS):
+                if done in (1_000, 10_000, CALLS):
                     found[f"mib_after_{done}"] = resident_mib()
 
-            start = time.perf_counter()
+            start, cpu = time.perf_counter(), time.process_time()
             await for_each(range(CALLS), work, CONCURRENCY)
             found["seconds"] = time.perf_counter() - start
+            found["cpu_seconds"] = time.process_time() - cpu
         assert llm.cache is not None
         assert len(llm.cache) == llm.usage.calls == CALLS
         llm.cache.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak /= 2**20 if sys.platform == "darwin" else 2**10
-    found["mib_peak"] = max(peak, *(mib for name, mib in found.items() if name != "seconds"))
+    found["mib_peak"] = max(peak, *(mib for name, mib in found.items() if name.startswith("mib_")))
     return found
 
 
@@ -135,11 +137,14 @@ async def bare(url: str) -> dict[str, float]:
                 response = await client.post(f"{url}/chat/completions", json=body)
                 assert response.json()["choices"][0]["message"]["content"] == ANSWER
 
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         async with asyncio.TaskGroup() as group:
             for _ in range(CONCURRENCY):
                 group.create_task(worker())
-        return {"seconds": time.perf_counter() - start}
+        return {
+            "seconds": time.perf_counter() - start,
+            "cpu_seconds": time.process_time() - cpu,
+        }
 
 
 def resident_mib() -> float:
@@ -151,36 +156,37 @@ def resident_mib() -> float:
 # The run ------------------------------------------------------------------------------------------
 
 
-def measured(client: str, url: str, quick: bool) -> dict[str, float]:
+def measured(client: str, url: str) -> dict[str, float]:
     """Return the figures that one client prints in a process of its own."""
-    command = [sys.executable, __file__, client, url, *(["--quick"] if quick else [])]
+    command = [sys.executable, __file__, client, url, "--calls", str(CALLS)]
     found: dict[str, float] = json.loads(subprocess.check_output(command))
     return found
 
 
-def main(quick: bool) -> None:
+def main(turns_each: int) -> None:
     """Print the figures of both clients."""
     with subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
-        turns = [
-            (measured("ours", url, quick), measured("bare", url, quick))
-            for _ in range(1 if quick else TURNS)
-        ]
+        turns = [(measured("ours", url), measured("bare", url)) for _ in range(turns_each)]
         server.terminate()
     own = min((turn[0] for turn in turns), key=lambda found: found["seconds"])
     peer = min(turn[1]["seconds"] for turn in turns)
+    own_cpu, peer_cpu = (min(turn[client]["cpu_seconds"] for turn in turns) for client in (0, 1))
     print(f"{CALLS} calls, {LATENCY_S * 1000:.0f} ms each, {CONCURRENCY} at a time")
     print(f"  ours {own['seconds']:6.2f} s")
     print(f"  httpx{peer:6.2f} s")
     print(f"  ratio{own['seconds'] / peer:6.2f}")
-    print(
-        f"  memory of ours: {own['mib_after_1000']:.0f} MiB after 1,000 calls, "
-        f"{own[f'mib_after_{CALLS}']:.0f} MiB after {CALLS}, {own['mib_peak']:.0f} MiB at the peak"
-    )
+    print(f"  CPU: ours {own_cpu:.2f} s, httpx {peer_cpu:.2f} s, ratio {own_cpu / peer_cpu:.2f}")
+    for name, mib in own.items():
+        if name.startswith("mib_"):
+            print(f"  memory of ours, {name}: {mib:.0f} MiB")
     add_figure(own["seconds"], "mirage, s")
     add_figure(peer, "httpx, s")
     add_figure(own["seconds"] / peer, "ratio")
+    add_figure(own_cpu, "mirage, CPU s")
+    add_figure(peer_cpu, "httpx, CPU s")
+    add_figure(own_cpu / peer_cpu, "ratio of CPU times")
     add_figure(own["mib_after_1000"], "memory after 1,000 calls, MiB")
     add_figure(own[f"mib_after_{CALLS}"], "memory after all calls, MiB")
     add_figure(own["mib_peak"], "peak memory, MiB")
@@ -190,10 +196,12 @@ if __name__ == "__main__":
     parser = script_parser(__doc__)
     parser.add_argument("part", nargs="?", choices=("serve", "ours", "bare"), help="all by default")
     parser.add_argument("url", nargs="?", help="the server that ours and bare ask")
+    parser.add_argument("--calls", type=int, default=CALLS, help="calls of each turn")
+    parser.add_argument("--turns", type=int, default=TURNS, help="turns of each client")
     options = parser.parse_args()
-    CALLS = 1_000 if options.quick else CALLS
+    CALLS = 1_000 if options.quick else options.calls
     if options.part is None:
-        main(options.quick)
+        main(1 if options.quick else options.turns)
         save(parser, options)
     elif options.part == "serve":
         asyncio.run(serve())
