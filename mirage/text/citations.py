@@ -85,6 +85,7 @@ class Passages(NamedTuple):
     by_title: Mapping[str, str]  # by folded titles that belong to one passage only
     footnotes: Mapping[str, tuple[str, ...]]  # by folded labels, such as ``^1``
     referenced: frozenset[str]  # the footnotes that the text refers to
+    names: Sequence[tuple[str, str]]  # folded titles and ids with a letter, and the ids
 
     @classmethod
     def of(cls, shown_ids: Sequence[str], titles: Mapping[str, str] | None = None) -> Passages:
@@ -99,9 +100,10 @@ class Passages(NamedTuple):
         by_id = folded | {passage: passage for passage in shown_ids}
         numeric_ids = {int(id_) for id_ in by_id if _NUMBER.fullmatch(id_) and str(int(id_)) == id_}
         numbers = sorted(numeric_ids.union(range(1, len(shown_ids) + 1)))
-        return cls(
-            shown_ids, by_id, numbers, {}, _by_title(shown_ids, titles or {}), {}, frozenset()
-        )
+        by_title = _by_title(shown_ids, titles or {})
+        names = by_title | {_fold_key(id_): id_ for id_ in shown_ids if _LETTER.search(id_)}
+        longest_first = sorted(names.items(), key=lambda name: -len(name[0]))
+        return cls(shown_ids, by_id, numbers, {}, by_title, {}, frozenset(), longest_first)
 
     def with_footnotes(self, text: str, entry: Language) -> Passages:
         """Return a copy that also contains the footnotes of a text, such as ``[^1]: Passage 3``.
@@ -285,16 +287,16 @@ def _named_sources(
     text: str, start: int, end: int, entry: Language, passages: Passages
 ) -> list[Citation]:
     """Return the ids and titles after words such as "Source:" and "according to"."""
-    spans = [
-        (first, ids)
-        for match in _source_labels(entry).finditer(text, start, end)
-        for first, ids in _sources_after(match, text, end, entry, passages)
-    ]
-    before, after = _attributions(entry)
-    for match in before.finditer(text, start, end):
-        spans += _name_from(match, end, passages)
-    for match in after.finditer(text, start, end):
-        spans += _name_until(match, start, passages)
+    has_label = text.find(":", start, end) >= 0 or text.find("：", start, end) >= 0
+    labels = _source_labels(entry).finditer(text, start, end) if has_label else ()
+    spans = [span for label in labels for span in _sources_after(label, text, end, entry, passages)]
+    folded = _fold_key(text[start:end])
+    if any(name in folded for name, _ in passages.names):
+        before, after = _attributions(entry)
+        for match in before.finditer(text, start, end):
+            spans += _name_from(match, end, passages)
+        for match in after.finditer(text, start, end):
+            spans += _name_until(match, start, passages)
     named: list[Citation] = []
     for span, ids in sorted(spans):
         if not named or span[0] >= named[-1].end:
@@ -387,20 +389,13 @@ _QUOTES = "\"'`*_“”„«»"
 _Span = tuple[tuple[int, int], tuple[str, ...]]
 
 
-def _names(passages: Passages) -> list[tuple[str, str]]:
-    """Return the ids that contain a letter and the titles, each with its id, the longest first."""
-    names = dict(passages.by_title)
-    names |= {_fold_key(id_): id_ for id_ in passages.ids if _LETTER.search(id_)}
-    return sorted(names.items(), key=lambda name: -len(name[0]))
-
-
 def _name_from(match: re.Match[str], end: int, passages: Passages) -> list[_Span]:
     """Return the span and the id of the passage whose id or title follows "according to".
 
     If the phrase opens a line, the span contains the phrase, which belongs to the next sentence.
     """
     text, start = match.string, match.end()
-    for name, id_ in _names(passages):
+    for name, id_ in passages.names:
         stop = start + len(name)
         is_name = stop <= end and _fold_key(text[start:stop]) == name
         if is_name and not _WORD_CHARACTER.match(text, stop):
@@ -411,7 +406,7 @@ def _name_from(match: re.Match[str], end: int, passages: Passages) -> list[_Span
 def _name_until(match: re.Match[str], start: int, passages: Passages) -> list[_Span]:
     """Return the span and the id of the passage whose id or title precedes a phrase."""
     text, end = match.string, match.start()
-    for name, id_ in _names(passages):
+    for name, id_ in passages.names:
         first = end - len(name)
         is_name = first >= start and _fold_key(text[first:end]) == name
         if is_name and not (first and _WORD_CHARACTER.match(text, first - 1)):
