@@ -53,6 +53,23 @@ def test_a_true_and_cited_answer_has_no_fault() -> None:
     assert kinds({"q1": "##Reason: [1]\n##Answer: It is the Nile that is longest [1]."}) == {}
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_size_of_blocks_does_not_change_findings(
+    answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "q1": "##Answer: It is the Congo [2].",
+        "q2": "##Answer: I do not know.",
+        "q3": None,
+        "q4": "##Answer: Tea and biscuits.",
+        "q5": "##Answer: The Nile, since 1987 [1].",
+    }
+    together = kinds(texts, answers=answers)
+    assert together
+    monkeypatch.setattr("mirage.features.findings.BLOCK", 2)
+    assert kinds(texts, answers=answers) == together
+
+
 def test_each_fault_is_found_on_its_query() -> None:
     faults = kinds(
         {
