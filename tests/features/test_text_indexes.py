@@ -7,13 +7,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from mirage.features._shown import _has_digits
+from mirage.features._shown import LONGEST_ENDING, SHORTEST_STEM, TextIndex, _has_digits
+from mirage.features.base import titled_texts
 from mirage.features.informative import WORD_MATCH_SHARE, _LongGrams
 from mirage.languages import Language
-from mirage.text import split_sentences, tokenize
+from mirage.models import Passage
+from mirage.text import alignment, split_sentences, tokenize
 from mirage.text.content import best_matches, grams, index_words, match_table, text_words, words
 from mirage.text.forms import text_form
-from mirage.text.mentions import stems
+from mirage.text.mentions import folded, stems
+from mirage.text.negations import _tokens, negates
 from mirage.text.numbers import without_numbers
 from mirage.text.quantities import values_in
 
@@ -116,3 +119,72 @@ def test_digits_in_a_row_are_found(text: str, value: float) -> None:
     assert _has_digits(text, value)
     assert not _has_digits(text, value + 0.5)
     assert not _has_digits(f"{text}5 7{text}".replace(" ", ""), 93.0)
+
+
+ENDINGS = st.text("ab", min_size=3, max_size=8)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.lists(ENDINGS, max_size=5).map(" ".join), max_size=3), ENDINGS)
+@example(["abab", "ab"], "aba")
+def test_an_index_holds_a_word_if_the_set_of_words_has_one_of_its_forms(
+    texts: list[str], word: str
+) -> None:
+    all_words = {other for text in texts for other in text.split()}
+
+    def has_longer(start: str) -> bool:
+        is_long = len(start) >= SHORTEST_STEM
+        return is_long and any(w.startswith(start) and w != start for w in all_words)
+
+    shortest = max(SHORTEST_STEM, len(word) - LONGEST_ENDING)
+    expected = word in all_words or has_longer(word)
+    expected |= any(word[:n] in all_words for n in range(shortest, len(word)))
+    if len(word) > SHORTEST_STEM + 1:
+        expected |= has_longer(word[:shortest])
+    elif len(word) >= SHORTEST_STEM:
+        expected |= word[:-1] in all_words or any(w[:-1] == word[:-1] for w in all_words)
+    assert TextIndex(tuple(texts), Language.of("en")).word(word) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(TEXTS, max_size=3), TEXTS, CODES)
+def test_the_missing_share_of_a_phrase_is_that_of_sets(
+    texts: list[str], phrase: str, code: str
+) -> None:
+    entry = Language.of(code)
+
+    def cut(text: str) -> set[str]:
+        length = min(entry.gram_length, len(text))
+        return {text[i : i + length] for i in range(len(text) - length + 1)}
+
+    pattern = folded(phrase, entry)
+    held = set().union(*(cut(folded(text, entry)) for text in texts))
+    expected = len(cut(pattern) - held) / len(cut(pattern))
+    assert TextIndex(tuple(texts), entry).missing_share(pattern) == expected
+
+
+NEGATIONS = st.lists(
+    st.sampled_from(["no", "not", "cannot", "kein", "nie", "on", "n't", "ない", "不"])
+)
+
+
+@given(NEGATIONS.map(" ".join), CODES)
+def test_a_text_negates_if_one_of_its_tokens_does(text: str, code: str) -> None:
+    assert negates(text, code) == any(token.negates for token in _tokens(text, code))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("ab ", max_size=30), st.text("abc ", max_size=30), st.sampled_from(["en", "zh"]))
+def test_texts_without_a_common_run_have_no_replacement(first: str, second: str, code: str) -> None:
+    find = alignment.replacements.__wrapped__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "_share_context", lambda *_: True)
+        expected = find(first, second, code)
+    assert find(first, second, code) == expected
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(" \na", max_size=5), st.text(" \na", max_size=5))
+def test_cached_titled_texts_are_those_of_passages(title: str, text: str) -> None:
+    passage = Passage(id="p1", title=title, text=text)
+    assert titled_texts([passage]) == (passage.titled_text,)
