@@ -10,7 +10,6 @@ from typing import NamedTuple
 from mirage.features.base import Answered
 from mirage.languages import Language
 from mirage.text import mentioned, read_claims
-from mirage.text._unicode import nfc
 from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
@@ -212,8 +211,11 @@ def _lists(claims: Claims, language: str) -> Iterator[list[Mention]]:
 def _with_shared_negations(claims: Claims, groups: Sequence[int], language: str) -> Claims:
     """Return claims in which a negation of one right item of a list holds for all right items.
 
-    In "not barley, flax and lentils, but wheat", the negation is next to the first item only.
+    In "not barley, flax and lentils, but wheat", the negation is next to the first item only. The
+    rule applies only to texts that mention a wrong answer too.
     """
+    if not any(groups[mention.candidate] for mention in claims.mentions):
+        return claims
     mentions = list(claims.mentions)
     for items in _lists(claims, language):
         rights = [item for item in items if not groups[item.candidate]]
@@ -258,7 +260,6 @@ def _states_verdict(
     true sentence about a part of the question may imply it too.
     """
     yes = _verdict(forms, language)
-    text = nfc(text)
     stated = stated_verdict(text, language)
     if stated is not None:
         return stated == yes

@@ -11,7 +11,7 @@ from mirage.text._candidates import Forms, sentence_spans
 from mirage.text._claim_signs import content_words
 from mirage.text._cues import CUES, cues
 from mirage.text._folding import fold
-from mirage.text._unicode import any_of
+from mirage.text._unicode import any_of, nfc
 from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import mentioned
@@ -37,7 +37,7 @@ def stated_verdict(text: str, language: str) -> bool | None:
     one decides; if there is none, the result is ``None``.
 
     Args:
-        text: Text in NFC.
+        text: The text.
         language: ISO 639-1 code of the text.
 
     Example:
@@ -46,7 +46,7 @@ def stated_verdict(text: str, language: str) -> bool | None:
         >>> stated_verdict("Some say no, but dogs are allowed.", "en") is None
         True
     """
-    entry = Language.of(language)
+    entry, text = Language.of(language), nfc(text)
     pattern = _clause_pattern(entry)
     for start, end in sentence_spans(text, language):
         sentence = fold(text[start:end])
@@ -80,10 +80,10 @@ def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
 
     Args:
         forms: Words for yes or no.
-        text: Text in NFC.
+        text: The text.
         language: ISO 639-1 code of the text.
     """
-    entry = Language.of(language)
+    entry, text = Language.of(language), nfc(text)
     return any(
         mentioned(forms, part, language) and not _kinds(part, entry) & _REPORTING
         for part in _final_parts(text, entry)
@@ -113,7 +113,7 @@ def implied_verdict(text: str, question: str, language: str) -> bool | None:
     several disagree, if the question is negated, or if the text abstains.
 
     Args:
-        text: Text in NFC.
+        text: The text.
         question: The question.
         language: ISO 639-1 code of the text and the question.
 
@@ -124,7 +124,7 @@ def implied_verdict(text: str, question: str, language: str) -> bool | None:
         >>> implied_verdict("The passages do not mention dogs in parks.", question, "en") is None
         True
     """
-    entry = Language.of(language)
+    entry, text = Language.of(language), nfc(text)
     asked = content_words(question, entry)
     if not asked or _kinds(question, entry) & _NEGATING:
         return None
