@@ -208,7 +208,10 @@ def test_failing_on_every_query_is_an_error(board: Leaderboard) -> None:
 
 
 def test_unknown_query_is_an_error(board: Leaderboard) -> None:
-    with pytest.raises(UnknownNameError, match="'q3'; did you mean 'q"):
+    with pytest.raises(
+        UnknownNameError,
+        match="unknown query 'q3' in bundled-sw, answered by model 'my-model'; did you mean 'q",
+    ):
         board.rank({"q3": "tatu"})
 
 

@@ -207,5 +207,7 @@ def test_merged() -> None:
     assert two.labels == (("related",), ("related",), ("unrelated",))
     assert two.positive == "related"
     assert sentences.names == ("context", "direct", "unrelated")
-    with pytest.raises(UnknownNameError, match="'contexts'; did you mean 'context'"):
+    with pytest.raises(
+        UnknownNameError, match="'contexts' in labelled sentences; did you mean 'context'"
+    ):
         sentences.merged({"contexts": "x"}, positive="x")

@@ -143,7 +143,7 @@ def test_control_characters_of_responses_are_escaped(good: Texts) -> None:
         ({"ge": 1, "feature": "citation_recal@10"}, UnknownNameError, "did you mean 'citation_"),
         ({"ge": 1, "model": 7}, DatasetError, "7 cannot answer queries"),
         ({"ge": 1, "model": {}}, GenerationError, "failed on all 40 queries"),
-        ({"ge": 1, "model": {"q99": ""}}, UnknownNameError, "answered by model 'my-model': 'q99'"),
+        ({"ge": 1, "model": {"q99": ""}}, UnknownNameError, "unknown query 'q99' in bundled-sw"),
     ],
 )
 def test_bad_input_is_one_clear_error(
