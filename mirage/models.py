@@ -23,6 +23,7 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -60,22 +61,6 @@ _FLAT_ANSWERS = (
 )
 
 
-def _check_answers(value: Any, info: ValidationInfo) -> Any:
-    """Reject a text in place of a list of answers, and warn if the list can be read in two ways."""
-    if isinstance(value, str):
-        raise ValueError(
-            "expected a list of answers, each with its spellings, not a text; write "
-            '[["38 m"]] for one answer, or [["38 m", "38 metres"]] if it has several spellings'
-        )
-    # Wrong answers mean the same in both readings: a right response states none of them.
-    if info.field_name == "answers" and _is_flat(value):
-        if where := (info.context or {}).get("where"):
-            _warn_of_flat_answers(where.rpartition(", ")[0] or where)  # the file, without the line
-        else:
-            warnings.warn(f"answers: {_FLAT_ANSWERS}", stacklevel=3)
-    return value
-
-
 def _is_flat(answers: Any) -> bool:
     """Return whether a value is a list of two or more texts."""
     is_list = isinstance(answers, list | tuple)
@@ -86,8 +71,6 @@ def _is_flat(answers: Any) -> bool:
 def _warn_of_flat_answers(source: str) -> None:
     _LOG.warning("%s, field 'answers': %s", source, _FLAT_ANSWERS)
 
-
-_Answers = Annotated[tuple[Forms, ...], BeforeValidator(_check_answers)]
 
 Verdict = Literal["a", "b", "tie"]
 
@@ -192,10 +175,26 @@ class Query(Record):
     relevant: tuple[Id, ...] = ()
     reference: str | None = None
     answerable: bool | None = None
-    answers: _Answers = ()
-    wrong_answers: _Answers = ()
+    answers: tuple[Forms, ...] = ()
+    wrong_answers: tuple[Forms, ...] = ()
     cluster: Id | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("answers", "wrong_answers", mode="before")
+    @classmethod
+    def _is_list_of_answers(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, str):
+            raise ValueError(
+                "expected a list of answers, each with its spellings, not a text; write "
+                '[["38 m"]] for one answer, or [["38 m", "38 metres"]] if it has several spellings'
+            )
+        # Wrong answers mean the same in both readings: a right response states none of them.
+        if info.field_name == "answers" and _is_flat(value):
+            if where := (info.context or {}).get("where"):
+                _warn_of_flat_answers(where.rpartition(", ")[0] or where)  # without the line
+            else:
+                warnings.warn(f"answers: {_FLAT_ANSWERS}", stacklevel=3)
+        return value
 
     @model_validator(mode="after")
     def _passages_are_distinct(self) -> Self:
