@@ -42,8 +42,9 @@ Kind = Literal[
     "denial",
     "unknown fact",
     "no response",
+    "not checked",
 ]
-"""The kind of a fault."""
+"""The kind of a fault, or ``"not checked"`` if a response could not be checked for faults."""
 
 QUOTE = 160
 """Maximum length of a quote, in characters."""
@@ -53,6 +54,12 @@ READ = 20_000
 
 NAMED = 3
 """Maximum number of queries or languages that the text of a finding lists."""
+
+UNCHECKED = (
+    "could not be checked for wrong facts, missing answers or wrong citations (the queries need "
+    "passages, answers or a reference)"
+)
+"""Description of a finding of the kind ``not checked``."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ class Finding:
         quotes: A quote from each faulty response, by query id; for a failed response, the reason
             why it failed.
         interval: 95 % confidence interval of the share of queries with the fault, among those on
-            which it could occur; NaN for failed responses.
+            which it could occur; NaN for responses that failed or were not checked.
 
     Example:
         >>> print(Finding("no citation", "cites nothing", ("q1", "q4"), of=30))
@@ -285,7 +292,10 @@ def findings_of(
             table are computed, without a model or network. By default all are computed.
 
     Returns:
-        One finding per kind of fault; empty if there are no faults.
+        One finding per kind of fault. A finding of the kind ``not checked`` comes last if some
+        responses could be checked for no fault but their language, because their queries have no
+        passages, answers or reference. The result is empty if all responses were checked and have
+        no faults.
 
     Raises:
         FeatureError: The run is in another language, or answers a query that is not in the
@@ -306,9 +316,8 @@ def findings_of(
     }
     faults = {id_: _faults(items[id_], row) for id_, row in values.items() if id_ in items}
     findings = [_finding(check, items, values, faults) for check in CHECKS]
-    return tuple(
-        finding for finding in (*findings, _failure_finding(dataset, run)) if finding is not None
-    )
+    findings += [_failure_finding(dataset, run), _unchecked_finding(items, values)]
+    return tuple(finding for finding in findings if finding is not None)
 
 
 def _shorten_responses(run: Run) -> Run:
@@ -397,6 +406,22 @@ def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:
     return Finding("no response", "gives no response", tuple(ids), len(dataset), reasons)
 
 
+def _unchecked_finding(
+    items: Mapping[str, _ParsedItem], values: Mapping[str, Mapping[str, float]]
+) -> Finding | None:
+    """Return a finding that lists the responses that no check but that of the language applies to.
+
+    Returns ``None`` if there are none.
+    """
+    checks = [check for check in CHECKS if check.kind != "language"]
+    ids = tuple(
+        id_
+        for id_, item in items.items()
+        if not any(_applies(check, item, values.get(id_, {})) for check in checks)
+    )
+    return Finding("not checked", UNCHECKED, ids, len(items)) if ids else None
+
+
 # Quotes -------------------------------------------------------------------------------------------
 
 
@@ -453,7 +478,7 @@ def pooled(findings: Mapping[str, Sequence[Finding]]) -> tuple[PooledFinding, ..
 
 def _pool_by_kind(findings: Mapping[str, Sequence[Finding]]) -> Iterator[PooledFinding]:
     words = {finding.kind: finding.words for group in findings.values() for finding in group}
-    order = [*(check.kind for check in CHECKS), "no response"]
+    order = [*(check.kind for check in CHECKS), "no response", "not checked"]
     for kind in sorted(words, key=order.index):
         same_kind = [
             (code, finding)
