@@ -7,9 +7,10 @@ and not again inside the library. Large numbers of values are numpy columns in o
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -21,10 +22,13 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
 from mirage._base.files import record_rows, validated, write_records
+from mirage._base.logs import logger
 from mirage._base.near_names import NearNames, NearNamesMeta
 from mirage._base.passages import document_of, is_other_text
 from mirage._base.quoting import utf8_text
@@ -37,6 +41,8 @@ from mirage.languages import Language
 if TYPE_CHECKING:
     import pandas as pd
 
+_LOG = logger("mirage.models")
+
 Name = Annotated[str, StringConstraints(min_length=1)]
 # Many files have ids as numbers; a query id 34 is read as "34".
 Id = Annotated[Name, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
@@ -47,6 +53,24 @@ Forms = Annotated[
     Field(min_length=1),
     BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
 ]
+
+_FLAT_ANSWERS = (
+    'a flat list of texts, such as ["Nile", "Nil"], is read as several answers, and a right '
+    'response states all of them; write [["Nile", "Nil"]] for two spellings of one answer, or '
+    '[["Nile"], ["Nil"]] for two answers'
+)
+
+
+def _is_flat(answers: Any) -> bool:
+    """Return whether a value is a list of two or more texts."""
+    is_list = isinstance(answers, list | tuple)
+    return is_list and len(answers) > 1 and all(isinstance(answer, str) for answer in answers)
+
+
+@lru_cache(maxsize=1024)  # one warning per file
+def _warn_of_flat_answers(source: str) -> None:
+    _LOG.warning("%s, field 'answers': %s", source, _FLAT_ANSWERS)
+
 
 Verdict = Literal["a", "b", "tie"]
 
@@ -127,7 +151,8 @@ class Query(Record):
         answerable: Whether any passage answers the question; ``None`` if unknown.
         answers: Short answers; a right response contains all of them. Each is a tuple of accepted
             spellings (forms), such as ``(("11", "eleven"),)`` for one answer. A text means an
-            answer with a single spelling.
+            answer with a single spelling. Several texts without inner tuples cause a warning,
+            because other formats list the spellings of one answer in this way.
         wrong_answers: Wrong answers that a response may give instead of the right ones, in the
             format of ``answers``.
         cluster: Name of a group of related queries. For example, they may be about the same
@@ -154,6 +179,22 @@ class Query(Record):
     wrong_answers: tuple[Forms, ...] = ()
     cluster: Id | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("answers", "wrong_answers", mode="before")
+    @classmethod
+    def _is_list_of_answers(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, str):
+            raise ValueError(
+                "expected a list of answers, each with its spellings, not a text; write "
+                '[["38 m"]] for one answer, or [["38 m", "38 metres"]] if it has several spellings'
+            )
+        # Wrong answers mean the same in both readings: a right response states none of them.
+        if info.field_name == "answers" and _is_flat(value):
+            if where := (info.context or {}).get("where"):
+                _warn_of_flat_answers(where.rpartition(", ")[0] or where)  # without the line
+            else:
+                warnings.warn(f"answers: {_FLAT_ANSWERS}", stacklevel=3)
+        return value
 
     @model_validator(mode="after")
     def _passages_are_distinct(self) -> Self:

@@ -169,7 +169,12 @@ BAD_LINES = [
     ({**ROW, "id": "\ud800"}, "line 2, field 'id': Input should be a valid string"),
     ({**ROW, "language": "swa"}, "line 2, field 'language': unknown language 'swa'; did you mean"),
     ({**ROW, "answer": "x"}, "line 2, field 'answer': Extra inputs are not permitted"),
-    ({**ROW, "answers": "x"}, "line 2, field 'answers': Input should be a valid tuple"),
+    (
+        {**ROW, "answers": "x"},
+        "line 2, field 'answers': expected a list of answers, each with its spellings, not a text; "
+        'write [["38 m"]] for one answer, or [["38 m", "38 metres"]] if it has several spellings',
+    ),
+    ({**ROW, "wrong_answers": "x"}, "line 2, field 'wrong_answers': expected a list of answers"),
     ({**ROW, "answers": ["x", []]}, "line 2, field 'answers.1': Tuple should have at least 1 item"),
     ({**ROW, "metadata": {"k": 1}}, "line 2, field 'metadata.k': Input should be a valid string"),
     (
@@ -197,6 +202,34 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: object, message: str) -> No
     with pytest.raises(DatasetError) as caught:
         MirageDataset.load(path)
     assert str(caught.value).startswith(f"{path}, {message}")
+
+
+def test_a_file_with_flat_answers_is_read_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [ROW | {"id": id_, "answers": ["30 Tage", "dreißig Tage"]} for id_ in "ab"]
+    path = jsonl(tmp_path, *rows)
+    for query in MirageDataset.load(path):
+        assert query.answers == (("30 Tage",), ("dreißig Tage",))
+    MirageDataset.from_qa(path)
+    (message,) = caplog.messages
+    assert message.startswith(f"{path}, field 'answers': a flat list of texts")
+    assert 'write [["Nile", "Nil"]] for two spellings of one answer' in message
+
+
+def test_a_file_with_answers_of_one_meaning_is_read_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    several = Query(**ROW, answers=[["a", "b"], ["c"]], wrong_answers=["d", "e"])
+    one = ROW | {"id": "b", "answers": ["a"]}
+    mixed = ROW | {"id": "c", "answers": ["a", ["b", "c"]]}
+    path = jsonl(tmp_path, several.model_dump(mode="json"), one, mixed)
+    assert [query.answers for query in MirageDataset.load(path)] == [
+        (("a", "b"), ("c",)),
+        (("a",),),
+        (("a",), ("b", "c")),
+    ]
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])

@@ -139,6 +139,15 @@ def test_values_of_the_table_override_computed_ones() -> None:
     assert finding.kind == "language"
 
 
+def test_responses_that_nothing_can_be_checked_in_are_named() -> None:
+    bare = Query(id="q2", language="en", text="Which river of Africa is the longest?")
+    answers = run({"q1": "##Answer: It is the Nile, the longest river [1].", "q2": "The Nile."})
+    (unchecked,) = findings_of(MirageDataset([query("q1"), bare], name="rivers"), answers)
+    assert (unchecked.kind, unchecked.query_ids, unchecked.of) == ("not checked", ("q2",), 2)
+    assert "could not be checked for wrong facts, missing answers" in summary([unchecked])
+    assert "passages, answers or a reference" in summary(pooled({"en": [unchecked]}))
+
+
 # As text ------------------------------------------------------------------------------------------
 
 

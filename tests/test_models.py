@@ -90,6 +90,15 @@ def test_the_passages_behind_a_response_are_its_own_or_else_the_querys() -> None
     assert query.shown_to(none) == query.passages_shown_to(none) == ()
 
 
+def test_flat_answers_warn_at_the_line_that_writes_them() -> None:
+    with pytest.warns(
+        UserWarning, match="answers: a flat list of texts.* several answers"
+    ) as caught:
+        query = Query(id="a", language="en", text="?", answers=["UK", "United Kingdom"])
+    assert query.answers == (("UK",), ("United Kingdom",))
+    assert caught[0].filename == __file__
+
+
 @each_case(
     ("record", "fields", "message"),
     [
@@ -124,6 +133,12 @@ def test_the_passages_behind_a_response_are_its_own_or_else_the_querys() -> None
             Response,
             {"query_id": "a", "text": "x", "error": "timed out"},
             "response to query 'a' needs either a text or an error",
+        ),
+        (
+            Query,
+            {"id": "a", "language": "en", "text": "?", "answers": "38 m"},
+            "answers\n  Value error, expected a list of answers, each with its spellings, not a "
+            'text; write [["38 m"]] for one answer',
         ),
         (Response, {"query_id": "a", "text": None}, "needs either a text or an error"),
         (Response, {"query_id": "a", "error": "timed out"}, "text\n  Field required"),

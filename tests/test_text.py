@@ -21,7 +21,7 @@ from mirage.errors import UnknownNameError
 from mirage.languages import LANGUAGES
 from mirage.text import parse, split_sentences, tokenize
 from mirage.text._layout import EMOJI
-from mirage.text.citations import Passages, citations, cite_by_id
+from mirage.text.citations import Passages, _warn_of_numeric_ids, citations, cite_by_id
 from mirage.text.responses import ParsedResponse
 from mirage.text.sentences import Sentence
 
@@ -903,3 +903,33 @@ def test_named_sources_are_citations(code: str, a: str, b: str, name: str) -> No
 )
 def test_lists_of_sources_and_superscript_tags(text: str, cited: tuple[str, ...]) -> None:
     assert parse(text, "en", ("doc-00", "doc-01")).citations == cited
+
+
+@pytest.mark.parametrize(
+    ("text", "cited"),
+    [
+        ("A [1]. B [3].", ("0", "2")),  # there is no id 3, so these are positions
+        ("A [0]. B [1].", ("0", "1")),  # there is no position 0, so these are ids
+        ("A [1-3].", ("0", "1", "2")),
+        ("A [Passage 1]. B [^3].", ("0", "2")),
+    ],
+)
+def test_numbers_that_can_only_be_ids_or_positions_decide(
+    text: str, cited: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    _warn_of_numeric_ids.cache_clear()
+    assert parse(text, "en", ["0", "1", "2"]).citations == cited
+    assert not caplog.messages
+
+
+def test_numbers_that_may_be_ids_or_positions_cause_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    _warn_of_numeric_ids.cache_clear()
+    for ids in (["1", "2"], ["10", "11"], ["a", "b"]):
+        assert parse("A [1].", "en", ids).citations == (ids[0],)
+    assert not caplog.messages
+    for _ in range(2):
+        assert parse("A [1].", "en", ["0", "1", "2"]).citations == ("1",)
+    (message,) = caplog.messages
+    assert "it is read as the id" in message

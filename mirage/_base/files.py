@@ -499,7 +499,7 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
             field.
     """
     try:
-        return record.model_validate(row)
+        return record.model_validate(row, context={"where": where})
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])

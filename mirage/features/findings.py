@@ -43,8 +43,9 @@ Kind = Literal[
     "denial",
     "unknown fact",
     "no response",
+    "not checked",
 ]
-"""The kind of a fault."""
+"""The kind of a fault, or ``"not checked"`` if a response could not be checked for faults."""
 
 QUOTE = 160
 """Maximum length of a quote, in characters."""
@@ -62,6 +63,12 @@ enough for a block, but not for a long run.
 NAMED = 3
 """Maximum number of queries or languages that the text of a finding lists."""
 
+UNCHECKED = (
+    "could not be checked for wrong facts, missing answers or wrong citations (the queries need "
+    "passages, answers or a reference)"
+)
+"""Description of a finding of the kind ``not checked``."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -75,7 +82,7 @@ class Finding:
         quotes: A quote from each faulty response, by query id; for a failed response, the reason
             why it failed.
         interval: 95 % confidence interval of the share of queries with the fault, among those on
-            which it could occur; NaN for failed responses.
+            which it could occur; NaN for responses that failed or were not checked.
 
     Example:
         >>> print(Finding("no citation", "cites nothing", ("q1", "q4"), of=30))
@@ -300,7 +307,10 @@ def findings_of(
             table are computed, without a model or network. By default all are computed.
 
     Returns:
-        One finding per kind of fault; empty if there are no faults.
+        One finding per kind of fault. A finding of the kind ``not checked`` comes last if some
+        responses could be checked for no fault but their language, because their queries have no
+        passages, answers or reference. The result is empty if all responses were checked and have
+        no faults.
 
     Raises:
         FeatureError: The run is in another language, or answers a query that is not in the
@@ -322,9 +332,8 @@ def findings_of(
         for item, check in faults:
             quotes[check.kind][item.query.id] = _quote(check, item)
     findings = [_finding(check, items, quotes[check.kind]) for check in CHECKS]
-    return tuple(
-        finding for finding in (*findings, _failure_finding(dataset, run)) if finding is not None
-    )
+    findings += [_failure_finding(dataset, run), _unchecked_finding(items)]
+    return tuple(finding for finding in findings if finding is not None)
 
 
 def _shorten_responses(run: Run) -> Run:
@@ -438,6 +447,18 @@ def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:
     return Finding("no response", "gives no response", tuple(ids), len(dataset), reasons)
 
 
+def _unchecked_finding(items: Sequence[_ParsedItem]) -> Finding | None:
+    """Return a finding that lists the responses that no check but that of the language applies to.
+
+    Returns ``None`` if there are none.
+    """
+    checks = [check for check in CHECKS if check.kind != "language"]
+    ids = tuple(
+        item.query.id for item in items if not any(_applies(check, item) for check in checks)
+    )
+    return Finding("not checked", UNCHECKED, ids, len(items)) if ids else None
+
+
 # Quotes -------------------------------------------------------------------------------------------
 
 
@@ -494,7 +515,7 @@ def pooled(findings: Mapping[str, Sequence[Finding]]) -> tuple[PooledFinding, ..
 
 def _pool_by_kind(findings: Mapping[str, Sequence[Finding]]) -> Iterator[PooledFinding]:
     words = {finding.kind: finding.words for group in findings.values() for finding in group}
-    order = [*(check.kind for check in CHECKS), "no response"]
+    order = [*(check.kind for check in CHECKS), "no response", "not checked"]
     for kind in sorted(words, key=order.index):
         same_kind = [
             (code, finding)

@@ -150,7 +150,7 @@ def answers(
 
     A row may name its language in ``language`` or ``lang``. If ``fields`` is not set, a row with
     ``language`` and ``text`` is read as a query in the format of this library. In that format, a
-    flat list means several answers.
+    flat list means several answers, and a warning says so.
 
     Args:
         path: File of JSON Lines, Parquet, CSV or TSV (with a header), or several files.

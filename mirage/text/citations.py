@@ -12,12 +12,15 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
 
+from mirage._base.logs import logger
 from mirage.languages import LANGUAGES, Language
 from mirage.text._unicode import BREAK, BREAKS, SPACE, any_of, nfc
 from mirage.text.lexicon import lexicon
 from mirage.text.tokens import tokenize
 
 __all__ = ["cite_by_id"]
+
+_LOG = logger("mirage.citations")
 
 
 def cite_by_id(text: str, language: str | Language, shown: Sequence[str]) -> tuple[str, bool]:
@@ -98,7 +101,7 @@ class Passages(NamedTuple):
         """
         folded = {_fold_key(passage): passage for passage in reversed(shown_ids)}
         by_id = folded | {passage: passage for passage in shown_ids}
-        numeric_ids = {int(id_) for id_ in by_id if _NUMBER.fullmatch(id_) and str(int(id_)) == id_}
+        numeric_ids = {int(id_) for id_ in by_id if _is_number(id_)}
         numbers = sorted(numeric_ids.union(range(1, len(shown_ids) + 1)))
         by_title = _by_title(shown_ids, titles or {})
         names = by_title | {_fold_key(id_): id_ for id_ in shown_ids if _LETTER.search(id_)}
@@ -108,15 +111,17 @@ class Passages(NamedTuple):
     def with_footnotes(self, text: str, entry: Language) -> Passages:
         """Return a copy that also contains the footnotes of a text, such as ``[^1]: Passage 3``.
 
-        If the text defines no footnotes of shown passages, the result is this object.
+        If the numbers that the text cites show that they are positions, ids that are numbers are
+        left out (:meth:`_reading_numbers_of`).
 
         Args:
             text: Text that defines footnotes and refers to them.
             entry: Language of the text.
         """
-        if "]" not in text:
-            return self
-        text = nfc(text)
+        passages = self._reading_numbers_of(text, entry)
+        return passages._with_footnotes(nfc(text), entry) if "]" in text else passages
+
+    def _with_footnotes(self, text: str, entry: Language) -> Passages:
         notes: dict[str, tuple[str, ...]] = {}
         for match in _DEFINITION.finditer(text) if "]:" in text else ():
             ids = _defined_ids(match, entry, self)
@@ -131,6 +136,33 @@ class Passages(NamedTuple):
         return self._replace(
             footnotes=notes, referenced=frozenset(references & notes.keys()), memory={}
         )
+
+    def _reading_numbers_of(self, text: str, entry: Language) -> Passages:
+        """Return a copy that reads the numbers in a text as positions if they cannot be ids.
+
+        Passages may have ids such as 0, 1 and 2, so that ``[1]`` may mean the second passage (by
+        its id) or the first one (by its position). With these ids, a citation ``[0]`` shows that a
+        text cites ids, and ``[3]`` shows that it cites positions. If neither occurs, the numbers
+        are read as ids, with a warning.
+        """
+        positions = range(1, len(self.ids) + 1)
+        ids = {int(id_) for id_ in self.by_id if _is_number(id_)}
+        ambiguous = {n for n in ids if n in positions and self.ids[n - 1] != self.by_id[str(n)]}
+        if not ambiguous:
+            return self
+        cited = {
+            int(number)
+            for start, end, _ in citations(text, entry, self)
+            for number in re.findall(r"\d{1,9}", _fold_key(text[start:end]))
+        }
+        cites_ids = any(number in ids and number not in positions for number in cited)
+        cites_positions = any(number in positions and number not in ids for number in cited)
+        if cites_positions and not cites_ids:
+            named = {name: id_ for name, id_ in self.by_id.items() if not _is_number(name)}
+            return self._replace(by_id=named, numbers=positions, memory={})
+        if not cites_ids and not ambiguous.isdisjoint(cited):
+            _warn_of_numeric_ids()
+        return self
 
     def by_title_or_label(self, token: str) -> tuple[str, ...] | None:
         """Return the ids that a title of a passage or the label of a footnote refers to.
@@ -155,6 +187,19 @@ class Passages(NamedTuple):
         if str(number) in self.by_id:
             return [self.by_id[str(number)]]
         return [self.ids[number - 1]] if 1 <= number <= len(self.ids) else []
+
+
+@lru_cache(maxsize=1)  # once only
+def _warn_of_numeric_ids() -> None:
+    _LOG.warning(
+        "passages have numbers as ids, so a citation such as [1] may mean the id 1 or the first "
+        "passage of the prompt; it is read as the id. If your system cites positions, give the "
+        "passages ids that are not numbers, such as p0, p1 and p2"
+    )
+
+
+def _is_number(id_: str) -> bool:
+    return _NUMBER.fullmatch(id_) is not None and str(int(id_)) == id_
 
 
 def _by_title(shown_ids: Sequence[str], titles: Mapping[str, str]) -> dict[str, str]:
