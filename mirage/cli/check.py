@@ -123,10 +123,13 @@ def check(
 
 def _plain(comparison: Comparison, more: ExtraQueries | None) -> dict[str, Any]:
     """Return a comparison as JSON data."""
+    from mirage.testing.regressions import not_measured
+
     plain: dict[str, Any] = {
         "margin": comparison.margin,
         "features": list(map(_change_plain, comparison.compared)),
         "not_compared": comparison.not_compared,
+        "not_measured": not_measured(comparison),
         "evidence": comparison.evidence.kinds,
     }
     if comparison.identical is not None:
