@@ -101,6 +101,21 @@ def check_folder(path: Path | None) -> None:
         raise MirageError(f"{path}: the folder {path.parent} does not exist; create it first")
 
 
+def check_page(path: Path | None) -> None:
+    """Raise an error if an HTML page cannot be written to a file; do nothing for ``None``.
+
+    The command checks this first, because the work before it writes the page may be costly.
+    """
+    from mirage.ranking._pages import HTML_SUFFIXES
+
+    check_folder(path)
+    if path is not None and path.suffix.lower() not in HTML_SUFFIXES:
+        raise MirageError(
+            f"{path}: --report writes an HTML page, so the file name must end in .html; for other "
+            "formats, use the output of the command or of its option --json"
+        )
+
+
 def _nearest(path: Path) -> str:
     """Return a hint for a missing path: the most similar name in the nearest existing folder.
 

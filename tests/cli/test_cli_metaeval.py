@@ -117,7 +117,7 @@ def test_language_selects_sentences(tmp_path: Path) -> None:
     assert message in refusal("metaeval", path, "--language", "fr")
     rest = ("--rest", path, *judge)
     shares = json.loads(mirage("metaeval", path, "--language", "de", *rest).stdout)
-    assert shares["sentences"] == 12
+    assert shares["sentences"] == 24
 
 
 def test_language_of_memerag_selects_its_file(tmp_path: Path) -> None:
