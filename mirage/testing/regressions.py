@@ -569,8 +569,8 @@ def not_measured(comparison: Comparison) -> dict[str, dict[str, int]]:
 
 
 def _missing_lines(comparison: Comparison) -> list[str]:
-    """Return a line for each feature with values that only the baseline has."""
-    lines = []
+    """Return a line for failed queries, and one for each feature that lacks other values."""
+    lines = _failure_lines(comparison)
     for name, reasons in not_measured(comparison).items():
         number, queries = sum(reasons.values()), len(comparison.before)
         why = "; ".join(f"{reason} ({count})" for reason, count in reasons.items())
@@ -579,6 +579,20 @@ def _missing_lines(comparison: Comparison) -> list[str]:
             f"complete losses in “lost ≤”: {why}"
         )
     return lines
+
+
+def _failure_lines(comparison: Comparison) -> list[str]:
+    """Return a line with the number of failed queries that have values in the baseline."""
+    before = comparison.before
+    missing = newly_missing(before, comparison.after).any(axis=1)
+    failed = [id_ in comparison.failed for id_ in before.query_ids]
+    number = int((missing & np.array(failed)).sum())
+    if not number:
+        return []
+    return [
+        f"The model failed on {number} of {len(before)} queries that have values in the baseline; "
+        "they count as complete losses in “lost ≤” only"
+    ]
 
 
 def _regression_error(
