@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.executors import Executor
     from mirage.leaderboard import Leaderboard
-    from mirage.metaeval import LabelledSentences
+    from mirage.metaeval import AnswerSentence, LabelledSentences
     from mirage.metaeval.judges import Score
     from mirage.models import Query, Run
     from mirage.monitoring.logs import Log
@@ -101,6 +101,21 @@ def check_folder(path: Path | None) -> None:
         raise MirageError(f"{path}: the folder {path.parent} does not exist; create it first")
 
 
+def check_page(path: Path | None) -> None:
+    """Raise an error if an HTML page cannot be written to a file; do nothing for ``None``.
+
+    The command checks this first, because the work before it writes the page may be costly.
+    """
+    from mirage.ranking._pages import HTML_SUFFIXES
+
+    check_folder(path)
+    if path is not None and path.suffix.lower() not in HTML_SUFFIXES:
+        raise MirageError(
+            f"{path}: --report writes an HTML page, so the file name must end in .html; for other "
+            "formats, use the output of the command or of its option --json"
+        )
+
+
 def _nearest(path: Path) -> str:
     """Return a hint for a missing path: the most similar name in the nearest existing folder.
 
@@ -176,12 +191,19 @@ def dataset_of(
     if form is not None:
         return MirageDataset.from_qa(file_of(path), form, language=language)
     dataset = MirageDataset.load(file_of(path))
-    if language is not None and dataset.language != language_of(language):
-        raise DatasetError(
-            f"the queries of {path} are in {dataset.language!r}, not in {language!r}; leave out "
-            "--language"
-        )
+    require_language(dataset.language, language, path)
     return dataset
+
+
+def require_language(code: str, language: str | None, source: str | Path) -> None:
+    """Raise an error if ``--language`` names another language than that of the queries.
+
+    ``code`` is the language of the queries in ``source``.
+    """
+    if language is not None and code != language_of(language):
+        raise DatasetError(
+            f"the queries of {source} are in {code!r}, not in {language!r}; leave out --language"
+        )
 
 
 def check_level(level: str, other: str) -> None:
@@ -423,7 +445,7 @@ def labelled_of(
 
     Args:
         path: Path of the file or folder.
-        language: Language code. It is needed only if the rows of the file do not contain one.
+        language: Language of the sentences to select, and of rows that name no language.
         positive: Label that counts as positive; better feature values should predict it. Only used
             for a file.
         task: Which labels of MEMERAG to read, one of ``TASKS``.
@@ -433,14 +455,42 @@ def labelled_of(
     if path.is_dir():
         if task not in TASKS:
             raise UnknownNameError("MEMERAG task", task, TASKS)
-        return LabelledSentences.memerag(path, task=task)  # type: ignore[arg-type]
+        codes = None if language is None else [language_of(language)]
+        return LabelledSentences.memerag(path, codes, task=task)  # type: ignore[arg-type]
     labelled = LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+    if language is not None:
+        _require_sentences(labelled.languages, language, path)
+        labelled = labelled.select(languages=[language_of(language)])
     rest = [name for name in labelled.names if name not in {positive, *labelled.undecided}]
     if len(rest) < 2 or positive not in labelled.names:
         return labelled
     negative = f"not {positive}"
     _LOG.warning("%s: the labels %s are counted as %r", path, ", ".join(map(repr, rest)), negative)
     return labelled.merged(dict.fromkeys(rest, negative), positive)
+
+
+def sentences_in(path: Path, language: str | None) -> tuple[AnswerSentence, ...]:
+    """Return the sentences in a file; if a language is given, only those in this language.
+
+    ``language`` is also the language of rows that name none.
+    """
+    from mirage.metaeval import read_sentences
+
+    sentences = read_sentences(file_of(path), language=language)
+    if language is None:
+        return sentences
+    _require_sentences({row.query.language for row in sentences}, language, path)
+    code = language_of(language)
+    return tuple(row for row in sentences if row.query.language == code)
+
+
+def _require_sentences(codes: Collection[str], language: str, path: Path) -> None:
+    """Raise an error if a file has sentences, but none in the language of ``--language``."""
+    if codes and language_of(language) not in codes:
+        raise DatasetError(
+            f"{path}: the file has no sentence in {language!r}, only in "
+            f"{', '.join(map(repr, sorted(codes)))}"
+        )
 
 
 def score_of(text: str) -> Score:

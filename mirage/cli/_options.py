@@ -57,8 +57,8 @@ IndexLanguage = Annotated[
 LabelLanguage = Annotated[
     str | None,
     language_option(
-        "Language of the sentences as an ISO 639-1 code, such as sw. Needed if the rows of the "
-        "file have no field `language`."
+        "Use only the sentences in this language, an ISO 639-1 code such as sw. Needed if the rows "
+        "of the file have no field `language`, and then applies to all of them."
     ),
 ]
 Labels = Annotated[

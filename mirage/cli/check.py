@@ -107,15 +107,22 @@ def check(
         write_text(comment, comments.comment(runs, allow_failed=allow_failed, more=more))
     if junit is not None:
         write_text(junit, comments.junit(runs, allow_failed=allow_failed))
+    failures = {"failed": len(run.failed)}
     try:
         comparison = check_comparison(runs, "pass", allow_failed)
     except FellShortError as error:
         if as_json:
-            out_json(_plain(runs.comparison, more) | {"verdict": "worse", "reason": str(error)})
+            out_json(
+                _plain(runs.comparison, more)
+                | failures
+                | {"verdict": "worse", "reason": str(error)}
+            )
         fall_short([str(error)])
     else:
         reason = summary(comparison, more)
-        plain = _plain(comparison, more) | {"verdict": comparison.verdict, "reason": reason}
+        plain = (
+            _plain(comparison, more) | failures | {"verdict": comparison.verdict, "reason": reason}
+        )
         out_either(result_table(comparison, more), plain, as_json)
         if comparison.verdict == "inconclusive":
             end_inconclusive([f"the comparison of {run.model} with the baseline"])
@@ -123,10 +130,13 @@ def check(
 
 def _plain(comparison: Comparison, more: ExtraQueries | None) -> dict[str, Any]:
     """Return a comparison as JSON data."""
+    from mirage.testing.regressions import not_measured
+
     plain: dict[str, Any] = {
         "margin": comparison.margin,
         "features": list(map(_change_plain, comparison.compared)),
         "not_compared": comparison.not_compared,
+        "not_measured": not_measured(comparison),
         "evidence": comparison.evidence.kinds,
     }
     if comparison.identical is not None:

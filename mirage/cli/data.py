@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import existing, file_of, is_language, language_of
+from mirage.cli._inputs import dataset_of, existing, file_of, is_language, language_of
 from mirage.cli._output import out_either, out_json_text, print_records, summarise
 from mirage.cli._shell import argument, example, fall_short, flag, group, option
 from mirage.errors import MirageError, UnknownNameError
@@ -278,10 +278,8 @@ class _Content(NamedTuple):
 
 
 def _content(source: Path, form: str, language: str | None) -> _Content:
-    from mirage.dataset import MirageDataset
-
     if form == "jsonl":
-        return _Content(MirageDataset.load(file_of(source)))
+        return _Content(dataset_of(language, source))
     code = language_of(language, f", because {form} files do not name their language")
     if form == "trec":
         return _Content(_read_trec(source, code))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._calibrations import require_fresh, sentence_judge
-from mirage.cli._inputs import check_folder, file_of, labelled_of, run_of, score_of
+from mirage.cli._inputs import check_folder, dataset_of, labelled_of, run_of, score_of, sentences_in
 from mirage.cli._llms import LLMSettings, prompt_of
 from mirage.cli._output import out_either, out_json, say, summarise
 from mirage.cli._shell import app, argument, example, fall_short, keeping, option
@@ -175,13 +175,12 @@ def _sentences(
     path: Path, dataset: Path | None, language: str | None, labelled: LabelledSentences
 ) -> tuple[AnswerSentence, ...]:
     """Return the sentences to label, which must be in the language of the labels."""
-    from mirage.dataset import MirageDataset
-    from mirage.metaeval import read_sentences, sentences_of
+    from mirage.metaeval import sentences_of
 
     if dataset is None:
-        sentences = read_sentences(file_of(path), language=language)
+        sentences = sentences_in(path, language)
     else:
-        queries = MirageDataset.load(file_of(dataset))
+        queries = dataset_of(language, dataset)
         sentences = sentences_of(queries, run_of(queries.language, str(path)))
     codes = sorted({row.query.language for row in sentences} | {*labelled.languages})
     if len(codes) > 1:

@@ -93,6 +93,7 @@ def features(
     """
     from mirage.features import FeatureSuite
     from mirage.features.registry import canonical_name
+    from mirage.testing.feature_bounds import check_range
 
     if form is not None and dataset is None:
         raise MirageError("--form describes the file that --dataset names; give --dataset too")
@@ -117,6 +118,7 @@ def features(
     for label in minimums:
         if label not in suite.names:
             raise UnknownNameError("feature", label, suite.names, "in this suite")
+        check_range(label, {"ge": minimums[label]}, suite.facts)
     runs = read_runs(queries.language, files)
     tables = suite.score_all(queries, runs, cluster=cluster, n_jobs=jobs)
     text = "\n\n".join(_text(table, run) for table, run in zip(tables, runs, strict=True))

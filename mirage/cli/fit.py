@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, file_of
+from mirage.cli._inputs import check_page, file_of
 from mirage.cli._output import out, out_json_text
 from mirage.cli._shell import app, argument, example, option
 
@@ -54,7 +54,7 @@ def fit(
     from mirage.arena import BradleyTerry, read_judged
     from mirage.ranking import Ranking
 
-    check_folder(page)
+    check_page(page)
     model = BradleyTerry(ties=ties)  # type: ignore[arg-type]  # it checks
     judgments = read_judged(file_of(file))
     ranking = Ranking.from_judgments(judgments, bradley_terry=model, tournaments=tournaments)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from mirage._base.tables import WIDTH
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
-from mirage.cli._inputs import check_folder, executor_of, file_of, named_texts
+from mirage.cli._inputs import check_folder, check_page, executor_of, file_of, named_texts
 from mirage.cli._llms import budget_of
 from mirage.cli._output import out_either
 from mirage.cli._shell import argument, example, fall_short, group, keeping, option
@@ -108,8 +108,8 @@ def run(
     a cell (one combination of a dataset and the parts of a pipeline) fails, the other cells still
     run, and the exit status is 1.
     """
-    for output in (file, page):
-        check_folder(output)
+    check_folder(file)
+    check_page(page)
     commit = current_commit() if history is not None else ""
     pipelines = _grid(grid, trust)
     with keeping(pipelines.store(None).folder, cached=True), executor_of(executor) as workers:
@@ -135,8 +135,8 @@ def table(
 
     A cell is one combination of a dataset and the parts of a pipeline.
     """
-    for output in (file, page):
-        check_folder(output)
+    check_folder(file)
+    check_page(page)
     pipelines = _grid(grid)
     table = pipelines.table(limit=limit)
     if page is not None:

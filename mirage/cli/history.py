@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, existing
+from mirage.cli._inputs import check_page, existing
 from mirage.cli._output import out_either
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
@@ -69,7 +69,7 @@ def history(
     from mirage.monitoring import History, compare_commits
     from mirage.monitoring.judges import compare_judge_runs, explain_drops
 
-    check_folder(page)
+    check_page(page)
     store = History(existing(file))
     if accept:
         store.accept(accept)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
-from mirage.cli._inputs import check_folder, dataset_of, runs_of
+from mirage.cli._inputs import check_folder, check_page, dataset_of, runs_of
 from mirage.cli._llms import LLMSettings, naming_models, prompt_of
 from mirage.cli._output import out, out_either, print_records, say, summarise
 from mirage.cli._shell import (
@@ -106,7 +106,8 @@ def judge(
             "--anchors and --history must be given together, and not with --judgments"
         )
     commit = current_commit() if history is not None else ""
-    for output in (page, anchors, history):
+    check_page(page)
+    for output in (anchors, history):
         check_folder(output)
     questions = dataset_of(language, dataset)
     runs = runs_of(questions.language, responses)

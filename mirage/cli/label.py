@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, dataset_of, existing, runs_of
+from mirage.cli._inputs import check_folder, dataset_of, existing, runs_of, sentences_in
 from mirage.cli._output import out, out_either, say
 from mirage.cli._shell import app, argument, example, flag, option
 from mirage.errors import MirageError
@@ -162,14 +162,12 @@ def _items(
     from mirage.labelling.items import answer_items, draw, pair_items, scores_of, sentence_items
 
     if _is_sentences(responses):
-        from mirage.metaeval import read_sentences
-
         if pairs:
             raise MirageError(
                 "--pairs needs files of responses; leave out --pairs to label a file of sentences"
             )
         candidates: Sequence[Item] = sentence_items(
-            read_sentences(existing(Path(responses[0])), language=language)
+            sentences_in(existing(Path(responses[0])), language)
         )
         left_out, kind = 0, "sentences"
     elif pairs and len(responses) == 1 and dataset is None:

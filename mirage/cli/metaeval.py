@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._calibrations import require_fresh, sentence_judge
-from mirage.cli._inputs import check_folder, file_of, labelled_of, score_of
+from mirage.cli._inputs import check_folder, labelled_of, score_of, sentences_in
 from mirage.cli._llms import LLMSettings, prompt_of
 from mirage.cli._output import out_either, say
 from mirage.cli._shell import app, example, flag, keeping, option
@@ -101,7 +101,7 @@ def metaeval(
         raise MirageError(
             "--compare, --card and --rest each print a different table; give only one of them"
         )
-    from mirage.metaeval import corrected_share, evaluate, read_sentences, transfer_card
+    from mirage.metaeval import corrected_share, evaluate, transfer_card
 
     labelled = labelled_of(labels, language, positive, task)
     judges: list[Score] | list[SentenceJudge]
@@ -116,7 +116,7 @@ def metaeval(
         out_either(table, {"features": rows}, as_json)
         return
     if rest is not None:
-        unlabelled = read_sentences(file_of(rest), language=language)
+        unlabelled = sentences_in(rest, language)
         shares = corrected_share(labelled, judges, unlabelled)
         corrected = [row._asdict() | {"corrected": row.corrected._asdict()} for row in shares]
         out_either(shares, {"sentences": shares.sentences, "shares": corrected}, as_json)

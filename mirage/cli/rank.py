@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
-from mirage.cli._inputs import check_folder, existing, leaderboard_of, read_runs, response_files
+from mirage.cli._inputs import (
+    check_folder,
+    check_page,
+    existing,
+    leaderboard_of,
+    read_runs,
+    response_files,
+)
 from mirage.cli._llms import LLMSettings, naming_models, prompt_of
 from mirage.cli._output import out, out_either, out_json_text, say
 from mirage.cli._shell import app, example, fall_short, keeping, option, shortfalls
@@ -127,8 +134,8 @@ def rank(
     """
     _check_options(judge, judgments, until_width, until_against, file, dry_run, both_orders, prompt)
     commit = current_commit() if history is not None else ""
-    for output in (file, page):
-        check_folder(output)
+    check_folder(file)
+    check_page(page)
     models = response_files(responses)
     leaderboard = leaderboard_of(language, board, dataset, surrogate, trust, level)
     _check_models([*(at_least or ()), *filter(None, [until_against])], leaderboard, models)

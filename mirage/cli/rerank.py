@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._indexes import Model, client_maker, corpus_of, dense_of
-from mirage.cli._inputs import check_folder, file_of, queries_of
+from mirage.cli._inputs import check_folder, file_of, queries_of, require_language
 from mirage.cli._llms import LLMSettings, naming_models
 from mirage.cli._output import out_record, say
 from mirage.cli._shell import app, example, option
@@ -73,6 +73,8 @@ def rerank(
         raise UnknownNameError("kind of reranker", kind, KINDS)
     corpus = corpus_of(index)
     questions = queries_of(queries, language or corpus.language)
+    for question in questions[:1]:
+        require_language(question.language, language, queries)
     first = RetrievalRun.read(file_of(run), query_ids=[query.id for query in questions])
     if first.keys() > {query.id for query in questions} and not any(
         first[query.id].passage_ids for query in questions

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._indexes import client_maker, corpus_of, default_kind, retriever_of
-from mirage.cli._inputs import check_folder, queries_of
+from mirage.cli._inputs import check_folder, queries_of, require_language
 from mirage.cli._llms import LLMSettings
 from mirage.cli._output import out_record, say
 from mirage.cli._shell import app, example, option
@@ -44,6 +44,8 @@ def retrieve(
     """
     corpus = corpus_of(index)
     questions = queries_of(queries, language or corpus.language)
+    for question in questions[:1]:
+        require_language(question.language, language, queries)
     check_folder(file)
     clients = client_maker(LLMSettings(llm, None, budget), trust=trust)
     retriever = retriever_of(index, corpus, by or [default_kind(index)], clients)

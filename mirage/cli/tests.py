@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mirage.cli import _options as options
 from mirage.cli._inputs import (
     check_folder,
+    check_page,
     dataset_of,
     existing,
     file_of,
@@ -130,7 +131,8 @@ def make(
     """
     from mirage.testsets import build_from_sheet, build_test_set, estimate_test_set, read_sheet
 
-    for output in (file, page, skeleton):
+    check_page(page)
+    for output in (file, skeleton):
         check_folder(output)
     code = language_of(language)
     sources = list(map(existing, documents))

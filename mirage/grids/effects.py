@@ -27,6 +27,9 @@ INTERACTIONS = "interactions"
 GRID = np.linspace(0, 1, 201)
 """The shares that are tested; the interval consists of the shares that are not rejected."""
 
+_ROUNDING = 1e-9
+"""Standard errors up to this size come from rounding."""
+
 MOST_AXES = 10
 """The maximum number of axes; each further axis doubles the computing time."""
 
@@ -167,8 +170,12 @@ def component_effects(
     not reject the hypothesis that the axis has exactly this share of the total sum of squares
     (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). The mean of a setting is
     the least-squares mean under the same linear model (Searle, Speed & Milliken 1980, American
-    Statistician 34, 216-221). Its interval is Student's t interval with standard errors clustered
-    by query cluster. ``validation/coverage/grids.py`` measures the coverage of both intervals.
+    Statistician 34, 216-221). Its interval combines the intervals of the cells and the correlations
+    of the cell means (Zou & Donner 2008, Construction of confidence limits about effect measures: A
+    general approach, Statistics in Medicine 27, 1693-1702). So it respects the bounds of the
+    metric, as the intervals of the cells do. If a cell has no interval, it is Student's t interval
+    with standard errors clustered by query cluster. ``validation/coverage/grids.py`` measures the
+    coverage of both intervals.
 
     Args:
         table: The table with the cells. Select one dataset with ``where`` to exclude differences
@@ -361,11 +368,14 @@ class _SamplingError:
         counts: The number of queries of each cluster that have a value, of shape ``(clusters,
             cells)``.
         correction: The correction of variances and degrees of freedom for few clusters.
+        reaches: The distance of the lower and the upper end of each cell's 95 % interval from its
+            mean, of shape ``(2, cells)``; NaN if the cell has no interval.
     """
 
     sums: Floats
     counts: Floats
     correction: SmallSample
+    reaches: Floats
 
     @classmethod
     def of(cls, cells: Sequence[Cell], metric: str) -> _SamplingError | None:
@@ -396,7 +406,9 @@ class _SamplingError:
         rows, columns, values = (np.array(part) for part in zip(*entries, strict=True))
         np.add.at(sums, (rows, columns), values)
         np.add.at(counts, (rows, columns), 1.0)
-        return cls(sums, counts, small_sample([len(members) for members in queries_of]))
+        scores = [cell.scores[metric] for cell in cells]
+        reaches = np.array([(s.mean - s.interval[0], s.interval[1] - s.mean) for s in scores]).T
+        return cls(sums, counts, small_sample([len(members) for members in queries_of]), reaches)
 
     @property
     def clusters(self) -> int:
@@ -424,7 +436,11 @@ class _SamplingError:
         return np.asarray(residuals.T @ (self.correction.factors[:, None] * residuals))
 
     def interval(self, mean: float, weights: Floats, level: float) -> Interval:
-        """Return Student's t interval of a weighted sum of the cell means.
+        """Return the confidence interval of a weighted sum of the cell means.
+
+        It combines the intervals of the cells (Zou & Donner 2008). If all weights are positive, its
+        ends are within the bounds of the metric, as the intervals of the cells are. It is Student's
+        t interval if a cell has no interval.
 
         Args:
             mean: The weighted sum.
@@ -433,9 +449,31 @@ class _SamplingError:
         """
         if not self.has_enough_clusters:
             return NO_INTERVAL
+        if not np.isnan(self.reaches[:, weights != 0]).any():
+            # The intervals of the cells have the level 0.95.
+            scale = self._critical_value(level) / self._critical_value(0.95)
+            low, high = (scale * reach for reach in self._combined_reaches(weights))
+            return mean - low, mean + high
         variance = float(self.correction.factors @ (self.residuals @ weights) ** 2)
         reach = self._critical_value(level) * math.sqrt(variance)
-        return (mean - reach, mean + reach) if reach > 0 else NO_INTERVAL
+        return (mean - reach, mean + reach) if reach > _ROUNDING else NO_INTERVAL
+
+    def _combined_reaches(self, weights: Floats) -> tuple[float, float]:
+        """Return the distances of the interval's ends from a weighted sum of the cell means."""
+        used = weights != 0
+        weights, covariance = weights[used], self.covariance[np.ix_(used, used)]
+        deviations = np.sqrt(np.diag(covariance))
+        product = np.outer(deviations, deviations)
+        # Cells without variation: equal signs count as correlated, so the interval is wide enough.
+        assumed = (np.outer(weights, weights) > 0).astype(np.float64)
+        correlations = np.divide(covariance, product, out=assumed, where=product > _ROUNDING**2)
+        lower, upper = self.reaches[:, used]
+        ends = []
+        for positive, negative in ((lower, upper), (upper, lower)):
+            parts = np.abs(weights) * np.where(weights > 0, positive, negative)
+            signed = np.sign(weights) * parts
+            ends.append(math.sqrt(max(float(signed @ correlations @ signed), 0.0)))
+        return ends[0], ends[1]
 
     def draw_means(self, draws: int, level: float, seed: int) -> Floats:
         """Return the bootstrap means of the cells, centred on their average over all draws.

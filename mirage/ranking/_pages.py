@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirage._base.lazy import imported_when_called
 from mirage._base.near_names import NearNames
+from mirage.errors import SettingError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +18,31 @@ __all__ = ["Presentable"]
 # The report imports rankings, so importing it here would be circular.
 _write = imported_when_called("mirage.report._page", "write")
 _plot = imported_when_called("mirage.report.plots", "plot_ranking")
+
+
+HTML_SUFFIXES = (".html", ".htm", "")
+"""Suffixes of the files that a page can be written to; ``/dev/stdout`` has none."""
+
+_OTHER_FORMATS = {
+    ".csv": "ranking.to_pandas().to_csv(path)",
+    ".json": "ranking.to_json()",
+    ".md": "ranking.to_markdown()",
+    ".tex": "ranking.to_pandas().to_latex(path)",
+    ".txt": "ranking.to_text()",
+    ".xlsx": "ranking.to_pandas().to_excel(path)",
+}
+
+
+def _check_suffix(path: Path) -> None:
+    """Raise an error if the suffix of a file is that of another format than HTML."""
+    suffix = path.suffix.lower()
+    if suffix in HTML_SUFFIXES:
+        return
+    other = _OTHER_FORMATS.get(suffix, "")
+    hint = f"; for a {suffix} file, use {other}" if other else ""
+    raise SettingError(
+        f"{path}: write() writes an HTML page, so the file name must end in .html{hint}"
+    )
 
 
 class Presentable(NearNames):
@@ -38,7 +64,8 @@ class Presentable(NearNames):
         file.
 
         Args:
-            path: Path of the file.
+            path: Path of the file, which ends in ``.html``. Other formats are written with
+                ``to_pandas().to_csv(path)``, ``to_markdown()``, ``to_json()`` or ``to_text()``.
             judges: Measurements of the judges to show in addition to those of the ranking itself:
                 results of :func:`mirage.arena.judge_agreement`,
                 :func:`~mirage.arena.position_bias`, :func:`~mirage.arena.verbosity_bias` and
@@ -52,6 +79,7 @@ class Presentable(NearNames):
                 table of retrieval quality, which needs the extra ``retrieval``.
 
         Raises:
+            SettingError: If the file name has the suffix of another format.
             MirageError: If the file cannot be written, if ``judges`` contains an object that is not
                 such a measurement, or if ``retrieval`` names a model that is not in the ranking.
 
@@ -59,6 +87,7 @@ class Presentable(NearNames):
             >>> from mirage import Leaderboard
             >>> Leaderboard.published("sw").write("report.html")  # doctest: +SKIP
         """
+        _check_suffix(Path(path))
         _write(
             self,
             path,

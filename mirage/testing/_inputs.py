@@ -70,10 +70,20 @@ def dataset_of(on: Place, model: object) -> MirageDataset:
     if isinstance(on, Leaderboard):
         return on.dataset
     if isinstance(on, str):
+        if Path(on).suffix or os.sep in on:
+            raise DatasetError(
+                f"on={on!r} is a path; load the queries with on=MirageDataset.load({on!r})"
+            )
         return MirageDataset.bundled(on)
+    if isinstance(on, os.PathLike):
+        raise DatasetError(
+            f"on={os.fspath(on)!r} is a path; load the queries with "
+            f"on=MirageDataset.load({os.fspath(on)!r})"
+        )
     raise DatasetError(
-        f"on={on!r} has no queries: give a language code such as 'sw', a MirageDataset or a "
-        "Leaderboard"
+        f"on= is of the type {type(on).__name__}: give a language code such as 'sw', a "
+        "MirageDataset or a Leaderboard; MirageDataset.load(path) reads the queries of a file, and "
+        "MirageDataset(queries) takes a list of them"
     )
 
 

@@ -20,7 +20,7 @@ from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.run_noise import FEWEST_RUNS, run_noise
 from mirage.testing._evidence import Evidence, evidence_of
 from mirage.testing._flips import with_flips
-from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
+from mirage.testing.gate import mean_of_pairs, more_than_wording
 
 Verdict = Literal["worse", "no worse", "inconclusive"]
 """The result of a comparison.
@@ -97,8 +97,7 @@ class Comparison:
         tested: ``worsening`` without the differences that wording or style can explain
             (:data:`mirage.testing.gate.GATED`).
         losses: ``worsening`` as a share of the feature's range; infinite if the range is not known.
-            If only the earlier run has a value, the loss is 1, unless good answers may lack a value
-            of this feature. For other missing values, the loss is 0.
+            If only the earlier run has a value, the loss is 1. For other missing values, it is 0.
         codes: Index of the cluster of each query.
         clusters: Number of clusters; equal to the number of queries if none share a cluster.
         lower: Features for which smaller is better.
@@ -230,9 +229,9 @@ def compare(
     feature. Each bound has the level ``1 - alpha``. The bounds of all features must be within the
     margin, so no correction for the number of features is needed (an intersection-union test,
     Berger 1982, Multiparameter Hypothesis Testing and Acceptance Sampling, Technometrics 24,
-    295-300). If a query has a value in the earlier run only, it counts as a complete loss, except
-    for features of which a good answer may lack a value. At least 29 unchanged queries or clusters
-    are needed to rule out a loss of 0.1, and more if answers change.
+    295-300). If a query has a value in the earlier run only, it counts as a complete loss. At least
+    29 unchanged queries or clusters are needed to rule out a loss of 0.1, and more if answers
+    change.
 
     Args:
         before: Features of the earlier run.
@@ -279,7 +278,7 @@ def compare(
     p_values = with_flips(
         single_step_p_values(cluster_sums(codes, tested)),
         gain_p_values / 2,  # the bound of the gain has the level 1 - 2 * alpha
-        beyond,
+        np.where(newly_missing(before, after), 0.0, beyond),  # a missing value is no flip
         codes,
         before.features,
         changed,
@@ -374,8 +373,8 @@ def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Flo
     """Return the loss of each query on each feature, as a share of the feature's range.
 
     A loss is ``worsening`` divided by the width of the range. If the range of a feature is not
-    known, all its losses are infinite. If only the earlier run has a value, the loss is 1, unless
-    good answers may lack a value of the feature. For other missing values, the loss is 0.
+    known, all its losses are infinite. If only the earlier run has a value, the loss is 1. For
+    other missing values, it is 0.
 
     Args:
         before: Features of the earlier run.
@@ -387,10 +386,14 @@ def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Flo
         The losses, of shape ``(queries, features)``.
     """
     width = _widths(before, after)
-    may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])
-    missing = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack
+    missing = newly_missing(before, after)
     losses = np.where(missing, 1.0, np.nan_to_num(worsening) / width)
     return np.where(np.isfinite(width), losses, np.inf)
+
+
+def newly_missing(before: FeatureTable, after: FeatureTable) -> NDArray[np.bool_]:
+    """Return whether only the earlier run has a value, of shape ``(queries, features)``."""
+    return np.isnan(after.values) & ~np.isnan(before.values)
 
 
 def _widths(before: FeatureTable, after: FeatureTable) -> Floats:

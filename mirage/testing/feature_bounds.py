@@ -13,7 +13,7 @@ import numpy as np
 from mirage._base.arrays import Floats, Ints
 from mirage.dataset import Cluster, MirageDataset
 from mirage.errors import FeatureError, SettingError
-from mirage.features import FeatureSuite, FeatureTable, facts
+from mirage.features import Facts, FeatureSuite, FeatureTable, facts
 from mirage.features.registry import canonical_name
 from mirage.features.suite import FeatureLike
 from mirage.generation.responses import ModelLike
@@ -168,8 +168,8 @@ def assert_feature(
     Raises:
         FellShortError: A bound is broken; the message shows the five worst queries. It is an
             ``AssertionError``.
-        SettingError: There is no bound, a bound is not a finite number, or ``alpha`` is out of
-            range.
+        SettingError: There is no bound, a bound is not a finite number or is outside the range of
+            the feature, or ``alpha`` is out of range.
         FeatureError: No response has a value of the feature.
         MirageError: The model, the queries or the feature are invalid in another way.
 
@@ -186,6 +186,7 @@ def assert_feature(
     _check_settings(limits, alpha)  # fail early: asking the system may be slow or cost money
     dataset = dataset_of(on, system)
     suite = _suite_of(feature, on)
+    check_range(suite.names[0], limits, suite.facts)
     run = run_of(system, dataset, model)
     table = suite.score(dataset, run, cluster=cluster, progress=False)
     (label,) = suite.names
@@ -304,10 +305,11 @@ def check_table(
     Raises:
         FellShortError: The model failed on more than ``allow_failed`` queries.
         FeatureError: No response has a value of the feature.
-        SettingError: There is no bound, a bound is not a finite number, or ``alpha`` is out of
-            range.
+        SettingError: There is no bound, a bound is not a finite number or is outside the range of
+            the feature, or ``alpha`` is out of range.
     """
     bounds = _check_settings(limits, alpha)
+    check_range(label, bounds, table.facts)
     check_failed(run, dataset, allow_failed)
     computed = int(np.isfinite(table[label]).sum())
     if not computed:
@@ -322,6 +324,28 @@ def _check_settings(limits: Mapping[str, float | None], alpha: float) -> dict[st
     if not 0 < alpha < 0.5:
         raise SettingError(f"alpha must be above 0 and below 0.5, got {alpha!r}")
     return bounds
+
+
+def check_range(
+    feature: str, limits: Mapping[str, float | None], declared: Mapping[str, Facts]
+) -> None:
+    """Raise an error if a bound is outside the range of a feature, so that it decides nothing.
+
+    Args:
+        feature: Name of the feature.
+        limits: Bounds under the keys ``ge`` and ``le``; ``None`` if there is no such bound.
+        declared: Facts of the features that a user defined.
+    """
+    feature_facts = facts(feature, declared)
+    low, high = feature_facts.low, feature_facts.high
+    for name, bound in limits.items():
+        if bound is not None and not low <= bound <= high:
+            is_percent = (low, high) == (0, 1) and 2 <= bound <= 100
+            hint = f"; did you mean {bound / 100:g}?" if is_percent else ""
+            raise SettingError(
+                f"{feature} {_SYMBOLS[name]} {bound:g}: the range of {feature} is {low:g} to "
+                f"{high:g}{hint}"
+            )
 
 
 def _check_bounds(

@@ -42,7 +42,7 @@ from mirage.testing.baseline import (
     read_baseline,
     versions,
 )
-from mirage.testing.comparison import Change, Comparison, compare
+from mirage.testing.comparison import Change, Comparison, compare, newly_missing
 from mirage.testing.gate import GATED, default_names
 from mirage.testing.planning import ExtraQueries, extra_queries_needed
 
@@ -88,7 +88,8 @@ def assert_no_regression(
 
     A query is lost if the model failed on it now but not in the baseline, or if a feature has a
     value in the baseline only. The exception is ``target_language``, which a good answer may lack
-    because it is too short. The assertion fails if more than ``allow_failed`` queries are lost.
+    because it is too short; the verdict ``no worse`` then needs more queries. The assertion fails
+    if more than ``allow_failed`` queries are lost.
 
     Args:
         system: The system, as for :func:`mirage.respond`.
@@ -297,7 +298,11 @@ def extra_queries(comparison: Comparison) -> ExtraQueries | None:
 
 def _needs_more_than_queries(comparison: Comparison) -> bool:
     """Return whether the comparison would stay inconclusive with any number of queries."""
-    return not comparison.evidence.is_enough or bool(_style_above_margin(comparison))
+    return (
+        not comparison.evidence.is_enough
+        or bool(_style_above_margin(comparison))
+        or bool(_missing_above_margin(comparison))
+    )
 
 
 def _style_above_margin(comparison: Comparison) -> list[str]:
@@ -307,6 +312,17 @@ def _style_above_margin(comparison: Comparison) -> list[str]:
         change.feature
         for change in comparison.inconclusive
         if change.allowance > 0 and losses[change.feature] > comparison.margin
+    ]
+
+
+def _missing_above_margin(comparison: Comparison) -> list[str]:
+    """Return the features of which more answers lack a value now than the margin permits."""
+    missing = newly_missing(comparison.before, comparison.after).mean(axis=0)
+    shares = dict(zip(comparison.before.features, missing, strict=True))
+    return [
+        change.feature
+        for change in comparison.inconclusive
+        if change.feature in not_measured(comparison) and shares[change.feature] > comparison.margin
     ]
 
 
@@ -374,7 +390,7 @@ def lost_queries(runs: BaselineComparison) -> list[Finding]:
     """
     comparison, failed_before = runs.comparison, runs.baseline.failed
     failures = {response.query_id: response.error for response in runs.run.failed}
-    missing = np.isnan(comparison.after.values) & ~np.isnan(comparison.before.values)
+    missing = newly_missing(comparison.before, comparison.after)
     failed = [id_ in failures for id_ in comparison.before.query_ids]
     may_lack = [name in GATED and GATED[name].may_lack for name in comparison.before.features]
     # A good answer may lack the feature, so only failed responses count as lost for it.
@@ -416,6 +432,7 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
         "margin": comparison.margin,
         "features": features,
         "not_compared": comparison.not_compared,
+        "not_measured": not_measured(comparison),
         "evidence": comparison.evidence.kinds,
         "worse": worse,
         "verdict": comparison.verdict,
@@ -460,6 +477,7 @@ def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
     rangeless = [c.feature for c in comparison.inconclusive if np.isinf(c.lost_at_most)]
     if rangeless:
         return f"{sentence}; declare the range of {', '.join(rangeless)} (mirage.features.Facts)"
+    missing = ", ".join(_missing_above_margin(comparison))
     style = ", ".join(_style_above_margin(comparison))
     if not comparison.evidence.is_enough:
         return f"inconclusive: {comparison.evidence.lack}"
@@ -468,6 +486,11 @@ def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
             f"{sentence}; the drop of {style} may come from another style alone: read some "
             "answers, and save a new baseline if the new style is intended"
         )
+    if missing:
+        return (
+            f"{sentence}; too many answers lack a value of {missing} that the baseline has: read "
+            "some of them, and save a new baseline if they are intended"
+        )
     return f"{sentence}; {more}" if more else sentence
 
 
@@ -475,8 +498,9 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
     """Return the notes below a table of changes.
 
     They state how many queries the correctness measures cover, how many answers are identical,
-    whether noise between runs is included, how much loss counts as style, and which features were
-    not compared. ``legend`` contains further notes, which explain the columns.
+    whether noise between runs is included, how much loss counts as style, how many values are
+    missing now, and which features were not compared. ``legend`` contains further notes, which
+    explain the columns.
     """
     identical = identical_line(comparison)
     return [
@@ -484,6 +508,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
         *([identical] if identical else []),
         *_run_noise_lines(comparison),
         *_allowance_lines(comparison),
+        *_missing_lines(comparison),
         *legend,
         *(f"not compared, {name}: {why}" for name, why in comparison.not_compared.items()),
     ]
@@ -524,6 +549,50 @@ def _allowance_lines(comparison: Comparison) -> list[str]:
                 f"{format_value(change.lost_at_most)}"
             )
     return lines
+
+
+def not_measured(comparison: Comparison) -> dict[str, dict[str, int]]:
+    """Count the values that only the baseline has, by feature and reason.
+
+    Queries that the model failed on are not counted.
+    """
+    before, after = comparison.before, comparison.after
+    missing = newly_missing(before, after)
+    missing &= np.array([id_ not in comparison.failed for id_ in before.query_ids])[:, None]
+    counts: dict[str, dict[str, int]] = {}
+    for i, j in np.argwhere(missing):
+        name = before.features[j]
+        why = after.reasons.get((before.query_ids[i], name), "no value")
+        reasons = counts.setdefault(name, {})
+        reasons[why] = reasons.get(why, 0) + 1
+    return counts
+
+
+def _missing_lines(comparison: Comparison) -> list[str]:
+    """Return a line for failed queries, and one for each feature that lacks other values."""
+    lines = _failure_lines(comparison)
+    for name, reasons in not_measured(comparison).items():
+        number, queries = sum(reasons.values()), len(comparison.before)
+        why = "; ".join(f"{reason} ({count})" for reason, count in reasons.items())
+        lines.append(
+            f"{name}: {number} of {queries} queries have a value in the baseline only and count as "
+            f"complete losses in “lost ≤”: {why}"
+        )
+    return lines
+
+
+def _failure_lines(comparison: Comparison) -> list[str]:
+    """Return a line with the number of failed queries that have values in the baseline."""
+    before = comparison.before
+    missing = newly_missing(before, comparison.after).any(axis=1)
+    failed = [id_ in comparison.failed for id_ in before.query_ids]
+    number = int((missing & np.array(failed)).sum())
+    if not number:
+        return []
+    return [
+        f"The model failed on {number} of {len(before)} queries that have values in the baseline; "
+        "they count as complete losses in “lost ≤” only"
+    ]
 
 
 def _regression_error(

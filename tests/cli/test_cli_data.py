@@ -218,3 +218,9 @@ def test_two_models_never_share_a_file() -> None:
     runs = [Run(model=name, language="sw", responses=()) for name in ("a/b", "a_b", "c/d")]
     names = _file_names(runs)
     assert names == ["a%2Fb", "a_b", "c_d"]
+
+
+def test_another_language_than_that_of_the_queries_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "queries.jsonl"
+    MirageDataset.bundled("sw").save(file)
+    assert "are in 'sw', not in 'de'" in refusal("data", "convert", file, "--language", "de")

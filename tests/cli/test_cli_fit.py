@@ -179,3 +179,12 @@ def test_votes_in_both_orders_are_left_out_together(tmp_path: Path) -> None:
     done = mirage("fit", json_lines(tmp_path / "v.jsonl", rows))
     assert "2 of 3 votes are left out, because they" in done.stderr
     assert "1 judgments on 1 queries" in done.stdout
+
+
+def test_a_report_in_another_format_is_refused(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "j.jsonl", [row.model_dump() for row in judgments()])
+    page = tmp_path / "ranking.csv"
+    for command in ("fit", "rank"):
+        assert "must end in .html" in refusal(command, path, "--report", page)
+    assert not page.exists()
+    assert mirage("fit", path, "--report", tmp_path / "ranking.HTML").exit_code == 0

@@ -96,3 +96,30 @@ def test_what_metaeval_refuses(tmp_path: Path) -> None:
     assert "did you mean 'faithfulness'?" in message
     assert "no language file such as en.jsonl" in refusal("metaeval", tmp_path / "..")
     assert "did you mean" in refusal("metaeval", tmp_path / "label.jsonl")
+
+
+def test_language_selects_sentences(tmp_path: Path) -> None:
+    rows = []
+    for code in ("de", "sw"):
+        for query in list(MirageDataset.bundled(code))[:6]:
+            text = query.passages[0].text
+            common = {"query": query.text, "language": code, "passages": [text]}
+            rows.append({**common, "sentence": text, "label": "Supported"})
+            rows.append({**common, "sentence": "Mbwa 77 walilala.", "label": "Not Supported"})
+    path = json_lines(tmp_path / "labels.jsonl", rows)
+    judge = ("--feature", f"support_lexical={SUPPORTED_AT}", "--json")
+    every = json.loads(mirage("metaeval", path, *judge).stdout)
+    german = json.loads(mirage("metaeval", path, "--language", "de", *judge).stdout)
+    figures = german["judges"]["support_lexical"]["figures"]
+    assert set(figures) == {"de", "mean"}
+    assert figures["de"] == every["judges"]["support_lexical"]["figures"]["de"]
+    message = "the file has no sentence in 'fr', only in 'de', 'sw'"
+    assert message in refusal("metaeval", path, "--language", "fr")
+    rest = ("--rest", path, *judge)
+    shares = json.loads(mirage("metaeval", path, "--language", "de", *rest).stdout)
+    assert shares["sentences"] == 24
+
+
+def test_language_of_memerag_selects_its_file(tmp_path: Path) -> None:
+    for code in ("en", "es", "hi"):
+        assert code in refusal("metaeval", tmp_path, "--language", code)

@@ -214,3 +214,24 @@ def test_tables_without_effects_raise_errors() -> None:
     alike = component_effects(published({("none", "a"): 1.0, ("bm25", "a"): 1.0}), "m")
     assert math.isnan(alike["retriever"].share)
     assert "do not differ" in str(alike)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_the_interval_of_a_setting_respects_the_bounds_as_that_of_its_cells(wrong: int) -> None:
+    ids = tuple(f"q{i}" for i in range(12))
+    bm25, dense = np.tile([0.0, 1.0], 6), np.r_[np.zeros(wrong), np.ones(12 - wrong)]
+    cells = tuple(
+        Cell.measured(
+            {"retriever": retriever, "generator": generator},
+            ids,
+            {"acc": values},
+            bounds={"acc": (0, 1)},
+        )
+        for retriever, values in (("bm25", bm25), ("dense", dense))
+        for generator in ("llama", "gpt")
+    )
+    effects = component_effects(ResultTable("t", cells, ("acc",)), "acc")
+    by_setting = {row.setting: row.interval for row in effects.settings}
+    # Both generators give the same answers, so the mean of the setting is that of its cells.
+    assert by_setting["dense"] == pytest.approx(cells[2].scores["acc"].interval)
+    assert all(0 <= low < high <= 1 for low, high in by_setting.values())

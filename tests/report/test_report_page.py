@@ -22,6 +22,7 @@ from subsets import slow_except
 from mirage import BradleyTerry, Leaderboard, MirageError, MultilingualRanking, Run, respond
 from mirage.arena.biases import PositionBias, SelfPreference
 from mirage.arena.controls import position
+from mirage.errors import SettingError
 from mirage.languages import LANGUAGES
 from mirage.models import HumanAgreement, Judgment, Vote
 from mirage.ranking import Entry, Ranking
@@ -390,6 +391,20 @@ def test_other_objects_in_judges_are_errors(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(MirageError, match=r"missing.r\.html: cannot be written"):
         ranking().write(tmp_path / "missing" / "r.html")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "method"),
+    [("csv", "to_pandas().to_csv"), ("md", "to_markdown"), ("json", "to_json"), ("docx", "")],
+)
+def test_a_page_is_not_written_to_a_file_of_another_format(
+    tmp_path: Path, suffix: str, method: str
+) -> None:
+    path = tmp_path / f"ranking.{suffix}"
+    with pytest.raises(SettingError, match=r"must end in \.html") as error:
+        ranking().write(path)
+    assert method in str(error.value)
+    assert not path.exists()
 
 
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

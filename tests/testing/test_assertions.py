@@ -80,17 +80,11 @@ def failure_message(assertion: Callable[..., None], *args: Any, **options: Any) 
 def test_a_feature_within_its_bounds_holds(good: Texts) -> None:
     strict = {"inconclusive": "fail"}
     assert_feature(good, "citation_recall@10", ge=0.9, le=1, on="sw", **strict, alpha=0.1)
-    assert_feature(good, "citation_recall@10", ge=0.8, le=1.01, on=SWAHILI, **strict)
+    assert_feature(good, "citation_recall@10", ge=0.8, le=1, on=SWAHILI, **strict)
     assert_feature(good, "citation_Recall@10", ge=0.9, on=Leaderboard.bundled("sw"), **strict)
     assert_feature(lambda query: good[query.id], length, ge=50, on="sw", **strict)
     run = respond(good, SWAHILI)  # which knows its language
     assert assert_feature(run, "citation_map@10", ge=0.9, **strict).verdict == "holds"
-
-
-def test_a_bound_above_the_range_of_the_feature_fails(good: Texts) -> None:
-    assert "citation_recall@10 of my-model is 1.000" in failure_message(
-        assert_feature, good, "citation_recall@10", on="sw", ge=1.001
-    )
 
 
 def test_a_feature_that_falls_short_shows_the_five_worst_queries(uncited: Texts) -> None:
@@ -139,7 +133,11 @@ def test_control_characters_of_responses_are_escaped(good: Texts) -> None:
         ({"ge": "high"}, SettingError, "ge='high' is not a finite number"),
         ({"ge": float("nan")}, SettingError, "ge=nan is not a finite number"),
         ({"ge": 1, "on": "xx"}, UnknownNameError, "unknown language 'xx'"),
-        ({"ge": 1, "on": 7}, DatasetError, "on=7 has no queries"),
+        ({"ge": 1, "on": 7}, DatasetError, "on= is of the type int"),
+        ({"ge": 1, "on": [1]}, DatasetError, "on= is of the type list"),
+        ({"ge": 1, "on": [1]}, DatasetError, "MirageDataset(queries) takes a list of them"),
+        ({"ge": 1, "on": "q.jsonl"}, DatasetError, "on=MirageDataset.load('q.jsonl')"),
+        ({"ge": 1, "on": Path("q")}, DatasetError, "on=MirageDataset.load('q')"),
         ({"ge": 1, "feature": "citation_recal@10"}, UnknownNameError, "did you mean 'citation_"),
         ({"ge": 1, "model": 7}, DatasetError, "7 cannot answer queries"),
         ({"ge": 1, "model": {}}, GenerationError, "failed on all 40 queries"),
@@ -169,7 +167,7 @@ def test_a_feature_that_no_response_has_is_an_error(good: Texts) -> None:
 
 
 def test_only_the_line_of_the_test_is_in_the_traceback(good: Texts) -> None:
-    for options, error in (({"ge": 2}, FellShortError), ({"ge": 0, "on": "xx"}, MirageError)):
+    for options, error in (({"ge": 2}, SettingError), ({"ge": 0, "on": "xx"}, MirageError)):
         with pytest.raises(error) as caught:
             assert_feature(good, "citation_recall@10", **{"on": "sw", **options})
         names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]

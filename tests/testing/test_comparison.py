@@ -13,6 +13,7 @@ from mirage.features import FeatureTable
 from mirage.statistics import upper_bounds
 from mirage.statistics.permutation import single_step_p_values
 from mirage.testing.comparison import Comparison, compare
+from mirage.testing.regressions import not_measured, result_table
 
 Floats = NDArray[np.float64]
 
@@ -213,9 +214,29 @@ def test_a_value_missing_in_the_later_run_counts_as_lost() -> None:
     before, after = np.ones((60, 1)), np.ones((60, 1))
     after[:9] = np.nan
     ids = tuple(f"q{i}" for i in range(60))
-    for name, inconclusive in (("citation_map@10", True), ("target_language", False)):
-        tables = (FeatureTable("m", "sw", ids, (name,), values) for values in (before, after))
-        assert bool(compare(*tables).inconclusive) is inconclusive
+    for name, why in (
+        ("citation_map@10", "no citation"),
+        ("target_language", "the answer is too short to identify its language"),
+    ):
+        reasons = dict.fromkeys(((id_, name) for id_ in ids[:9]), why)
+        earlier = FeatureTable("m", "sw", ids, (name,), before)
+        later = FeatureTable("m", "sw", ids, (name,), after, reasons)
+        comparison = compare(earlier, later)
+        assert comparison.inconclusive
+        assert comparison.changes[0].p == 1
+        assert not_measured(comparison) == {name: {why: 9}}
+        text = " ".join(result_table(comparison).split())
+        assert f"{name}: 9 of 60 queries have a value in the baseline only" in text
+        assert f"{why} (9)" in text
+
+
+def test_allowed_failures_do_not_lower_the_p_value() -> None:
+    before, after = np.ones((60, 1)), np.ones((60, 1))
+    after[:12] = np.nan
+    ids = tuple(f"q{i}" for i in range(60))
+    tables = (FeatureTable("m", "sw", ids, ("answer_match",), v) for v in (before, after))
+    comparison = compare(*tables, failed=ids[:12])
+    assert (comparison.verdict, comparison.changes[0].p) == ("inconclusive", 1)
 
 
 @pytest.mark.parametrize("size", [1, 4])

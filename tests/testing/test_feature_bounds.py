@@ -76,8 +76,19 @@ def test_equal_values_at_the_end_of_the_range_have_an_interval_with_a_width() ->
 def test_bounds_at_the_end_of_the_range() -> None:
     assert verdict(*[1.0] * 5, le=1, ge=0) == "holds"
     assert verdict(*[1.0] * 50, ge=1) == "inconclusive"
-    assert verdict(*[1.0] * 50, ge=1.01) == "broken"
-    assert verdict(*[0.0] * 50, le=-0.01) == "broken"
+
+
+@pytest.mark.parametrize(
+    ("bound", "message"),
+    [
+        ({"ge": -5}, "Score >= -5: the range of Score is 0 to 1$"),
+        ({"le": 50}, r"Score <= 50: the range of Score is 0 to 1; did you mean 0\.5\?"),
+        ({"ge": 1.01}, "the range of Score is 0 to 1$"),
+    ],
+)
+def test_a_bound_outside_the_range_is_an_error(bound: dict[str, float], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        verdict(*[1.0] * 50, **bound)
 
 
 def test_a_cluster_counts_once() -> None:
