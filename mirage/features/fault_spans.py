@@ -385,8 +385,9 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     """Yield the start, end and type of each asserted wrong answer.
 
     The query's list of wrong answers may not contain the one in the response. If no wrong answer is
-    asserted, the part least similar to the evidence is yielded instead, on three conditions: there
-    is no other fault, the response does not abstain, and the missing right answer has no number.
+    asserted, the name least similar to the evidence is yielded instead, on three conditions: there
+    is no other fault, the response does not abstain, and the missing right answer is neither a
+    number nor a yes or no.
 
     ``faults`` are the types of the faults that other rules have reported.
     """
@@ -411,8 +412,8 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     if abstains(reading.plain, query.language, question=query.text) >= ABSTAINS_AT:
         return
     lacking = [forms for forms, right in zip(query.answers, claims.right, strict=True) if not right]
-    # The rule for numbers has already checked answers with a number, so only names are left.
-    if any(values_in(form, entry) for forms in lacking for form in forms):
+    # The rule for numbers has already checked answers with a number, and a yes or no is no name.
+    if any(_answer_type(form, entry) != "name" for forms in lacking for form in forms):
         return
     if stretch := unfamiliar_stretch(
         reading.plain, [row[0] for row in reading.sentences], reading.text_index

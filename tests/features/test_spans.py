@@ -327,3 +327,16 @@ def test_spans_of_any_text_lie_in_the_answer(language: str, text: str, passage: 
         assert end <= span.start < span.end <= len(answered_query.parsed.answer)
         assert answered_query.parsed.answer[span.start : span.end] == span.text
         end = span.end
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("Cyclists may use the bridge.", [["yes"]]),
+        ("Many visitors believe that it grew quickly.", [["Anna Berg"]]),
+    ],
+)
+def test_only_names_are_marked_in_place_of_a_right_answer(
+    text: str, answers: list[list[str]]
+) -> None:
+    assert marks("en", text, answers=answers) == []
