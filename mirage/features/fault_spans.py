@@ -501,7 +501,25 @@ def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequen
     }
     cited_count = max((counts[id_] for id_ in ids if id_ in counts), default=0)
     best_count = max(counts.values(), default=0)
-    return best_count >= FEWEST_GRAMS_ELSEWHERE and cited_count < MOST_CITED_SHARE * best_count
+    return (
+        best_count >= FEWEST_GRAMS_ELSEWHERE
+        and cited_count < MOST_CITED_SHARE * best_count
+        and not _has_number_of(reading, start, end, ids)
+    )
+
+
+def _has_number_of(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
+    """Return whether a sentence states a number that only the cited passages have."""
+    entry = reading.text_index.language
+    values = values_in(reading.plain[start:end], entry)
+    cited: frozenset[float] = frozenset()
+    uncited = frozenset(values_in(reading.item.query.text, entry))
+    for id_, text in zip(reading.item.shown, reading.texts, strict=True):
+        if id_ in ids:
+            cited |= values_in(text, entry)
+        else:
+            uncited |= values_in(text, entry)
+    return bool(values & cited - uncited - COMMON_NUMBERS)
 
 
 @lru_cache(maxsize=512)

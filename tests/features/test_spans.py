@@ -340,3 +340,13 @@ def test_only_names_are_marked_in_place_of_a_right_answer(
     text: str, answers: list[list[str]]
 ) -> None:
     assert marks("en", text, answers=answers) == []
+
+
+def test_a_number_of_the_cited_passage_alone_outweighs_the_words_of_another() -> None:
+    passages = (
+        "Tolmin holds 2.4 million cubic metres of water.",
+        "The larger Bovec reservoir has a maximum storage capacity of 4.2 million cubic metres.",
+    )
+    text = "The maximum storage capacity is {} million cubic metres [1]."
+    assert marks("en", text.format("2.4"), *passages) == []
+    assert marks("en", text.format("4.2"), *passages) == [("citation", "[1]")]
