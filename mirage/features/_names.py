@@ -233,7 +233,7 @@ def unfamiliar_stretch(
     """
     entry = index.language
     is_unspaced = entry.tokens == "character"
-    starts = frozenset(sentence_starts) if entry.capitals == "nouns" else frozenset[int]()
+    starts = frozenset(sentence_starts)
     stretches = (
         _unfamiliar_runs(text, index) if is_unspaced else _unfamiliar_words(text, starts, index)
     )
@@ -271,7 +271,7 @@ def _unfamiliarity(word: str, index: TextIndex) -> float:
     entry = index.language
     pattern = folded(word, entry)
     capital = entry.capitals != "none" and word[0].isupper()
-    if len(word) < 3 or _is_common(word, entry) or (entry.capitals == "nouns" and not capital):
+    if len(word) < 3 or _is_common(word, entry) or (entry.capitals != "none" and not capital):
         return 0.0
     missing_share = index.missing_share(pattern)
     return (

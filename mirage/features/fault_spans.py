@@ -385,8 +385,9 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     """Yield the start, end and type of each asserted wrong answer.
 
     The query's list of wrong answers may not contain the one in the response. If no wrong answer is
-    asserted, the part least similar to the evidence is yielded instead, on three conditions: there
-    is no other fault, the response does not abstain, and the missing right answer has no number.
+    asserted, the name least similar to the evidence is yielded instead, on three conditions: there
+    is no other fault, the response does not abstain, and the missing right answer is neither a
+    number nor a yes or no.
 
     ``faults`` are the types of the faults that other rules have reported.
     """
@@ -411,8 +412,8 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     if abstains(reading.plain, query.language, question=query.text) >= ABSTAINS_AT:
         return
     lacking = [forms for forms, right in zip(query.answers, claims.right, strict=True) if not right]
-    # The rule for numbers has already checked answers with a number, so only names are left.
-    if any(values_in(form, entry) for forms in lacking for form in forms):
+    # The rule for numbers has already checked answers with a number, and a yes or no is no name.
+    if any(_answer_type(form, entry) != "name" for forms in lacking for form in forms):
         return
     if stretch := unfamiliar_stretch(
         reading.plain, [row[0] for row in reading.sentences], reading.text_index
@@ -500,7 +501,25 @@ def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequen
     }
     cited_count = max((counts[id_] for id_ in ids if id_ in counts), default=0)
     best_count = max(counts.values(), default=0)
-    return best_count >= FEWEST_GRAMS_ELSEWHERE and cited_count < MOST_CITED_SHARE * best_count
+    return (
+        best_count >= FEWEST_GRAMS_ELSEWHERE
+        and cited_count < MOST_CITED_SHARE * best_count
+        and not _has_number_of(reading, start, end, ids)
+    )
+
+
+def _has_number_of(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
+    """Return whether a sentence states a number that only the cited passages have."""
+    entry = reading.text_index.language
+    values = values_in(reading.plain[start:end], entry)
+    cited: frozenset[float] = frozenset()
+    uncited = frozenset(values_in(reading.item.query.text, entry))
+    for id_, text in zip(reading.item.shown, reading.texts, strict=True):
+        if id_ in ids:
+            cited |= values_in(text, entry)
+        else:
+            uncited |= values_in(text, entry)
+    return bool(values & cited - uncited - COMMON_NUMBERS)
 
 
 @lru_cache(maxsize=512)

@@ -329,3 +329,26 @@ def test_spans_of_any_text_lie_in_the_answer(language: str, text: str, passage: 
         assert end <= span.start < span.end <= len(answered_query.parsed.answer)
         assert answered_query.parsed.answer[span.start : span.end] == span.text
         end = span.end
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("Cyclists may use the bridge.", [["yes"]]),
+        ("Many visitors believe that it grew quickly.", [["Anna Berg"]]),
+    ],
+)
+def test_only_names_are_marked_in_place_of_a_right_answer(
+    text: str, answers: list[list[str]]
+) -> None:
+    assert marks("en", text, answers=answers) == []
+
+
+def test_a_number_of_the_cited_passage_alone_outweighs_the_words_of_another() -> None:
+    passages = (
+        "Tolmin holds 2.4 million cubic metres of water.",
+        "The larger Bovec reservoir has a maximum storage capacity of 4.2 million cubic metres.",
+    )
+    text = "The maximum storage capacity is {} million cubic metres [1]."
+    assert marks("en", text.format("2.4"), *passages) == []
+    assert marks("en", text.format("4.2"), *passages) == [("citation", "[1]")]
