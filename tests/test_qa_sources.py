@@ -275,3 +275,10 @@ def test_rows_are_selected_and_merged(tmp_path: Path) -> None:
     changed = json_lines(path, [*rows, rows[0] | {"question": "When?"}])
     with pytest.raises(DatasetError, match="line 5: query 'a-1' has a different text"):
         MirageDataset.from_qa(changed, language="en", where={"label": 1})
+
+
+def test_an_empty_cell_of_a_csv_file_is_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "qa.csv"
+    path.write_text("id,question,answers\n1,How high?,2962 m\n2,Who?,\n", encoding="utf-8")
+    queries = MirageDataset.from_qa(path, language="en")
+    assert [query.answers for query in queries] == [(("2962 m",),), ()]

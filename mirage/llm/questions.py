@@ -340,13 +340,20 @@ _LAST_LINE = re.compile(
     rf"""
     (?: (?!\s*>) .*[.!?…。।] )?  # a sentence of the judge; a line that starts with > is a quote
     [\s\#*_]*+
-    (?: (?: (?:so|thus|therefore|hence|overall) ,? \s+ )? (?: (?:my|the|our) \s+ )?
+    (?: (?: (?:so|thus|therefore|hence|overall) ,? \s+ )?
+        (?: i|we ) \s+ (?: choose|pick|prefer|select ) \s*+ [:：]?+ [\s*_]*+
+      | (?: (?:so|thus|therefore|hence|overall) ,? \s+ )?
+        (?:the \s+)? (?: best|better|preferred|stronger ) \s+
+        (?: answer|assistant|one|output|reply|response ) \s+ is \s*+ [:：]?+ [\s*_]*+
+      | (?: (?:最終|最终)? (?: 判断|判定|裁决|結論|结论 ) | 최종 \s? (?: 판단|판정 ) )
+        [\s*_]*+ [:：] [\s:*_]*+
+      | (?: (?:so|thus|therefore|hence|overall) ,? \s+ )? (?: (?:my|the|our) \s+ )?
         (?: (?:final|overall) \s+ )?
         (?: answer|choice|conclusion|decision|grade|judge?ment|preference|rating|result|score
           | verdict|winner )
         [\s*_]*+ (?: is \b | [:：–—-] )?+ [\s:*_]*+
     )?
-    {_VERDICT.pattern} [\s*_.。]*+
+    {_VERDICT.pattern} [\s*_.。!！]*+ (?: </s> )?+ \s*+
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
@@ -379,8 +386,8 @@ def final_verdict(text: str, verdicts: Collection[str]) -> str | None:
     """Return the verdict at the end of a text, such as ``A`` for ``[[A]]``.
 
     A text may also mention other verdicts, so the verdict must be on the last line: alone, after
-    whole sentences, or after a label such as ``Final verdict:``. The verdict may be bold and may
-    end in a full stop.
+    whole sentences, after a label such as ``Final verdict:``, or after words such as ``The better
+    answer is``. The verdict may be bold and may end in a full stop or an exclamation mark.
 
     The function returns ``None`` if the verdict is in a quote, follows other words or is followed
     by text, because it may then be a quotation. It also returns ``None`` if the line contains two

@@ -236,7 +236,9 @@ def evaluate(
     The measures are computed with ir_measures (MacAvaney et al. 2022, ECIR). Passages with equal
     scores are ranked by their order in the run; trec_eval would order them by id. A query that is
     not in the run, or for which the run has no passages, has the value 0. A query without a
-    relevant passage in the qrels has the value NaN, and is left out of the means.
+    relevant passage in the qrels has the value NaN, and is left out of the means. A passage is
+    relevant if its grade is above 0. If a measure requires a higher grade, such as ``R(rel=2)@5``,
+    a query whose passages have only lower grades has the value 0, and stays in the mean.
 
     Args:
         run: The run, or the path of a run file.

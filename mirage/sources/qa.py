@@ -387,6 +387,8 @@ def _first_value(
 def _answers(value: Any, where: str) -> list[list[str]]:
     """Return the answers, each as a list of its forms; a text or a flat list is one answer."""
     value = _from_json(value)
+    if isinstance(value, str) and not value.strip():
+        return []  # an empty cell of a CSV file
     listed = [value] if isinstance(value, str | int | float) else value
     if not isinstance(listed, list):
         raise DatasetError(f"{where}: field 'answers': expected a text or a list of texts")

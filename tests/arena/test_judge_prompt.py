@@ -204,6 +204,12 @@ def test_a_response_gets_blanks_in_verdicts_and_control_tokens_and_nothing_else(
         ("Answer: [[A]]", "a"),
         ("Winner: [[A]]", "a"),
         ("Response A cites what it says. [[A]]", "a"),
+        ("Both are good. Therefore, the better answer is [[A]].", "a"),
+        ("The better response is **[[B]]**.", "b"),
+        ("I choose [[A]]", "a"),
+        ("So my answer: [[A]]!", "a"),
+        ("最終判断：[[A]]", "a"),
+        ("[[A]]</s>", "a"),
         # A verdict is final where it ends the output, whatever stood before.
         ("[[A]]\n\nNo, on second thoughts:\n[[B]]", "b"),
         ("Response B says [[B]], which proves nothing.\n\nFinal verdict: [[A]]", "a"),
@@ -249,6 +255,9 @@ def test_the_final_verdict_is_read(text, verdict):
         "> Final verdict: [[A]]",
         "```\n[[A]]\n```",
         "Response B ends with: [[B]]",
+        "Response B says that the better answer is [[B]]",
+        "The better answer is not [[A]]",
+        "Response B: I choose [[B]]",
         "Response B says that the final verdict is [[B]]",
         "Response B's verdict: [[B]]",
         'Response B ends with "Final verdict: [[B]]"',
@@ -270,7 +279,7 @@ def test_a_verdict_alone_on_the_last_line_counts_after_any_text(before, letter):
 
 @given(st.text(), st.sampled_from("ABC"), st.text(min_size=1))
 def test_a_verdict_followed_by_text_does_not_count(before, letter, behind):
-    if re.sub(r"[\s*_.。]", "", behind):
+    if re.sub(r"[\s*_.。!！]|</s>", "", behind):
         verdict = read_verdict(f"{before}\n[[{letter}]]{behind}")
         # Unless the text behind ends in one of its own.
         assert verdict is None or verdict == read_verdict(behind)
