@@ -145,8 +145,8 @@ def test_no_modules_import_each_other() -> None:
 
 # A method that a package above implements, by the module that calls it when it is called.
 CALLED_UPWARDS = {
-    ("ranking._pages", "mirage.report._page", "write"),
-    ("ranking._pages", "mirage.report.plots", "plot_ranking"),
+    ("ranking.pages", "mirage.report._page", "write"),
+    ("ranking.pages", "mirage.report.plots", "plot_ranking"),
     ("statistics.studies", "mirage.arena.studies", "methods"),
     ("statistics.studies", "mirage.monitoring._studies", "methods"),
     ("statistics.studies", "mirage.testing._studies", "methods"),

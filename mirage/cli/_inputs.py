@@ -106,7 +106,7 @@ def check_page(path: Path | None) -> None:
 
     The command checks this first, because the work before it writes the page may be costly.
     """
-    from mirage.ranking._pages import HTML_SUFFIXES
+    from mirage.ranking.pages import HTML_SUFFIXES
 
     check_folder(path)
     if path is not None and path.suffix.lower() not in HTML_SUFFIXES:

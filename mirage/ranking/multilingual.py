@@ -15,7 +15,7 @@ from mirage._base.arrays import Floats
 from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
 from mirage.errors import MirageError, UnknownNameError
 from mirage.ranking._means import mean_logit_errors
-from mirage.ranking._pages import Presentable
+from mirage.ranking.pages import Presentable
 from mirage.ranking._rendering import (
     failure_notes,
     finding_notes,

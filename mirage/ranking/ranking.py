@@ -31,7 +31,7 @@ from mirage.ranking._judged import (
     estimates_by_tournaments,
     judged_entries,
 )
-from mirage.ranking._pages import Presentable
+from mirage.ranking.pages import Presentable
 from mirage.ranking._rendering import accuracy_lines, winner_notes
 from mirage.ranking._standing import standing_note
 from mirage.ranking.accuracy import accuracy_of

@@ -13,7 +13,7 @@ from mirage.errors import SettingError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Presentable"]
+__all__ = ["HTML_SUFFIXES", "Presentable"]
 
 # The report imports rankings, so importing it here would be circular.
 _write = imported_when_called("mirage.report._page", "write")
