@@ -15,7 +15,6 @@ from mirage._base.arrays import Floats
 from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
 from mirage.errors import MirageError, UnknownNameError
 from mirage.ranking._means import mean_logit_errors
-from mirage.ranking.pages import Presentable
 from mirage.ranking._rendering import (
     failure_notes,
     finding_notes,
@@ -23,6 +22,7 @@ from mirage.ranking._rendering import (
     number_or_none,
     winner_notes,
 )
+from mirage.ranking.pages import Presentable
 from mirage.ranking.ranking import Ranking
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, middle
 from mirage.statistics.rank_sets import rank_sets, winner_interval

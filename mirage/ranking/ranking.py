@@ -31,7 +31,6 @@ from mirage.ranking._judged import (
     estimates_by_tournaments,
     judged_entries,
 )
-from mirage.ranking.pages import Presentable
 from mirage.ranking._rendering import accuracy_lines, winner_notes
 from mirage.ranking._standing import standing_note
 from mirage.ranking.accuracy import accuracy_of
@@ -44,6 +43,7 @@ from mirage.ranking.comparison import (
     p_positive_each,
 )
 from mirage.ranking.entries import Entry, Evidence
+from mirage.ranking.pages import Presentable
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
 
