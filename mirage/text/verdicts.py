@@ -20,9 +20,11 @@ __all__ = ["implied_verdict", "mentions_plainly", "stated_verdict"]
 
 _MARKS = r".,:;!?،؛。！？、，；：।()\[\]*–—\n"
 
-REPEATED_IN_NO = 0.2
 REPEATED = 0.5
-"""Minimum share of the question's content words that a sentence repeats to answer it."""
+"""Minimum share of the question's content words in a sentence that implies yes."""
+
+REPEATED_IN_NO = 0.2
+"""The same for a sentence that implies no; it is lower, because few sentences have a negation."""
 
 _NEGATING = frozenset({"negation", "exclusion"})
 _REPORTING = frozenset({"attribution", "falsity", "retraction", "condition", "former", "truth"})
@@ -91,9 +93,9 @@ def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
 
 
 def _final_parts(text: str, entry: Language) -> Iterator[str]:
-    """Yield of each sentence the part after its last word of contrast, such as "but".
+    """Yield the part of each sentence after its last word of contrast, such as "but".
 
-    What a text itself says comes after that word: "Some say no, but dogs are allowed".
+    A sentence without such a word is yielded whole. What a text itself says comes after that word: "Some say no, but dogs are allowed".
     """
     for start, end in sentence_spans(text, entry.code):
         sentence = text[start:end]
@@ -107,10 +109,10 @@ def _final_parts(text: str, entry: Language) -> Iterator[str]:
 def implied_verdict(text: str, question: str, language: str) -> bool | None:
     """Return whether a text implies yes or no, because it repeats the question as a statement.
 
-    A sentence that repeats at least half of the question's content words implies no if it has a
-    negation, and yes if it has none. Sentences that report what others say, correct something or
-    state a condition do not count. The result is ``None`` if there is no such sentence, if
-    several disagree, if the question is negated, or if the text abstains.
+    A sentence with a negation implies no if it repeats a fifth of the question's content words. A
+    sentence without one implies yes if it repeats half of them. Sentences that report what others
+    say, correct something or state a condition do not count. The result is ``None`` if there is no
+    such sentence, if several disagree, if the question is negated, or if the text abstains.
 
     Args:
         text: The text.
