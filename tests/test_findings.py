@@ -119,6 +119,14 @@ def test_the_opposite_of_a_passage_is_found() -> None:
     assert faults == {"denial": ("q1",), "wrong fact": ("q1",)}
 
 
+def test_an_empty_answer_is_called_empty() -> None:
+    faults = kinds({"q1": "##Answer:", "q2": "##Answer: ..."})
+    assert faults["empty answer"][0] == "q1"
+    assert "language" not in faults
+    assert "q1" not in faults.get("refusal", ()) + faults.get("missing answer", ())
+    assert "q1" not in faults.get("no citation", ())
+
+
 def features(columns: Mapping[str, list[float]], ids: tuple[str, ...]) -> FeatureTable:
     values = np.array(list(columns.values())).T
     return FeatureTable("mine", "en", ids, tuple(columns), values)

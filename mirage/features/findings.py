@@ -43,6 +43,7 @@ Kind = Literal[
     "denial",
     "unknown fact",
     "no response",
+    "empty answer",
     "not checked",
 ]
 """The kind of a fault, or ``"not checked"`` if a response could not be checked for faults."""
@@ -217,7 +218,7 @@ def _fault_spans(kind: Kind, item: _ParsedItem) -> list[Span]:
 
 
 # If one of these faults occurs, a missing answer is only its consequence.
-_CAUSES: tuple[Kind, ...] = ("wrong fact", "refusal", "language")
+_CAUSES: tuple[Kind, ...] = ("wrong fact", "refusal", "language", "empty answer")
 
 _RECALL = "fact_recall"
 
@@ -231,13 +232,22 @@ CHECKS = (
         answerable=False,
     ),
     _Check(
+        "empty answer",
+        "gives an empty answer",
+        "target_language",
+        lambda _, item: not item.parsed.answer_text.strip(),
+    ),
+    _Check(
         "refusal",
         "does not answer although a passage does",
         "abstention",
         _is_low,
+        ("empty answer",),
         answerable=True,
     ),
-    _Check("language", "answers in another language", "target_language", _is_low),
+    _Check(
+        "language", "answers in another language", "target_language", _is_low, ("empty answer",)
+    ),
     _Check("missing answer", "leaves out the answer", "answer_match", _is_zero, _CAUSES),
     _Check(
         "part of the answer",
@@ -258,7 +268,7 @@ CHECKS = (
         "cites nothing",
         "citation_recall@10",
         lambda value, item: value == 0 and not item.parsed.citations,
-        ("refusal",),
+        ("refusal", "empty answer"),
     ),
     _Check(
         "wrong citation",
@@ -452,7 +462,7 @@ def _unchecked_finding(items: Sequence[_ParsedItem]) -> Finding | None:
 
     Returns ``None`` if there are none.
     """
-    checks = [check for check in CHECKS if check.kind != "language"]
+    checks = [check for check in CHECKS if check.feature != "target_language"]
     ids = tuple(
         item.query.id for item in items if not any(_applies(check, item) for check in checks)
     )

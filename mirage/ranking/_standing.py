@@ -19,7 +19,7 @@ NEIGHBOURS = 3
 REASONS = 3
 """Largest number of faults in a note."""
 
-_WITHOUT_MEANS = ("misplaced citation", "denial", "no response", "not checked")
+_WITHOUT_MEANS = (*("misplaced citation", "denial", "no response", "empty answer", "not checked"),)
 """Kinds of findings whose frequency cannot be read from the mean of a feature."""
 
 
