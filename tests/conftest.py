@@ -76,16 +76,15 @@ def many_removals() -> int:
     return usual
 
 
-@pytest.fixture(scope="session", autouse=True)
-def usual_simulations() -> tuple[int, int]:
-    """Lower the number of comparisons that a plan simulates, and return the usual numbers.
+@pytest.fixture(autouse=True)
+def few_simulations(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the number of comparisons that a plan simulates, except in slow tests.
 
     Every inconclusive comparison of the gate prints a plan; the usual numbers take half a second.
     """
-    planning: Any = import_module("mirage.testing.planning")
-    usual = planning._ROUGH, planning._FINE
-    planning._ROUGH, planning._FINE = 50, 200
-    return usual
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr("mirage.testing.planning._ROUGH", 50)
+        monkeypatch.setattr("mirage.testing.planning._FINE", 200)
 
 
 @pytest.fixture

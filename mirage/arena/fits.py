@@ -528,9 +528,11 @@ def _degrees_of_means(fits: Sequence[BradleyTerryFit]) -> Floats:
     if all((row == row[0]).all() for row in degrees):
         return np.asarray(degrees.sum(axis=0) * (degrees > 0).all(axis=0))
     known: Bools = (np.minimum(degrees, variances) > 0).all(axis=0)
-    squares = np.square(variances) / np.where(known, degrees, 1.0)
-    total, zeros = np.square(variances.sum(axis=0)), np.zeros(degrees.shape[1])
-    return np.asarray(np.divide(total, squares.sum(axis=0), out=zeros, where=known))
+    # The variance of a model that won everything is huge, so shares are squared instead.
+    totals = variances.sum(axis=0)
+    shares = np.divide(variances, totals, out=np.zeros(variances.shape), where=totals > 0)
+    inverse = (np.square(shares) / np.where(known, degrees, 1.0)).sum(axis=0)
+    return np.asarray(np.divide(1.0, inverse, out=np.zeros(len(inverse)), where=known))
 
 
 def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:

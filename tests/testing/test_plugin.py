@@ -254,7 +254,7 @@ def test_under_xdist_a_model_is_asked_once(
 
     @pytest.mark.parametrize("number", range(4))
     def test_fails(mirage_run, number):
-        assert_feature(mirage_run(good, "my-rag"), "citation_recall@10", ge=1.1)
+        assert_feature(mirage_run(good, "my-rag"), "citation_recall@10", le=0.6)
     """
     )
     outcome = run_pytest("-n", "2", "--junitxml=junit.xml", program=True)
