@@ -95,6 +95,15 @@ class Record(_NearModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
+@lru_cache(maxsize=4096)
+def _titled_text(title: str, text: str) -> str:
+    """Return the title and text of a passage, as the same object for the same passage.
+
+    Features cache results by this text, and a cache finds the same object faster.
+    """
+    return f"{title}\n{text}".strip()
+
+
 class Passage(Record):
     """A text that a model may base its answer on.
 
@@ -118,7 +127,7 @@ class Passage(Record):
     @property
     def titled_text(self) -> str:
         """The title on its own line, if there is one, followed by the text."""
-        return f"{self.title}\n{self.text}".strip()
+        return _titled_text(self.title, self.text)
 
     @property
     def document_id(self) -> str:

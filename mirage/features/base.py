@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from mirage._base.gaps import NotComputed
@@ -377,14 +376,5 @@ def passage_texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...]
 
 
 def titled_texts(passages: Iterable[Passage]) -> tuple[str, ...]:
-    """Return the title and text of each passage.
-
-    Many features need them and cache results by text. A cache finds a text faster if it is the same
-    object as before.
-    """
-    return tuple([_titled_text(passage.title, passage.text) for passage in passages])
-
-
-@lru_cache(maxsize=4096)
-def _titled_text(title: str, text: str) -> str:
-    return f"{title}\n{text}".strip()  # as Passage.titled_text
+    """Return the title and text of each passage."""
+    return tuple([passage.titled_text for passage in passages])

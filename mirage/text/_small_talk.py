@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from mirage.languages import LANGUAGES, Language
 from mirage.text._cues import CUES, cues, phrase_pattern
 from mirage.text._folding import fold
+from mirage.text._trees import packaged_json
 from mirage.text.abstentions import ABSTAINS_AT, SIGNS, abstains, signs
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import bare, bare_text, stems
@@ -105,10 +106,8 @@ class _WordClasses(NamedTuple):
 # Words --------------------------------------------------------------------------------------------
 
 
-@cache
 def _data() -> Mapping[str, Mapping[str, list[str]]]:
-    source = resources.files("mirage") / "data" / "small_talk.json"
-    data: Mapping[str, Mapping[str, list[str]]] = json.loads(source.read_text(encoding="utf-8"))
+    data: Mapping[str, Mapping[str, list[str]]] = packaged_json("small_talk.json")
     return data
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from functools import cache, lru_cache
-from importlib import resources
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mirage.languages import Language
+from mirage.text._trees import packaged_json
 from mirage.text._unicode import any_of
 from mirage.text.numbers import decimal_parts
 from mirage.text.quantities import dates, multiplier_at, multiplies
 from mirage.text.words import IN_WORD, WORD
 
-__all__ = ["equal_spans", "form_values", "is_marked", "plain_values", "states_equal"]
+__all__ = [
+    "NUMERIC_DATE",
+    "equal_spans",
+    "form_values",
+    "is_marked",
+    "plain_values",
+    "states_equal",
+]
 
 Span = tuple[int, int]
 
@@ -126,7 +132,7 @@ _LETTER_OR_DIGIT = re.compile(r"\w")
 _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 _YEAR_FORM = re.compile(r"(?:ปี|ค\.ศ\.|سنة|سال)?\s*(\d{4})\s?[年년]?")
 _YEAR = re.compile(r"(?<![\d.,])\d{4}(?!\d|[.,]\d)")
-_NUMERIC = re.compile(r"(?<![\d./-])(\d{1,4})([./-])\s?(\d{1,2})\2\s?(\d{1,4})(?![\d/-]|\.\d)")
+NUMERIC_DATE = re.compile(r"(?<![\d./-])(\d{1,4})([./-])\s?(\d{1,2})\2\s?(\d{1,4})(?![\d/-]|\.\d)")
 _BUDDHIST = re.compile(r"(?:พ\.\s?ศ\.|พุทธศักราช|ปี(?:\sพ\.ศ\.)?)\s*([๐-๙\d]{4})")
 _BUDDHIST_OFFSET = 543
 _BUDDHIST_YEARS = range(2300, 2700)
@@ -193,7 +199,7 @@ def _persian_days(text: str) -> Iterator[tuple[Span, Day]]:
 
 
 def _numeric_days(text: str, entry: Language) -> Iterator[tuple[Span, Day]]:
-    for match in _NUMERIC.finditer(text):
+    for match in NUMERIC_DATE.finditer(text):
         first, middle, last = int(match[1]), int(match[3]), int(match[4])
         if len(match[1]) == 4 and len(match[4]) <= 2:
             orders = [(last, middle, first)]
@@ -350,10 +356,8 @@ _DEGREES_OF_KIND = re.compile(r"\s?[度도]")
 _LONG_WORD = 4
 
 
-@cache
 def _table() -> dict[str, dict[str, Any]]:
-    source = resources.files("mirage") / "data" / "units.json"
-    table: dict[str, dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
+    table: dict[str, dict[str, Any]] = packaged_json("units.json")
     return table
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib import resources
 from typing import NamedTuple
 
 from mirage._base.logs import logger
 from mirage.languages import LANGUAGES, Language
+from mirage.text._trees import packaged_json
 from mirage.text._unicode import BREAK, BREAKS, SPACE, any_of, nfc
 from mirage.text.lexicon import lexicon
 from mirage.text.tokens import tokenize
@@ -373,9 +372,7 @@ def _sources_after(
 @cache
 def _phrases(code: str, kind: str) -> tuple[str, ...]:
     """Return a language's words for sources (``sources``) or for naming them (``according_to``)."""
-    source = resources.files("mirage") / "data" / "small_talk.json"
-    data: dict[str, dict[str, list[str]]] = json.loads(source.read_text(encoding="utf-8"))
-    return tuple(data.get(code, {}).get(kind, ()))
+    return tuple(packaged_json("small_talk.json").get(code, {}).get(kind, ()))
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.languages import Language
-from mirage.text._values import form_values, states_equal
+from mirage.text._values import NUMERIC_DATE, form_values, states_equal
 from mirage.text.numbers import decimal_parts
 from mirage.text.quantities import multiplier_at, quantities, values_in
 
@@ -22,7 +22,6 @@ __all__ = [
     "without_multipliers",
 ]
 
-_DATE = re.compile(r"(?<![\d./-])\d{1,4}([./-])\s?\d{1,2}\1\s?\d{1,4}(?![\d/-]|\.\d)")
 _DIGITS = re.compile(r"\d+")
 _WRITTEN = re.compile(r"\d(?:.*\d)?", re.DOTALL)
 _DECIMAL = re.compile(r"(\d+)[.,٫](\d+)")
@@ -113,7 +112,7 @@ def states_number(text: str, term: str, code: str) -> bool:
 
 
 def _dates(text: str, code: str) -> Iterator[NumberTerm]:
-    for match in _DATE.finditer(text):
+    for match in NUMERIC_DATE.finditer(text):
         term = _ascii("".join(match[0].split()))
         if any(isinstance(value, frozenset) for value in form_values((term,), code)):
             yield NumberTerm(*match.span(), term)
@@ -178,7 +177,7 @@ def _values(text: str, code: str) -> frozenset[float]:
             values |= _clock_values(term, code)
         elif _is_value(term):
             values.add(float(term))
-        elif _DATE.fullmatch(term):
+        elif NUMERIC_DATE.fullmatch(term):
             values |= set(map(float, _DIGITS.findall(term)))
     if numbers and _HALF.search(text.casefold()):
         values |= {value + 0.5 for value in values if value.is_integer()}
