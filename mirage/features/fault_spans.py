@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from mirage.features._foreign import foreign_stretches
@@ -27,7 +28,7 @@ from mirage.text.citations import Citation, Passages, citations
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.negations import negation_faults
-from mirage.text.quantities import Date, Quantity, dates, quantities, values_in
+from mirage.text.quantities import Date, Quantity, dates, numeric_dates, quantities, values_in
 
 SpanType = Literal["number", "date", "name", "negation", "language", "citation"]
 
@@ -368,6 +369,9 @@ def _passage_word(entry: Language) -> re.Pattern[str]:
 def _dates(reading: _Reading) -> Iterator[_Fact]:
     for date in dates(reading.plain, reading.item.query.language):
         yield _Fact(date.start, date.end, "date", _is_date_in_evidence(date, reading.text_index))
+    for (start, end), readings in groupby(numeric_dates(reading.plain), key=itemgetter(0, 1)):
+        in_evidence = any(_is_date_in_evidence(date, reading.text_index) for date in readings)
+        yield _Fact(start, end, "date", in_evidence)
 
 
 def _is_date_in_evidence(date: Date, index: TextIndex) -> bool:

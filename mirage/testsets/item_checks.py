@@ -6,7 +6,6 @@ answers, the citations of the reference, and whether two items ask the same ques
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -23,7 +22,7 @@ from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.citations import cite_by_id
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import MENTIONED_AT, stems
-from mirage.text.quantities import Quantity, dates, days_in, quantities, values_in
+from mirage.text.quantities import NUMERIC_DATE, Quantity, dates, days_in, quantities, values_in
 
 ItemKind = Literal["single", "list", "date", "two_passages", "comparison", "near_miss"]
 """The kind of a test item.
@@ -100,9 +99,6 @@ class Fault(Record):
     detail: str = Field(default="")
 
 
-_NUMERIC_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
-
-
 # Answers in texts ---------------------------------------------------------------------------------
 
 
@@ -131,7 +127,7 @@ def stands(form: str, text: str, language: str | Language) -> bool:
         return mention_score >= MENTIONED_AT
     values = values_in(text, entry)
     # The order of day and month in a numeric date is ambiguous, so all readings are compared.
-    if _NUMERIC_DATE.fullmatch(form.strip()):
+    if NUMERIC_DATE.fullmatch(form.strip()):
         years = {value for quantity in numbers for value in quantity.values if value > 31}
         return bool(days_in(form, entry)[0] & days_in(text, entry)[0]) and years <= values
     days = dates(form, entry)

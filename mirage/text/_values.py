@@ -12,11 +12,10 @@ from mirage.languages import Language
 from mirage.text._trees import packaged_json
 from mirage.text._unicode import any_of
 from mirage.text.numbers import decimal_parts
-from mirage.text.quantities import dates, multiplier_at, multiplies
+from mirage.text.quantities import dates, multiplier_at, multiplies, numeric_dates
 from mirage.text.words import IN_WORD, WORD
 
 __all__ = [
-    "NUMERIC_DATE",
     "equal_spans",
     "form_values",
     "is_marked",
@@ -132,7 +131,6 @@ _LETTER_OR_DIGIT = re.compile(r"\w")
 _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 _YEAR_FORM = re.compile(r"(?:ปี|ค\.ศ\.|سنة|سال)?\s*(\d{4})\s?[年년]?")
 _YEAR = re.compile(r"(?<![\d.,])\d{4}(?!\d|[.,]\d)")
-NUMERIC_DATE = re.compile(r"(?<![\d./-])(\d{1,4})([./-])\s?(\d{1,2})\2\s?(\d{1,4})(?![\d/-]|\.\d)")
 _BUDDHIST = re.compile(r"(?:พ\.\s?ศ\.|พุทธศักราช|ปี(?:\sพ\.ศ\.)?)\s*([๐-๙\d]{4})")
 _BUDDHIST_OFFSET = 543
 _BUDDHIST_YEARS = range(2300, 2700)
@@ -199,19 +197,8 @@ def _persian_days(text: str) -> Iterator[tuple[Span, Day]]:
 
 
 def _numeric_days(text: str, entry: Language) -> Iterator[tuple[Span, Day]]:
-    for match in NUMERIC_DATE.finditer(text):
-        first, middle, last = int(match[1]), int(match[3]), int(match[4])
-        if len(match[1]) == 4 and len(match[4]) <= 2:
-            orders = [(last, middle, first)]
-        elif len(match[4]) == 4 and len(match[1]) <= 2:
-            # "4/5/1912" and "4-5-1912" may have the month first, "4.5.1912" may not.
-            orders = [(first, middle, last)]
-            orders += [(middle, first, last)] if match[2] != "." else []
-        else:
-            continue
-        for day, month, year in orders:
-            if 1 <= day <= 31 and 1 <= month <= 12:
-                yield match.span(), (day, month, _common_year(year, entry))
+    for start, end, day, month, year in numeric_dates(text):
+        yield (start, end), (day, month, year and _common_year(year, entry))
 
 
 def _from_persian(year: int, month: int, day: int) -> Day:

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.languages import Language
-from mirage.text._values import NUMERIC_DATE, form_values, states_equal
+from mirage.text._values import form_values, states_equal
 from mirage.text.numbers import decimal_parts
-from mirage.text.quantities import multiplier_at, quantities, values_in
+from mirage.text.quantities import NUMERIC_DATE, multiplier_at, quantities, values_in
 
 __all__ = [
     "NumberTerm",

@@ -15,12 +15,14 @@ from mirage.text.lexicon import lexicon
 from mirage.text.words import IN_WORD, WORD
 
 __all__ = [
+    "NUMERIC_DATE",
     "Date",
     "Quantity",
     "dates",
     "days_in",
     "multiplier_at",
     "multiplies",
+    "numeric_dates",
     "quantities",
     "values_in",
     "word_values",
@@ -464,8 +466,11 @@ _IN_MONTH = re.compile(r"\s(?:in|im|en|em|au|в|pada|mnamo|katika|ní|في|در)
 _DAY_BEHIND = re.compile(r"[\s,]{0,3}(?:the\s)?(?<!\d)(\d{1,2})(?![\d.:]\d|\d|[^\W\d]{3})")
 _YEAR_BEHIND = re.compile(r"[^\d;!?\n]{0,12}?(?<!\d)(\d{4})(?!\d)")
 _YEAR_BEFORE = re.compile(r"(?<!\d)(\d{4})[^\d.;!?\n]{0,4}\Z")
-_JOINED_DIGITS = re.compile(r"\d[./-]\d")
-_NUMERIC = re.compile(r"(?<!\d)(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)")
+_JOINED_DIGITS = re.compile(r"\d[./-]\s?\d")
+# Accepts more than ``NUMERIC_DATE``, so that no day of the evidence is missed.
+_NUMERIC = re.compile(r"(?<!\d)(\d{1,4})([./-])\s?(\d{1,2})\2\s?(\d{1,4})(?!\d)")
+NUMERIC_DATE = re.compile(r"(?<![\d./-])(\d{1,4})([./-])\s?(\d{1,2})\2\s?(\d{1,4})(?![\d/-]|\.\d)")
+"""A date in digits, such as ``15.04.1912`` and ``1912-04-15``."""
 
 
 def dates(text: str, language: str | Language) -> tuple[Date, ...]:
@@ -499,6 +504,33 @@ def dates(text: str, language: str | Language) -> tuple[Date, ...]:
         if day or year or _numbers_months(entry) or end - start >= UNMISTAKABLE:
             matches.append(Date(first, last, day, month, year))
     return tuple(matches)
+
+
+def numeric_dates(text: str) -> Iterator[Date]:
+    """Yield the dates in digits, such as ``15.04.1912``.
+
+    If a date can be read in two ways, such as 4/5/1912, both are returned, with the same offsets.
+
+    Args:
+        text: Text to search.
+
+    Example:
+        >>> [(d.day, d.month, d.year) for d in numeric_dates("It sank on 15/04/1912.")]
+        [(15, 4, 1912)]
+    """
+    for match in NUMERIC_DATE.finditer(text):
+        first, middle, last = int(match[1]), int(match[3]), int(match[4])
+        if len(match[1]) == 4 and len(match[4]) <= 2:
+            orders = [(last, middle, first)]
+        elif len(match[4]) == 4 and len(match[1]) <= 2:
+            # "4/5/1912" and "4-5-1912" may have the month first, "4.5.1912" may not.
+            orders = [(first, middle, last)]
+            orders += [(middle, first, last)] if match[2] != "." else []
+        else:
+            continue
+        for day, month, year in orders:
+            if 1 <= day <= 31 and 1 <= month <= _MONTHS:
+                yield Date(*match.span(), day, month, year)
 
 
 def _day_beside(text: str, start: int, end: int, entry: Language) -> tuple[int, int, int | None]:

@@ -133,6 +133,20 @@ def test_an_unsupported_day_is_marked(language: str, text: str, mark: str) -> No
     assert marks(language, text) == [("date", mark)]
 
 
+@each_case("language", sorted(SHOWN))
+def test_a_date_in_digits_is_one_fact_in_any_order(language: str) -> None:
+    for right in ("12.05.1974", "12. 5. 1974", "12/05/1974", "5/12/1974", "1974-05-12"):
+        assert marks(language, f"{right} [1]") == []
+    for wrong in ("12.05.1947", "12.06.1974", "15/05/1974", "1974-05-21"):
+        assert marks(language, f"{wrong} [1]") == [("date", wrong)]
+
+
+def test_a_date_in_digits_is_evidence_of_the_same_date_in_words() -> None:
+    passage = "다리는 1974. 5. 12. 개통되었다."
+    assert marks("ko", "1974년 5월 12일에 개통되었다.", passage) == []
+    assert marks("ko", "1974년 5월 21일에 개통되었다.", passage) == [("date", "1974년 5월 21일")]
+
+
 @pytest.mark.parametrize(
     ("language", "text", "mark"),
     [
