@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from mirage._base.block_file import BlockFile, check_writable
+from mirage._base.garbage import rare_collection
 from mirage._base.progress import progress_bar
 from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import FeatureError, SettingError
@@ -383,6 +384,7 @@ def _applicable(
 # Rows ---------------------------------------------------------------------------------------------
 
 
+@rare_collection()
 def _score_items(
     features: Sequence[Feature],
     measures: Measures | None,
