@@ -172,10 +172,10 @@ def component_effects(
     the least-squares mean under the same linear model (Searle, Speed & Milliken 1980, American
     Statistician 34, 216-221). Its interval combines the intervals of the cells and the correlations
     of the cell means (Zou & Donner 2008, Construction of confidence limits about effect measures: A
-    general approach, Statistics in Medicine 27, 1693-1702). So it respects the bounds of the
-    metric, as the intervals of the cells do. If a cell has no interval, it is Student's t interval
-    with standard errors clustered by query cluster. ``validation/coverage/grids.py`` measures the
-    coverage of both intervals.
+    general approach, Statistics in Medicine 27, 1693-1702). It therefore stays within the bounds of
+    the metric. If a cell has no interval, Student's t interval with standard errors clustered by
+    query cluster is used instead. ``validation/coverage/grids.py`` measures the coverage of both
+    intervals.
 
     Args:
         table: The table with the cells. Select one dataset with ``where`` to exclude differences
@@ -438,9 +438,9 @@ class _SamplingError:
     def interval(self, mean: float, weights: Floats, level: float) -> Interval:
         """Return the confidence interval of a weighted sum of the cell means.
 
-        It combines the intervals of the cells (Zou & Donner 2008). If all weights are positive, its
-        ends are within the bounds of the metric, as the intervals of the cells are. It is Student's
-        t interval if a cell has no interval.
+        The interval combines the intervals of the cells (Zou & Donner 2008). If all weights are
+        positive, it stays within the bounds of the metric. If a cell has no interval, Student's t
+        interval is used instead.
 
         Args:
             mean: The weighted sum.
