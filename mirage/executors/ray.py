@@ -294,7 +294,7 @@ class _Tasks:
 
 @dataclass(eq=False)
 class _Slot:
-    """A Ray actor that has a copy of the function, with the unfinished calls that it was sent."""
+    """A Ray actor with a copy of the function, and its unfinished calls."""
 
     actor: Any
     refs: dict[Any, None] = field(default_factory=dict)  # in the order in which they are executed
