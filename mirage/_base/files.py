@@ -208,7 +208,8 @@ def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str,
                 # groups keep all of them in memory.
                 for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group]):
                     if batch.nbytes > limit_of("file"):
-                        raise too_large(f"{path}, up to {_BATCH} rows from row {number} on")
+                        last = number + batch.num_rows - 1
+                        raise too_large(f"{path}, rows {number} to {last}")
                     for row in batch.to_pylist():
                         yield f"{path}, row {number}", row
                         number += 1

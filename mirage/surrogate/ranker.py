@@ -662,9 +662,9 @@ class SurrogateRanker(NearNames):
         stored = all(part.judgments is not None for part in self._data.values())
         if candidate.recipe.verdicts and not stored:
             raise FeatureError(
-                "this surrogate was stored without the verdicts on which it was trained, so it "
-                "cannot be fitted again without the held-out models; train it again with `mirage "
-                "surrogate train` or mirage.surrogate.pretraining.train_on_arena"
+                "this surrogate was saved without its training verdicts, so it cannot be refitted "
+                "with models held out; train a new one with `mirage surrogate train` or "
+                "mirage.surrogate.pretraining.train_on_arena"
             )
 
     def _require_fitted(self) -> tuple[Candidate, FittedModel]:
