@@ -114,9 +114,8 @@ def _check_identifiable(
     """Raise an error if the judgments contain too little information about a control.
 
     ``information`` is the information matrix of the logits of the ``models`` models, followed by
-    the coefficients of the controls ``names``. Some of the information about a coefficient is lost
-    because the other parameters are estimated too. The remaining information must exceed that which
-    the ridge adds.
+    the coefficients of the controls ``names``. The information about a coefficient that is left
+    after estimating all other parameters must exceed the information that the ridge adds.
     """
     for column, name in enumerate(names, start=models):
         remaining = np.arange(len(information)) != column

@@ -191,10 +191,7 @@ def _key(vote: Vote) -> _Key:
 
 
 def vote_order(vote: Vote) -> tuple[str, ...]:
-    """Return the sort key of a vote.
-
-    Sorting by it puts the votes on both orders of a pair next to each other.
-    """
+    """Return a sort key that puts the votes on both orders of a pair next to each other."""
     return (
         vote.query_id,
         *sorted((vote.model_a, vote.model_b)),

@@ -180,7 +180,7 @@ class _Units:
 
     @classmethod
     def of_queries(cls, columns: Judgments) -> _Units:
-        """Return queries as units; each query is a kind by itself."""
+        """Return the queries of ``columns`` as units; each query is a kind by itself."""
         queries = len(columns.query_ids)
         ties = np.bincount(columns.query[columns.score == 0.5], minlength=queries)
         wins = _win_rows(columns, columns.query, queries)
@@ -301,7 +301,7 @@ class _Search:
 
 
 def _run_search(units: _Units, model: BradleyTerry, columns: Judgments, selected: Ints) -> _Search:
-    """Search for the smallest removals of queries or of verdicts, and return the search."""
+    """Search for the smallest removals of ``units``, and return the finished search."""
     search = _Search(units, model, columns, selected)
     _follow_influence(search)
     _try_all_smaller(search)
@@ -309,7 +309,7 @@ def _run_search(units: _Units, model: BradleyTerry, columns: Judgments, selected
 
 
 def _follow_influence(search: _Search) -> None:
-    """Drop the most influential queries or verdicts to swap neighbours in the ranking."""
+    """Search for removals of the most influential units that swap neighbours in the ranking."""
     units, model = search.units, search.model
     order = np.argsort(-search.logits, kind="stable")
     pairs = np.array([*_neighbours(len(order))])
@@ -350,7 +350,7 @@ def _influences(
         model: The Bradley-Terry model.
         dropped: Number of removed units of each kind, with one row per pair of models.
         params: Parameters fitted after this removal, with one row per pair of models.
-        contrast: Row with 1 for the first and -1 for the second model of each pair.
+        contrast: For each pair of models, a row with 1 for the first model and -1 for the second.
     """
     models = contrast.shape[1]
     logits, nus = (
@@ -406,7 +406,7 @@ def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
 
 
 def _largest_units(largest: Ints, counts: Ints, sizes: Ints) -> Ints:
-    """Return how many units of each kind are among the units with the largest influence.
+    """Return how many units of each kind to drop, starting with those of the largest influence.
 
     Args:
         largest: Kinds in descending order of influence, one row per removal.

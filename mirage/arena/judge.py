@@ -419,7 +419,7 @@ class PairwiseJudge(NearNames):
         executor: Executor | None,
         progress: bool,
     ) -> Iterator[Voting]:
-        """Open the file ``out``, and yield an object that asks for votes and writes them to it.
+        """Open the file ``out``, and yield an object that requests votes and writes them to it.
 
         The file and a progress bar are open during the ``with`` block. At its end, the votes in the
         file are sorted.
