@@ -68,7 +68,7 @@ class Site(NamedTuple):
         versions: Current version of the queries and the judge, by language code.
         rules: Rules of the team.
         removed: Removed submissions.
-        unranked: Submission id, language code and reason for each rank that is missing.
+        unranked: Submission id, language code and reason for each missing rank.
         about: Explanation of the ranks, in one line; empty if there is none.
         level: Confidence level of the intervals.
     """
