@@ -450,10 +450,10 @@ class Leaderboard(NearNames):
 
         Returns:
             The ranking. Queries on which the system fails are listed under the table and excluded
-            from its features. In its logit, each of these queries counts as the worst result that
-            a training model had on it. With a judge, a note states the number of judgments that
-            were used, and the number that would be needed for the same precision without the
-            surrogate's predictions.
+            from its features. For the logit, a failed query gets the worst feature values of any
+            training model on it. With a judge, a note states the number of judgments that were
+            used, and the number that would be needed for the same precision without the surrogate's
+            predictions.
 
         Raises:
             GenerationError: If the system fails on every query.
@@ -676,7 +676,7 @@ class Leaderboard(NearNames):
         check_name(name)
 
     def _score(self, run: Run, table: FeatureTable) -> ScoredModel:
-        """Return the model with the logit that the surrogate predicts."""
+        """Return the run's model with the logit that the surrogate predicts from its features."""
         prediction = self.ranker.predict(table)
         failures = {response.query_id: response.error or "" for response in run.failed}
         interval = prediction.interval()

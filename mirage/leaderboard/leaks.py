@@ -64,7 +64,7 @@ class Leak(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LeakAudit(Printed, Rows[Leak]):
-    """Ranks of optimisers on a leaderboard, highest first; prints as a table.
+    """Ranks of optimisers on a leaderboard, best first; prints as a table.
 
     Attributes:
         rows: One row per optimiser.

@@ -52,18 +52,17 @@ def from_verdicts(
 ) -> Floats:
     """Predict a model's score against each anchor on each query, from verdicts on the anchors.
 
-    A logistic regression is fitted to the verdicts on pairs of anchors. Each anchor in turn takes
-    the role of the model, and its scores against the other anchors are predicted from two kinds of
-    inputs. The first is the difference of the two responses' features. The second, called form,
-    measures how well the other anchor did on this query: its score on this query against the
-    remaining anchors, minus its mean score over all queries. No verdict on the model itself is
-    used.
+    A logistic regression is fitted to the verdicts on pairs of anchors. For this fit, each anchor
+    in turn takes the role of the model. Its scores against the other anchors are predicted from the
+    differences of features and, optionally, from the opponent's form: the opponent's score against
+    the remaining anchors on this query, minus its mean score over all queries. No verdict on the
+    model itself is used.
 
     Args:
         own: Features of the model whose scores are predicted.
         anchors: Features of the anchors, one table each.
         judgments: Judgments on the anchors.
-        form: Whether to use the second kind of input, form.
+        form: Whether to use the form of the opponent.
 
     Returns:
         The expected scores, from 0 (the model loses) to 1 (it wins), of shape ``(queries,
