@@ -31,7 +31,7 @@ _ALL = 2**LEAVES - 1
 
 
 class _Masks(NamedTuple):
-    """The leaves that a row can reach, as far as one feature decides it.
+    """The leaves that a row can still reach after one of its features was compared.
 
     A mask has one bit per leaf of a tree. The lowest bit is that of the leftmost leaf.
 
@@ -123,7 +123,7 @@ class TreeArrays:
 
     @cached_property
     def _leaves_before(self) -> Ints:
-        """The number of leaves before each node, in all trees."""
+        """The number of leaves that precede each node, counted over all trees."""
         leaf = self.feature < 0
         return np.cumsum(leaf) - leaf
 
@@ -146,7 +146,7 @@ class TreeArrays:
         return _Masks(feature, thresholds, leaves)
 
     def _without_left(self, nodes: Ints, trees: Ints) -> NDArray[np.uint32]:
-        """Return the mask of all leaves that are not below the left child, for each node."""
+        """Return, for each node, the mask of all leaves that are not below its left child."""
         first, end = (
             self._leaves_before[child[nodes]] - self._leaves_before[self.roots[trees]]
             for child in (self.left, self.right)
@@ -156,8 +156,8 @@ class TreeArrays:
     def is_sound(self, features: int) -> bool:
         """Return whether the arrays are valid trees.
 
-        The nodes must be in depth-first order, the number of leaves and their values must be valid,
-        and no node may compare a feature that does not exist.
+        Nodes must be in depth-first order and refer to existing features. Values must be finite,
+        and no tree may have more than :data:`LEAVES` leaves.
 
         Args:
             features: Number of features that the trees may use.
@@ -176,7 +176,7 @@ class TreeArrays:
         )
 
     def _is_depth_first(self) -> bool:
-        """Return whether the roots and children are those of complete trees, in order."""
+        """Return whether the nodes form complete trees in depth-first order."""
         inner = np.flatnonzero(self.feature >= 0)
         # The number of right children that are still to come, before each node and at the end: a
         # leaf completes a subtree, and any other node adds a right child.

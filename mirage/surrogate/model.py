@@ -435,7 +435,7 @@ def _signs(data: Data) -> list[int]:
 
 
 def _training_tournaments(data: Data) -> int:
-    """Return the number of tournaments of each language that the shared regressor is trained on.
+    """Return the number of tournaments per language on which the shared regressor is trained.
 
     A tournament is a bootstrap sample of the queries, with the logits fitted to it.
     """
@@ -583,10 +583,10 @@ def _model_names(data: Data) -> list[str]:
 def _ridge_residuals(
     part: TrainingData, of_shared: Floats, recipe: Recipe, folds: Sequence[set[str]], scale: Floats
 ) -> Floats:
-    """Return the residuals that remain on one language's held-out models.
+    """Return the residuals of the ridge regression on one language's held-out models.
 
-    A ridge regression predicts ``of_shared``, the residuals of the shared regressor; its
-    predictions are subtracted from them.
+    It predicts ``of_shared``, the residuals of the shared regressor. The result has one residual
+    per model: ``of_shared`` minus the prediction.
     """
     if recipe.alpha is None:
         return of_shared
@@ -613,7 +613,7 @@ def _standardise(X: Floats, centre: Floats, scale: Floats) -> Floats:
 
 
 def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
-    """Fit the ridge regression of ``y`` on ``Z`` in one language, and return its coefficients.
+    """Return the coefficients of a ridge regression of ``y`` on the models' features ``Z``.
 
     If there is no shared regressor, ``monotone`` restricts the signs of the coefficients.
     """

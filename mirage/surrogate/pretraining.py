@@ -64,8 +64,8 @@ def simulated_arena(
         code: ISO 639-1 code.
         suite: Features to compute. By default those of :meth:`mirage.FeatureSuite.default`.
         systems: Systems to simulate. By default those of the level in this language.
-        scored_on: Queries on which features are computed, with ids from the bundled corpus. By
-            default the bundled corpus itself.
+        scored_on: Queries, with ids from the bundled corpus, from which features are computed; by
+            default those of the corpus.
         utilities: Numbers from which the simulated judge computes the utility of a response.
         level: Level of the bundled corpus.
         number: Number of tournaments.
@@ -179,7 +179,7 @@ def train_on_arena(
 
 
 def hard_data(code: str) -> dict[str, TrainingData]:
-    """Return the training data of one language on the hard level, with its code as the only key."""
+    """Return the training data of one language on the hard level, as a mapping from its code."""
     with one_thread():
         arena = simulated_arena(code, level="hard", number=HARD_TOURNAMENTS)
     groups = SIMULATED["hard"].groups

@@ -168,7 +168,7 @@ class Validation:
 
     @property
     def r2_in_paper(self) -> dict[str, float]:
-        """Like :attr:`r2`, but with the mean logit of all models, including the held-out models.
+        """R² as in :attr:`r2`, but with the mean logit of all models, including held-out ones.
 
         The tables of MIRAGE-Bench use this definition. In practice, this mean is not known when a
         logit is predicted. A surrogate that always predicts the mean of the training models has a
