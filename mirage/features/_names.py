@@ -284,7 +284,7 @@ def _unfamiliarity(word: str, index: TextIndex) -> float:
 def _unfamiliar_runs(text: str, index: TextIndex) -> Iterator[tuple[int, int, float]]:
     """Yield runs of characters in which no pair of adjacent characters occurs in the evidence.
 
-    Each run is given by its start, end and score, which grows with its length.
+    Each result is the start, the end and the score of a run. Longer runs have higher scores.
     """
     entry = index.language
     sounds = _SOUNDS if entry.script == "Han" else frozenset()

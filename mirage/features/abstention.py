@@ -61,7 +61,7 @@ def has_abstained(item: Answered) -> bool:
     answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think", the
     certainty that it abstains must be at least :data:`CLEAR_ABSTENTION`. A negative fact such as
     "They could not find any defects" also resembles an abstention. An answer to an answerable query
-    does not abstain if passages state all its sentences of this kind.
+    does not abstain if passages state all such sentences in it.
     """
     query = item.query
     claims = answer_claims(item)

@@ -224,7 +224,7 @@ def _locate_sentences(plain: str, item: Answered) -> Iterator[tuple[int, int, tu
 def _stretch_of_letters(plain: str, text: str, cursor: int) -> tuple[int, int]:
     """Locate a sentence that does not occur literally in ``plain``; return its start and end.
 
-    The letters of the sentence are searched one after the other, from ``cursor`` on.
+    The function searches for one letter of the sentence after the other, from ``cursor`` on.
     """
     head = text[:-1].rstrip()
     start = plain.find(head, cursor)
@@ -487,7 +487,7 @@ def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
 
 
 def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
-    """Return whether a sentence is supported by an uncited passage but not by the cited ones.
+    """Return whether an uncited passage supports a sentence, and the cited ones (``ids``) do not.
 
     Support is measured by shared n-grams. An n-gram counts only if it occurs in a single passage,
     and not in the question.
@@ -509,7 +509,7 @@ def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequen
 
 
 def _has_number_of(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
-    """Return whether a sentence states a number that only the cited passages have."""
+    """Return whether a sentence states a number that only its cited passages (``ids``) have."""
     entry = reading.text_index.language
     values = values_in(reading.plain[start:end], entry)
     cited: frozenset[float] = frozenset()

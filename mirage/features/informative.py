@@ -329,7 +329,7 @@ def _match(term: str, text: str, matches: Mapping[str, float], language: str) ->
     Args:
         term: The number, character or word.
         text: The text.
-        matches: How well the text contains each word, from 0 to 1.
+        matches: How well the text contains each term that is a word, from 0 to 1.
         language: ISO 639-1 code of the language.
     """
     if term in matches:
@@ -508,7 +508,7 @@ def _held_terms(
     A number occurs in a text if the text contains it in digits or in words. A word occurs if the
     text contains at least :data:`WORD_MATCH_SHARE` of its character n-grams, as most inflected
     forms of the word do; see :func:`mirage.text.content.held_words`. A word that is not longer than
-    an n-gram occurs if it is a part of a word of the text.
+    an n-gram occurs if it is part of a word in the text.
 
     Args:
         index: The index.

@@ -300,8 +300,7 @@ class _Survey:
     def needs_recount(self) -> bool:
         """Whether all responses must be read again to complete the data.
 
-        The second pass counts sentences that may recur, or citations in a style that the parser
-        knows.
+        A second pass counts the sentences that may recur, and the citations in known styles.
         """
         return self.citations.needs_recount or self.recurring.needs_recount
 
@@ -448,7 +447,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _columns(names: Sequence[str], contexts: Sequence[_Context]) -> dict[str, str]:
-    """Return the type of each column of the output file; Parquet files need the types."""
+    """Return the data type of each column of the output file by name, for Parquet files."""
     repeat = {"repeat": "int64"} if any(context.repeat for context in contexts) else {}
     columns = {"query_id": "string", "model": "string", **repeat}
     return columns | dict.fromkeys(names, "float64") | {"not_computed": "texts"}
