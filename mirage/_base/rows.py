@@ -47,7 +47,7 @@ def value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
 
 
 def _joined(row: Mapping[str, Any], template: str, where: str) -> str:
-    """Return a template filled with the texts of fields; nothing in the template is evaluated."""
+    """Return ``template`` filled with fields of ``row``; nothing in the template is evaluated."""
     parts = []
     try:
         for literal, name, form, conversion in Formatter().parse(template):
