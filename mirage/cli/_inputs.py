@@ -200,7 +200,7 @@ def dataset_of(
 
 
 def require_language(code: str, language: str | None, source: str | Path) -> None:
-    """Raise an error if ``--language`` names another language than that of the queries.
+    """Raise an error if ``--language`` differs from the language of the queries.
 
     ``code`` is the language of the queries in ``source``.
     """
@@ -211,7 +211,7 @@ def require_language(code: str, language: str | None, source: str | Path) -> Non
 
 
 def check_level(level: str, other: str) -> None:
-    """Raise an error if a level other than the default was chosen for queries without levels.
+    """Raise an error if ``--level`` was set for queries that are not bundled.
 
     ``other`` is the option that selects these queries, for the error message.
     """

@@ -32,7 +32,7 @@ def model_logs(language: str, files: dict[str, Path], reading: LogReading) -> li
 def measured_logs(
     logs: Iterable[Log], features: Sequence[str] | None, jobs: int
 ) -> list[LogMeasures]:
-    """Measure the named features of each log; by default, all that its data allow."""
+    """Compute features of each log, by default all for which the log has the data."""
     from mirage.features import FeatureSuite
     from mirage.monitoring.traffic import measure_log
 

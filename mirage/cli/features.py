@@ -148,7 +148,7 @@ def _write(
     executor: str | None,
     as_json: bool,
 ) -> None:
-    """Write the values to a file, reading the inputs block by block, and print the means."""
+    """Write feature values to a file, reading the inputs block by block, and print the means."""
     from mirage.features import FeatureSuite
     from mirage.features.streams import RunFiles, score_stream
 
