@@ -225,7 +225,7 @@ class RayExecutor:
         return list(ready)
 
     def _fetch_outcome(self, ref: Any, number: int) -> _Outcome | None:
-        """Return the outcome of a finished call on an item, or ``None`` if its worker was lost."""
+        """Return the outcome of a call on item ``number``, or ``None`` if its worker was lost."""
         errors = self._ray.exceptions
         try:
             outcome: _Outcome = self._ray.get(ref)
