@@ -40,9 +40,8 @@ class AxisEffect(NamedTuple):
     Attributes:
         axis: The name of the axis, or ``interactions`` for the share that the axes explain only in
             combination.
-        share: The share, from 0 to 1, of the variance between the cell means that the axis
-            explains. NaN if the means differ so little that sampling error alone may explain the
-            differences.
+        share: The share of the variance between cell means, from 0 to 1, that is due to the axis.
+            NaN if the means differ so little that sampling error alone may explain the differences.
         interval: The lower and upper end of the confidence interval of the share. NaN if there are
             fewer than ten clusters of queries, or if cells have no values per query.
     """
