@@ -131,7 +131,7 @@ def corrected_share(
     than the best judge.
 
     Args:
-        labelled: Sentences with labels; those without a usable label are left out.
+        labelled: Sentences with labels; those without a decided majority label are left out.
         judges: Scores, features or their names, judges, or functions of a sentence.
         unlabelled: The sentences that have no label from people.
         level: The confidence level of the intervals.
