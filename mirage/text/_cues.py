@@ -142,7 +142,7 @@ def phrase_pattern(
 ) -> re.Pattern[str]:
     """Return a pattern that matches any of the phrases in a text folded by ``form``.
 
-    In a phrase, ``*`` is the rest of a word, and `` ... `` is a short gap.
+    In a phrase, ``*`` matches the rest of a word, and `` ... `` a few words.
     """
     return re.compile(_alternation([_phrase(nfc(phrase), entry, form) for phrase in phrases]))
 

@@ -519,7 +519,7 @@ def _blank_emphasis(text: str) -> str:
 
 
 def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> bool:
-    """Return whether a span is an entry of a list of sources: passages, a title or a link.
+    """Return whether a span is an entry in a list of sources: passages, a title or a link.
 
     Args:
         page: The text.

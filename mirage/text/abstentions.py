@@ -480,7 +480,7 @@ def _piece_of_characters(text: str, words: _Words, question: str, figures: int) 
 def _summarize(
     positions: Sequence[tuple[float, int, bool]], new: float, repeated: float, figures: int
 ) -> _Piece:
-    """Return the description of a part of a sentence.
+    """Return the :class:`_Piece` for a part of a sentence, given its classified words.
 
     Args:
         positions: Position of each word in the part, the word classes, and whether the word is in
@@ -739,7 +739,7 @@ def _signs_of_world(sentences: Sequence[_Sentence]) -> Iterator[float]:
 
 
 def _signs_of_subject(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
-    """Yield the features from ``figures_in`` on, which distinguish refusals from negative facts."""
+    """Yield the features of :data:`SIGNS` from ``figures_in`` on, which mark negative facts."""
     cues = _of_kind("cue", pieces, kinds)
     yield float(any(p.figures for p in cues))
     yield float(max((p.told_words for p in cues), default=0))

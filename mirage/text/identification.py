@@ -290,7 +290,8 @@ def _alphabet_evidence(
 def _may_be_names(words: Sequence[str], script: str) -> bool:
     """Return whether all of the words may be names.
 
-    This is so if they have few letters in total or, in the Latin script, all begin with a capital.
+    They may be names if they have few letters in total or, in Latin script, all begin with a
+    capital.
     """
     few = sum(map(len, words)) < _SHORTEST_WORD
     return few or (script == "Latin" and all(word[0].isupper() for word in words))
@@ -312,7 +313,7 @@ def _is_name(
 
 
 def _trigrams(text: str, script: str, languages: tuple[str, ...]) -> Mapping[str, float]:
-    """Return the log probability of each language from trigrams, limited from below."""
+    """Return the log probability of each language from trigrams, raised to a floor if lower."""
     if len(languages) < 2:
         return {}
     # Even one word with a letter that a language lacks can make its probability 0.

@@ -126,7 +126,7 @@ def _blank(text: str, numbers: Sequence[NumberTerm]) -> str:
 
 
 def _term(written: str, code: str) -> str:
-    """Return the term of a number with its separators and the word that multiplies it."""
+    """Return the term of a number as written, with separators and a word that multiplies it."""
     digits = _WRITTEN.search(written)
     number = digits[0] if digits else written
     if not _LETTERS.search(written):

@@ -258,7 +258,7 @@ def _factor(word: str, entry: Language) -> float:
 
 
 def _allows_number_inside_run(entry: Language) -> bool:
-    """Return whether a language may write number words without spaces around them."""
+    """Return whether the language may write number words without spaces around them."""
     return entry.gram_length == 2
 
 

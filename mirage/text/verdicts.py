@@ -95,8 +95,8 @@ def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
 def _final_parts(text: str, entry: Language) -> Iterator[str]:
     """Yield the part of each sentence after its last word of contrast, such as "but".
 
-    A sentence without such a word is yielded whole. What a text itself says comes after that word:
-    "Some say no, but dogs are allowed".
+    A sentence without such a word is yielded whole. The text's own claim comes after the word, as
+    in "Some say no, but dogs are allowed".
     """
     for start, end in sentence_spans(text, entry.code):
         sentence = text[start:end]
