@@ -1,4 +1,4 @@
-"""Consistency of a judge across languages, on items that are the same in all of them.
+"""Consistency of a judge across languages, measured on parallel items.
 
 An item is a sentence, or a pair of responses to a query, that exists in several languages. The
 bundled corpus has the same queries in 18 languages. Each language is treated as a rater of the

@@ -1,4 +1,4 @@
-"""Use a few labels to correct the mean of a feature, or to test the feature on one's own data.
+"""Use a few labels to correct the mean of a feature, or to test the feature on your own data.
 
 A feature may report a wrong share of supported sentences although it gives supported sentences
 higher scores than others. In this case, a few labels are enough to correct the share
