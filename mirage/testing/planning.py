@@ -164,9 +164,8 @@ def plan(
     their number. Noise between the runs of a baseline is not simulated.
 
     The gate also counts answers that turned from right to wrong. The more answers have a new
-    wording, the more of them must have turned for an alarm. The simulation assumes that the wording
-    of all answers changed. ``validation/power/power.py`` compares such predictions with real
-    outcomes.
+    wording, the more must turn wrong for an alarm. The simulation assumes that the wording of all
+    answers changed. ``validation/power/power.py`` compares such predictions with real outcomes.
 
     Args:
         loss: Mean loss in a feature, as a share of its range. It is also the margin: the loss that
