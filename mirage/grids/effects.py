@@ -57,9 +57,8 @@ class SettingMean(NamedTuple):
     Attributes:
         axis: The name of the axis.
         setting: The setting, such as ``bm25``.
-        mean: The least-squares mean of the metric for this setting, in which all settings of each
-            other axis have the same weight. NaN if the grid has too few combinations to estimate
-            it.
+        mean: The least-squares mean of the metric for this setting, with equal weights for the
+            settings of every other axis. NaN if the grid has too few combinations to estimate it.
         interval: The lower and upper end of the confidence interval of the mean. NaN if there are
             fewer than ten clusters of queries, or if cells have no values per query.
         cells: The number of cells that have the setting.
