@@ -215,8 +215,6 @@ def needing(package: str) -> Iterator[None]:
 def during(work: str) -> Iterator[None]:
     """Context manager that converts errors of a neural model to a :class:`NeuralError`.
 
-    A model that the user wrote may raise any error.
-
     Args:
         work: Description of the call, for the message.
 
