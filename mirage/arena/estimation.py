@@ -441,7 +441,7 @@ def cluster_meat(
     tie_probability: Floats | None = None,
     factors: Floats | None = None,
 ) -> Floats:
-    """Return the sum over queries of the outer product of each query's gradient with itself.
+    """Return the sum over queries of the outer product of a query's gradient with itself.
 
     With ``factors``, this sum is the matrix B of :func:`sandwich`, apart from the ridge. Without
     ``factors``, B is ``G / (G - 1)`` times this sum, apart from the ridge, for G queries. To limit

@@ -538,7 +538,7 @@ def _degrees_of_means(fits: Sequence[BradleyTerryFit]) -> Floats:
 
 
 def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:
-    """Return the sum of the outer products of each cluster's influence vector with itself.
+    """Return the sum over clusters of the outer product of a cluster's influence with itself.
 
     ``clusters`` has the cluster of each query, and ``influence`` one row per query.
     """

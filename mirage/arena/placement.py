@@ -289,7 +289,10 @@ def _interval(
     correction: SmallSample,
     level: float,
 ) -> Interval:
-    """Return the interval of the logit; NaN if there are too few clusters or an end is infinite."""
+    """Return the interval of the logit; NaN if there are too few clusters or an end is infinite.
+
+    ``error`` is the standard error of ``total_score``. ``games`` is as in :func:`_solve_logit`.
+    """
     from scipy.special import stdtrit
 
     reach = float(stdtrit(correction.degrees, (1 + level) / 2)) * error
@@ -306,6 +309,7 @@ def _one_sided_placement(
     """Place a model that won, or lost, all its comparisons.
 
     Only the ridge penalty bounds the logit of such a model, so the placement has no interval.
+    ``sizes`` is the number of judged queries in each cluster.
     """
     games, total_score = judged.sum(axis=0).astype(np.float64), float(score.sum())
     middle = float(anchors.logits.mean())

@@ -361,7 +361,7 @@ def _shorten_responses(run: Run) -> Run:
 def _iterate_blocks(
     dataset: MirageDataset, run: Run, table: FeatureTable | None
 ) -> Iterator[list[_ParsedItem]]:
-    """Yield the queries that have a response, in the order of the dataset, in blocks."""
+    """Yield blocks of the queries that have a response, in the order of the dataset."""
     names = _features_for(dataset)
     in_blocks = set()
     # This feature needs only a query and a response, unless it is the mean over several repeats.

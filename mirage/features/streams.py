@@ -519,7 +519,7 @@ def _summaries(
     unmet: Sequence[Mapping[str, tuple[Need, ...]]],
     declared_facts: Mapping[str, Facts],
 ) -> list[ScoredRun]:
-    """Return the features of each model; each value is a mean over the model's repeats."""
+    """Return the features of each model; each value is the mean over the model's repeats."""
     by_model: dict[str, list[int]] = {}
     for number, context in enumerate(contexts):
         by_model.setdefault(context.model, []).append(number)

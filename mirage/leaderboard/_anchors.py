@@ -302,7 +302,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @cached_property
     def _without_value(self) -> dict[str, str]:
-        """Features without any value for some model, each with the name of such a model."""
+        """Features that have no value for some model, each mapped to the name of such a model."""
         return {
             feature: table.model for table in reversed(self._tables) for feature in table.unmeasured
         }

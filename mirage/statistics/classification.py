@@ -321,9 +321,9 @@ def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshol
 
 
 def _between(scores: Floats, cut: int) -> float:
-    """Return a threshold between the sorted scores before index ``cut`` and those from it on.
+    """Return a threshold above ``scores[cut - 1]`` and at most ``scores[cut]``.
 
-    It is above the former, and not above the latter.
+    The scores are sorted.
     """
     # At both ends there is only one neighbouring score.
     if cut in (0, len(scores)):

@@ -474,7 +474,7 @@ _LACKS = SIGNS.index("any_lacking")
 
 
 def _may_abstain(text: str, context: Context) -> bool:
-    """Return whether a sentence may state that there is no answer, because it denies something."""
+    """Return whether a sentence denies something, so that it may state that there is no answer."""
     entry = context.language
     phrase = _fold_phrase(text)
     if any(word in phrase for code in (entry.code, "en") for word in vocabulary(code).hesitation):

@@ -398,8 +398,7 @@ def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int
     """Find the unit of a number.
 
     Returns:
-        Start and end of the number together with its unit, and the unit. If there is no unit, it is
-        an empty string.
+        Start and end of the number together with its unit, and the unit, which is empty if missing.
     """
     if entry.gram_length == 2 and (degrees := _DEGREES_OF_KIND.match(text, end)):
         for kind, unit in _KINDS_BEFORE.items():

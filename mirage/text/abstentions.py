@@ -203,11 +203,11 @@ def _words(code: str, marked: bool = False) -> _Words:
 def _contrast_patterns(
     contrast: Iterable[str], limits: Sequence[str], entry: Language, marked: bool
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return two patterns that match where a contrast splits a sentence.
+    """Return two patterns that match the places at which words of contrast split a sentence.
 
     The first pattern matches before a word that begins a new part, such as "but". The second
-    matches after a word whose ending marks the end of a part. If ``marked`` is true, the words are
-    also matched with their accents.
+    matches after a word whose ending marks the end of a part. Words in ``limits`` are not used. If
+    ``marked`` is true, the words are also matched with their accents.
     """
     opening_words, ending_words = set[str](), set[str]()
     for word in set(contrast).difference(limits):

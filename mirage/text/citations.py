@@ -298,7 +298,7 @@ def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citati
 
 
 def _definitions(text: str, passages: Passages) -> list[Citation]:
-    """Return the lines that define footnotes or list sources, such as ``[1] doc-01``."""
+    """Return the lines that define a footnote or a source (``[1] doc-01``), as citations."""
     if not passages.footnotes:
         return []
     matches = ((m, passages.footnotes.get(_fold_key(m[1]))) for m in _DEFINITION.finditer(text))

@@ -132,8 +132,8 @@ def _negation_differences(
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans of a sentence that differ from a source sentence by a negation.
 
-    Apart from the negation, such a span has about as many tokens as the words in its place in the
-    source. The words before and after it are the same in both sentences.
+    Such a span takes the place of about as many tokens of the source, not counting the negation.
+    The words before and after it are the same in both sentences.
     """
     # autojunk would ignore frequent words in long sentences, and negations are frequent.
     matcher = SequenceMatcher(
