@@ -82,7 +82,7 @@ class LogitEstimates(ABC):
     def rank_interval(self, *, level: float = 0.95) -> Ints:
         """Return the best and worst plausible rank of each model, of shape ``(models, 2)``.
 
-        With confidence ``level``, the true ranks of all models are within these ranges at once
+        With confidence ``level``, these ranges jointly contain the true ranks of all models
         (:func:`mirage.statistics.rank_sets.rank_sets`).
         """
         return rank_sets(self._estimate.logits, self._errors, level=level)

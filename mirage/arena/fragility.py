@@ -48,10 +48,10 @@ class Fragility:
     Attributes:
         model: Name of the model.
         rank: Rank of the model with all judgments.
-        queries: The smallest removal of queries that changes the rank; ``None`` if no such removal
-            of up to half of the queries was found.
-        verdicts: The smallest removal of judgments that changes the rank; ``None`` if no such
-            removal of up to half of the judgments was found.
+        queries: The smallest removal of queries that changes the rank; ``None`` if the search found
+            none among removals of up to half of the queries.
+        verdicts: The smallest removal of judgments that changes the rank; ``None`` if the search
+            found none among removals of up to half of the judgments.
     """
 
     model: str

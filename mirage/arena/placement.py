@@ -152,10 +152,10 @@ def place(
     measures the coverage.
 
     Args:
-        verdicts: Score of the model against an anchor on a query: 1, 0.5 for a tie, 0; NaN if the
-            pair was not judged.
-        predicted: Predicted scores, 0 to 1, from any source; NaN if the pair cannot be judged
-            because one of the two has no response.
+        verdicts: Scores of the model against the anchors, of shape ``(queries, anchors)``: 1, 0.5
+            for a tie, 0; NaN if the pair was not judged.
+        predicted: Predicted scores, 0 to 1, in the same shape; NaN if the pair cannot be judged
+            because one of its responses is missing.
         probability: Probability that a pair is sampled, as returned by :func:`sample`.
         anchors: The models with which the model was compared.
         cluster: Cluster of each query, counted from 0; by default each query is its own cluster.
@@ -291,7 +291,7 @@ def _interval(
 ) -> Interval:
     """Return the interval of the logit; NaN if there are too few clusters or an end is infinite.
 
-    ``error`` is the standard error of ``total_score``. ``games`` is as in :func:`_solve_logit`.
+    ``error`` is the standard error of ``total_score``; ``games`` is as in :func:`_solve_logit`.
     """
     from scipy.special import stdtrit
 

@@ -33,7 +33,7 @@ class Entry:
         interval: Lower and upper end of the confidence interval of the logit, at
             :attr:`Ranking.level` (95 % by default); NaN if there is none.
         rank_interval: Best and worst plausible rank. With the confidence :attr:`Ranking.level`, the
-            true ranks of all models of the ranking are within their intervals at once. ``None`` if
+            intervals of all models of the ranking jointly contain their true ranks. ``None`` if
             there is no interval.
         features: Mean of each feature, by name, over the queries for which it has a value; empty
             for published models.

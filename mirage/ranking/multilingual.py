@@ -174,9 +174,9 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def rank_intervals(self) -> Mapping[str, tuple[int, int] | None]:
         """Best and worst rank of each model by mean logit, in the order of :attr:`models`.
 
-        The true ranks of all models are within these bounds at once, with the confidence
-        :attr:`level` (:func:`mirage.statistics.rank_sets.rank_sets`). ``None`` if the uncertainty
-        in a language is not known.
+        With the confidence :attr:`level`, these bounds jointly contain the true ranks of all models
+        (:func:`mirage.statistics.rank_sets.rank_sets`). ``None`` if the uncertainty in a language
+        is not known.
         """
         if self._errors is None:
             return MappingProxyType(dict.fromkeys(self.models))

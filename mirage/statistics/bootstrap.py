@@ -106,13 +106,13 @@ def middle(drawn: Floats | Ints, level: float) -> Floats:
 def draws_covariance(
     draws: Floats, counts: NDArray[np.int32], clusters: Sequence[str] = ()
 ) -> Floats:
-    """Estimate the covariance of estimates from a bootstrap over queries.
+    """Return the covariance matrix of estimates, computed from bootstrap draws of queries.
 
-    The estimate is the covariance of the draws times ``m / (n - 1)`` if each draw consists of ``m``
-    of ``n`` queries. With ``m = n``, the variance of the draws is smaller than that of the
-    estimates, by a factor of ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988,
-    Resampling Inference with Complex Survey Data, Journal of the American Statistical Association
-    83, 231-241). The estimate is NaN with fewer than two queries.
+    It is the covariance of the draws times ``m / (n - 1)`` if each draw consists of ``m`` of ``n``
+    queries. With ``m = n``, the variance of the draws is smaller than that of the estimates, by a
+    factor of ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988, Resampling
+    Inference with Complex Survey Data, Journal of the American Statistical Association 83,
+    231-241). The result is NaN with fewer than two queries.
 
     Args:
         draws: The estimates on each draw, of shape ``(draws, estimates)``.

@@ -52,7 +52,7 @@ def t_scales(degrees: Floats, draws: int, rng: np.random.Generator) -> Floats:
         rng: Random generator.
 
     Returns:
-        The ratios, of shape ``(draws, models)``, or ``(draws, 1)`` if all models are alike.
+        The ratios, of shape ``(draws, models)``, or ``(draws, 1)`` if ``degrees`` are equal.
     """
     largest = float(degrees.max())
     squares = rng.chisquare(largest, (draws, 1))

@@ -32,8 +32,8 @@ class Texts:
         terse: A true answer in few words, or an abstention if no passage answers the query.
         false: A fluent false answer that is worded differently from the reference, or a confident
             invention if no passage answers the query.
-        other_false: A false answer that is wrong about another fact than ``false`` is. Only
-            answerable queries of the hard level have it; otherwise it is empty.
+        other_false: A false answer that changes another fact than ``false`` does. Only answerable
+            queries of the hard level have it; otherwise it is empty.
     """
 
     true: tuple[str, str]
