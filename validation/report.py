@@ -406,12 +406,12 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "FactualCorrectness", "factual_correctness(mode=f1)", "fact_agreement"),
-        "the feature is 0 if one number or name is swapped",
+        "the feature is 0 if one number or name differs from the reference",
     ),
     (
         *("ragas", "AnswerCorrectness", "answer_correctness", "fact_agreement"),
-        "the feature is 0 if one number or name is swapped; a quarter of the ragas score is the "
-        "similarity of embeddings",
+        "the feature is 0 if one number or name differs from the reference; a quarter of the ragas "
+        "score is the similarity of embeddings",
     ),
     (
         *("ragas", "AnswerAccuracy", "nv_accuracy", "answer_match"),
@@ -433,11 +433,14 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "LLMContextPrecisionWithReference", "llm_context_precision_with_reference"),
-        *("context_precision", "ragas weighs ranks, and makes a call for each context", ".1f"),
+        "context_precision",
+        "ragas gives more weight to contexts at the top, and makes a call for each context",
+        ".1f",
     ),
     (
         *("ragas", "ContextRelevance", "nv_context_relevance", "context_precision"),
-        "ragas asks whether contexts are on the topic; the feature counts those that answer",
+        "ragas asks whether contexts are on the topic; the feature counts those that answer the "
+        "question",
     ),
     (
         *("ragas", "NoiseSensitivity", "noise_sensitivity(mode=relevant)", "incorrect_attempt"),
@@ -469,8 +472,8 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "StringPresence", "string_present", "qa_match"),
-        "the feature ignores case and punctuation, and accepts each spelling; `answer_match` also "
-        "reads denials",
+        "the feature ignores case and punctuation, and accepts each spelling. The feature "
+        "`answer_match` also recognises if the answer is denied",
     ),
     (
         *("DeepEval", "Faithfulness", "FaithfulnessMetric", "support_lexical_all"),
@@ -483,7 +486,7 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("DeepEval", "ContextualPrecision", "ContextualPrecisionMetric", "context_precision"),
-        "DeepEval weighs ranks, and judges all contexts in one call",
+        "DeepEval gives more weight to contexts at the top, and judges all contexts in one call",
     ),
     (
         *("DeepEval", "ContextualRecall", "ContextualRecallMetric", "context_recall"),
@@ -495,8 +498,8 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("DeepEval", "Hallucination", "HallucinationMetric", "unknown_facts"),
-        "DeepEval asks which contexts agree; the feature names each unknown fact, and lower is "
-        "better",
+        "DeepEval asks which contexts agree with the answer; the feature is the share of the "
+        "answer's numbers, dates and names that occur in no context, and lower is better",
     ),
 )
 """Metrics of other tools with their counterparts: the arguments of :func:`agreement_line`."""
