@@ -508,7 +508,7 @@ METRICS: tuple[tuple[str, ...], ...] = (
 # and the script, choice, names and format of each.
 LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
     (
-        "guides/feature.md",
+        "guides/features.md",
         "| HalluQA, answers of 24 LLMs | {} | {} |",
         (
             ("truth/facts", "", ("halluqa", "reference alone", "fact_agreement", "AUC"), ".2f"),
@@ -516,7 +516,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         ),
     ),
     (
-        "guides/feature.md",
+        "guides/features.md",
         "| MTRAG, answers of two LLMs | {} | {} |",
         (
             ("truth/facts", "", ("mtrag", "reference alone", "fact_agreement", "AUC"), ".2f"),
@@ -524,7 +524,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         ),
     ),
     (
-        "guides/feature.md",
+        "guides/features.md",
         "| held-out test set, mean of 18 languages (worst) | {} ({}) | {} ({}) |",
         (
             ("truth/abstention", "", ("F1 on the test set", "by the feature", "mean"), ".2f"),
@@ -534,7 +534,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         ),
     ),
     (
-        "guides/feature.md",
+        "guides/features.md",
         "| recorded answers of eleven LLMs in eight languages (worst) | {} ({}) | |",
         (
             ("truth/abstention", "", ("F1 on NoMIRACL's outputs", "ours", "mean"), ".2f"),
@@ -542,7 +542,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         ),
     ),
     (
-        "guides/feature.md",
+        "guides/features.md",
         "(`validation/papers/short_answers.py`: no difference on {} responses)",
         (("papers/short_answers", "", ("responses",), ",.0f"),),
     ),
