@@ -180,7 +180,7 @@ def _information(judgments: Judgments, code: Ints, weights: Floats, curvature: F
     Args:
         judgments: The judgments.
         code: Cluster of each judgment.
-        weights: Weight of the score of each model in each logit, of shape ``(models, models)``.
+        weights: Change in each logit per unit of each model's score, of shape ``(models, models)``.
         curvature: Information in one judgment about the difference of two logits.
     """
     from scipy.sparse import csr_array

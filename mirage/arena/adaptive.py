@@ -168,9 +168,8 @@ class AdaptivePairs:
     def judgments(self) -> Judgments:
         """All judgments so far, including those passed as ``earlier_judgments``.
 
-        :attr:`Judgments.halves` records to which half each query belongs. If no pair is left to
-        judge, it is ``None``: the judgments are then complete, so it no longer matters how the
-        pairs were chosen.
+        :attr:`Judgments.halves` records to which half each query belongs. It is ``None`` if no pair
+        is left to judge: how pairs were chosen then no longer matters.
 
         Raises:
             JudgmentError: There is no judgment yet.

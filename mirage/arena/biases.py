@@ -393,7 +393,7 @@ def _fit(rows: _PairVotes, weights: Floats, start: Floats) -> Floats:
 
 
 def _chances(rows: _PairVotes, params: Floats) -> Floats:
-    """Return the probability that the low model wins, of shape ``(sets of parameters, rows)``."""
+    """Return the probability that the model with the lower index wins, for each fit and row."""
     from scipy.special import expit
 
     log_odds = rows.spread(params[:, rows.low] - params[:, rows.high])

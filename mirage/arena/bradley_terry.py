@@ -308,7 +308,7 @@ class BradleyTerry(NearNames):
         clusters: tuple[str, ...],
         progress: bool,
     ) -> Tournaments:
-        """Fit all tournaments; ``counts[t, q]`` is how often tournament t drew query q."""
+        """Fit tournaments (bootstrap samples) in which query q occurs ``counts[t, q]`` times."""
         tournaments = len(counts)
         sampler = _Sampler.of(columns)
         tied = int(sampler.ties.sum())
@@ -428,7 +428,7 @@ class _Sampler:
 
     @classmethod
     def of(cls, judgments: Judgments) -> _Sampler:
-        """Return a sampler of these judgments."""
+        """Return a sampler that draws bootstrap samples of the queries from these judgments."""
         queries, models = len(judgments.query_ids), len(judgments.models)
         a, b, score = judgments.a, judgments.b, judgments.score
         ties = np.bincount(judgments.query[score == 0.5], minlength=queries)
@@ -548,8 +548,8 @@ def _row_blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
 def _outside_largest_group(groups: Sequence[NDArray[np.intp]], models: int) -> NDArray[np.bool_]:
     """Return for each model whether it is outside of the largest group of models.
 
-    ``groups`` lists the indices of the models in each group, largest group first. If two or more
-    groups are equally large, all models count as outside.
+    ``groups`` lists the indices of the models in each group of :func:`estimation.bound_groups`,
+    largest group first. If two or more groups are equally large, all models count as outside.
     """
     outside = np.ones(models, dtype=bool)
     if len(groups) == 1 or len(groups[0]) > len(groups[1]):

@@ -180,7 +180,7 @@ class _Units:
 
     @classmethod
     def of_queries(cls, columns: Judgments) -> _Units:
-        """Return the queries of ``columns`` as units; each query is a kind by itself."""
+        """Return the queries as units that can be dropped; each query is a kind by itself."""
         queries = len(columns.query_ids)
         ties = np.bincount(columns.query[columns.score == 0.5], minlength=queries)
         wins = _win_rows(columns, columns.query, queries)
@@ -188,7 +188,7 @@ class _Units:
 
     @classmethod
     def of_verdicts(cls, columns: Judgments) -> _Units:
-        """Return verdicts as units; verdicts with the same models and outcome form a kind."""
+        """Return verdicts as units; those with the same models and outcome form a kind."""
         _, first, counts = np.unique(_outcome_kinds(columns), return_index=True, return_counts=True)
         examples = replace(
             columns, a=columns.a[first], b=columns.b[first], score=columns.score[first]
@@ -199,7 +199,7 @@ class _Units:
     def remaining(self, dropped: Ints) -> tuple[Floats, Floats]:
         """Return the win matrix and the number of ties after each removal.
 
-        Each row of ``dropped`` is a removal: the number of dropped units of each kind.
+        Each row of ``dropped`` has the number of dropped queries or verdicts of each kind.
         """
         models = math.isqrt(self.wins.shape[1])
         counts = (self.counts - dropped).astype(np.float64)
@@ -282,7 +282,9 @@ class _Search:
         Args:
             i: Index of the model in ``selected``.
             list_units: Function that returns the ids of the dropped queries, or the row numbers of
-                the dropped verdicts. It is called with the number of dropped units of each kind.
+                the dropped verdicts. Its argument is a row of ``dropped``: the number of dropped
+                units of each kind, that is, of each query, or of verdicts with the same models and
+                outcome.
         """
         if not self.dropped[i].any():
             return None
@@ -346,7 +348,7 @@ def _influences(
     """Return the influence of one unit of each kind on the difference of two models' logits.
 
     Args:
-        units: The units.
+        units: The queries or verdicts that can be dropped.
         model: The Bradley-Terry model.
         dropped: Number of removed units of each kind, with one row per pair of models.
         params: Parameters fitted after this removal, with one row per pair of models.
@@ -370,7 +372,7 @@ def _influences(
 
 
 def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
-    """Return how many units must be dropped so that their influence together exceeds a gap.
+    """Return how many queries or verdicts (units) must be dropped to close a gap of logits.
 
     The units with the largest influence are dropped first. The result is 0 if all units together do
     not suffice.
@@ -406,7 +408,7 @@ def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
 
 
 def _largest_units(largest: Ints, counts: Ints, sizes: Ints) -> Ints:
-    """Return how many units of each kind to drop, starting with those of the largest influence.
+    """Return how many queries or verdicts (units) of each kind to drop, the most influential first.
 
     Args:
         largest: Kinds in descending order of influence, one row per removal.

@@ -180,7 +180,7 @@ def write_site(site: Site, out: Path) -> None:
 
 
 def _columns(rows: Sequence[Row], index: Mapping[str, int]) -> dict[str, Any]:
-    """Return the rows of a view as columns by name, which take less space than a list of rows.
+    """Return the rows of a view (a table on the page) as columns by name, which take less space.
 
     ``index`` maps the id of each submission to its position in the list of submissions.
     """
@@ -255,7 +255,7 @@ def _lead(site: Site) -> str:
 
 
 def _version_texts(versions: Mapping[str, Version]) -> dict[str, str]:
-    """Return, for each view, a text that names its judge and the version of its queries."""
+    """Return, for each table on the page, a text that names its judge and version of queries."""
     texts = {
         code: f"queries {version.data[:12]}, {label(version.judge)}"
         for code, version in versions.items()

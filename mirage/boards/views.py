@@ -15,7 +15,7 @@ ALL = "all"
 
 
 class Row(NamedTuple):
-    """A row of a view.
+    """A row of a view, which is the table of one language or of the means over all languages.
 
     Attributes:
         id: Id of the submission.

@@ -209,7 +209,7 @@ def _lists(claims: Claims, language: str) -> Iterator[list[Mention]]:
 
 
 def _with_shared_negations(claims: Claims, groups: Sequence[int], language: str) -> Claims:
-    """Return the claims with a negation of one right item of a list applied to all right items.
+    """Return claims in which negating one right answer of a list negates all right answers in it.
 
     In "not barley, flax and lentils, but wheat", the negation is next to the first item only. The
     rule applies only to texts that mention a wrong answer too.

@@ -226,7 +226,7 @@ class Facts:
         return self.direction_by_language.get(language, self.direction)
 
     def higher_is_better(self, language: str) -> bool | None:
-        """Return whether higher values are better; ``None`` if no better direction is known."""
+        """Return whether higher values are better; ``None`` if the direction is unknown."""
         return {"higher": True, "lower": False}.get(self.direction_in(language))
 
     @property

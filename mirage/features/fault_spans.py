@@ -50,7 +50,7 @@ class Span(NamedTuple):
 
 
 class _Fact(NamedTuple):
-    """A number, date or name in an answer, and whether it occurs in the evidence."""
+    """A number, date or name in an answer, and whether the passages or the query support it."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class _Fact(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """An answer with the data that the rules need to check it.
+    """An answer with the data from which its unsupported parts are found.
 
     Attributes:
         item: The answered query.
@@ -69,7 +69,8 @@ class _Reading(NamedTuple):
         brackets: The citations.
         sentences: Start, end and cited passage ids of each sentence.
         texts: The texts of the shown passages.
-        text_index: The index of the evidence.
+        text_index: The index of the evidence: shown passages, question, right answers and
+            reference.
     """
 
     item: Answered
@@ -173,7 +174,7 @@ def _without_overlaps(
 
 
 def _read_answer(item: Answered) -> _Reading | NotComputed:
-    """Return an answer with the data that the rules need, or the reason why data are missing."""
+    """Return an answer with the data for checking it, or the reason why data are missing."""
     if not item.shown_is_known:
         return NOTHING_SHOWN
     texts = shown_texts(item)
@@ -341,7 +342,7 @@ FRACTION_WINDOW = 16
 def _has_fraction(number: Quantity, reading: _Reading) -> bool:
     """Return whether a half or a quarter is next to a number in words, as in "half past two".
 
-    The value of such a number is uncertain, so the rules skip it.
+    The value of such a number is uncertain, so it is not checked.
     """
     if not number.spelled:
         return False
@@ -385,9 +386,9 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     """Yield the start, end and type of each asserted wrong answer.
 
     The query's list of wrong answers may not contain the one in the response. If no wrong answer is
-    asserted, the name least similar to the evidence is yielded instead, on three conditions: there
-    is no other fault, the response does not abstain, and the missing right answer is neither a
-    number nor a yes or no.
+    asserted, the name least similar to the passages and the query is yielded instead, on three
+    conditions: there is no other fault, the response does not abstain, and the missing right answer
+    is neither a number nor a yes or no.
 
     ``faults`` are the types of the faults that other rules have reported.
     """

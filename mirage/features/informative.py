@@ -294,14 +294,14 @@ def _matched_share(
 
 
 def _share_in_answer(weights: dict[str, float], answer: str, language: str) -> float:
-    """Return the weighted share of terms that occur in an answer."""
+    """Return the weighted share of terms (words and numbers) that occur in an answer."""
     words_of_text = _words_among(weights)
     matches = best_matches(tuple(words_of_text), answer, language)
     return _matched_share(weights, answer, dict(zip(words_of_text, matches, strict=True)), language)
 
 
 def _share_in_reference(weights: dict[str, float], reference: str, query: Query) -> float:
-    """Return the weighted share of terms that occur in the reference's answer."""
+    """Return the weighted share of terms (words and numbers) that occur in the reference."""
     return _matched_share(weights, reference, _matches(weights, query, _REFERENCE), query.language)
 
 

@@ -126,7 +126,7 @@ def _name(score: Score) -> str:
 
 
 def _check_nuggets(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
-    """Return the user's nuggets of a query, the vital ones first, after checking them."""
+    """Check the user's nuggets of a query, and return them with the vital ones first."""
     texts = [n for n in nuggets if not isinstance(n, Nugget)]
     blank = any(not isinstance(text, str) or not text.strip() for text in texts)
     if isinstance(nuggets, str) or not nuggets or blank:
@@ -139,7 +139,7 @@ def _check_nuggets(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NuggetRecall:
-    """A feature that measures the share of nuggets that an answer supports.
+    """A feature that measures the share of nuggets (facts of a good answer) that an answer states.
 
     :func:`nugget_recall` creates such features.
 

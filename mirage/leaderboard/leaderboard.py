@@ -350,7 +350,7 @@ class Leaderboard(NearNames):
 
     @cached_property
     def ranking(self) -> Ranking:
-        """The ranking of the anchors alone.
+        """The ranking of the anchors (reference models) alone.
 
         It is computed from the judgments on the anchors or, if there are none, from the logits on
         which the surrogate was trained.
@@ -394,7 +394,7 @@ class Leaderboard(NearNames):
         return f"Leaderboard({self.dataset!r}, anchors={len(self.anchors)})"
 
     def _repr_html_(self) -> str:
-        """Return the ranking of the anchors as HTML, for notebooks."""
+        """Return the ranking of the reference models as HTML, for notebooks."""
         return self.ranking._repr_html_()
 
     @with_rank_options
@@ -603,7 +603,7 @@ class Leaderboard(NearNames):
         tables: Sequence[FeatureTable],
         closed_book: Mapping[str, Accuracy],
     ) -> Ranking:
-        """Return the ranking of the anchors and of models that a judge places among them."""
+        """Return the ranking of reference models and of models that a judge places among them."""
         anchor_set = self._anchors.anchor_set()
         placements = [
             _judged.place_by_judge(

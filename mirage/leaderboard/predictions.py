@@ -32,7 +32,7 @@ def from_logits(
     Args:
         ranker: The surrogate.
         own: Features of the model whose scores are predicted.
-        anchors: Features of the anchors, one table each.
+        anchors: Features of the anchors (reference models), one table each.
 
     Returns:
         The expected scores, from 0 (the model loses) to 1 (it wins), of shape ``(queries,
@@ -60,7 +60,7 @@ def from_verdicts(
 
     Args:
         own: Features of the model whose scores are predicted.
-        anchors: Features of the anchors, one table each.
+        anchors: Features of the anchors (reference models), one table each.
         judgments: Judgments on the anchors.
         form: Whether to use the form of the opponent.
 

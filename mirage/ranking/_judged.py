@@ -81,7 +81,7 @@ def estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: fl
 def estimates_by_tournaments(
     tournaments: Tournaments, fit: BradleyTerryFit, level: float
 ) -> Estimates:
-    """Return the mean logits of tournaments, with intervals and confidences.
+    """Return the mean logits of tournaments (fits to bootstrap samples), with their uncertainty.
 
     If some models are unbound (they won or lost everything), or were judged on too few queries for
     an interval, intervals and confidences are computed from ``fit``, the fit to all judgments,
@@ -102,8 +102,8 @@ def judged_entries(
 ) -> Iterator[Entry]:
     """Yield the ranking entry of each judged model, with its logit and interval from ``estimates``.
 
-    ``without_interval`` names the models whose logits get no interval. ``answers`` has the
-    available runs, by model name.
+    ``without_interval`` names the models whose logits get no interval. ``answers`` maps model names
+    to runs; without its run, a model's failures are not listed.
     """
     uncontrolled_logits = (
         fit.uncontrolled.logits.tolist() if fit.uncontrolled else [None] * len(fit.models)

@@ -26,9 +26,9 @@ _WITHOUT_MEANS = (*("misplaced citation", "denial", "no response", "empty answer
 def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Finding]) -> str:
     """Return a text on a system's neighbours, and on its faults that are rarer in better systems.
 
-    A fault is mentioned if the system has it at least twice as often as the three nearest better
-    systems, according to the mean of the feature that measures the fault. These systems may be
-    anchors, whose responses are not available but whose mean features are.
+    A fault is mentioned if the system has it at least twice as often as the three systems just
+    above it, according to the mean of the feature that measures the fault. These may be anchors
+    (reference models), whose responses are not available but whose mean features are.
 
     Args:
         entries: Entries of the ranking, best first.

@@ -445,9 +445,9 @@ class Ranking(Presentable):
 
     @property
     def standing_notes(self) -> tuple[str, ...]:
-        """One line per system about its neighbours in the ranking and some of its faults.
+        """One line per system: its neighbours in the ranking, and some of its more frequent faults.
 
-        The system has these faults at least twice as often as the three nearest better systems.
+        The system has these faults at least twice as often as the three systems just above it.
         """
         return tuple(
             standing_note(self.entries, entry, self.findings[entry.model])
@@ -637,7 +637,7 @@ class Ranking(Presentable):
 
 
 def _with_accuracies(entries: Iterable[Entry], evidence: Evidence | None) -> Iterator[Entry]:
-    """Yield the entries, with the accuracy of each model whose features are available."""
+    """Yield the entries; responses are counted as right or wrong if ``evidence`` has features."""
     for entry in entries:
         if evidence is None or evidence.dataset is None or entry.model not in evidence.tables:
             yield entry

@@ -164,7 +164,7 @@ def sign_flip_tests(
 
 
 def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return the differences and sizes of the units, with a unit of difference 0 added at the end.
+    """Return the differences and sizes of units (queries), with a unit of difference 0 added.
 
     Its size is twice the mean size of the units: two queries if each unit is a query.
     """
@@ -176,10 +176,10 @@ def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floa
 def _draw_flips(
     units: int, changed_units: Ints, permutations: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
-    """Yield random choices of the units to swap, in blocks.
+    """Yield random choices of the units (such as queries) whose results are swapped, in blocks.
 
-    Each block has the shape ``(permutations of the block, units)``. For the ``changed_units``, the
-    draws are the same as in :func:`permutation_p_values`.
+    Each block has the shape ``(permutations in the block, units)``. ``changed_units`` are the
+    indices of units with a difference; for these, choices are as in :func:`permutation_p_values`.
     """
     rng = np.random.default_rng(seed)
     size = -(-len(changed_units) // 8)
@@ -191,9 +191,9 @@ def _draw_flips(
 
 
 def _unchanged_flips(units: int, permutations: int, seed: int) -> Iterator[Flips]:
-    """Yield random choices of the units to swap, in blocks that are cached if they are small.
+    """Yield random choices of the units (such as queries) whose results are swapped, in blocks.
 
-    Each block has the shape ``(permutations of the block, units)``.
+    Each block has the shape ``(permutations in the block, units)``. Small results are cached.
     """
     if permutations * units > _REMEMBERED:
         yield from _drawn_flips(units, permutations, seed)
@@ -216,9 +216,9 @@ def _remembered_flips(units: int, permutations: int, seed: int) -> tuple[NDArray
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return the mean over swapped units and the mean over other units, the lower one first.
+    """Return the mean difference of swapped units and that of other units, the lower one first.
 
-    Both arrays have one row per permutation and one column per comparison.
+    ``flips`` marks the swapped units. Both arrays have the shape ``(permutations, comparisons)``.
     """
     signs = flips.astype(np.float64)
     swapped, counts = signs @ units, signs @ sizes

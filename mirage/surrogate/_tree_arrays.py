@@ -47,7 +47,7 @@ class _Masks(NamedTuple):
     leaves: NDArray[np.uint32]
 
     def of(self, values: Floats) -> NDArray[np.uint32]:
-        """Return the masks for each value of the feature, of shape ``(values, trees)``."""
+        """Return the mask of reachable leaves for each value, of shape ``(values, trees)``."""
         rows = np.searchsorted(self.thresholds, values)
         rows[np.isnan(values)] = -1
         return self.leaves[rows]
@@ -108,9 +108,9 @@ class TreeArrays:
 
         ``rows`` has the shape ``(rows, features)``, and the result the shape ``(rows,)``.
 
-        If a row goes right at a node, it cannot reach the leaves below the left child. The masks of
-        these nodes are combined, and the leftmost remaining leaf is the one that the row reaches
-        (QuickScorer, Lucchese et al. 2015, SIGIR, 73-82).
+        Each node has a bit mask that clears the leaves below its left child. If a row goes right at
+        a node, it cannot reach these leaves. The masks of all such nodes are combined, and the row
+        reaches the leftmost leaf that remains (QuickScorer, Lucchese et al. 2015, SIGIR, 73-82).
         """
         leaves = np.full((len(rows), len(self.roots)), _ALL, np.uint32)
         for masks in self._masks:

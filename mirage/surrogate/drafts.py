@@ -172,7 +172,7 @@ class Draft:
     def written(self, language: Language) -> str:
         """Return the whole response as text.
 
-        The answer has its reasoning before it or, if the draft has a frame, Markdown around it.
+        With a frame, the answer has Markdown around it; without one, it follows the reasoning.
 
         Args:
             language: Language of the response, which decides where citations are inserted.
@@ -212,7 +212,7 @@ class Scene:
 
     @property
     def corpus(self) -> MirageDataset:
-        """The queries in the language of :attr:`query`, from ``corpora``."""
+        """The bundled corpus in the language of :attr:`query`, from :attr:`corpora`."""
         return self.corpora[self.query.language]
 
     @property

@@ -90,7 +90,7 @@ def _answer_off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
 def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
     """Return an abstention: a general one, or one that was written for another query.
 
-    On the hard level, only general abstentions are used, because those for another query mention
+    At the hard level, only general abstentions are used, because those for another query mention
     facts from that query's passages.
     """
     if scene.level == "hard" or rng.random() < 0.5:

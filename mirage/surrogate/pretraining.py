@@ -56,7 +56,7 @@ def simulated_arena(
     """Compute features, logits and verdicts of simulated systems on a language's bundled corpus.
 
     The logits of the systems are fitted in tournaments, which are bootstrap samples of the queries.
-    Each sample has as many queries as the corpus; larger samples would overstate the evidence. On
+    Each sample has as many queries as the corpus; larger samples would overstate the evidence. At
     the hard level, samples draw whole dossiers. A dossier is a set of passages that several
     questions share, so a system that misreads one passage may fail on several questions.
 
@@ -179,7 +179,7 @@ def train_on_arena(
 
 
 def hard_data(code: str) -> dict[str, TrainingData]:
-    """Return the training data of one language on the hard level, as a mapping from its code."""
+    """Return the training data of one language at the hard level, as a mapping from its code."""
     with one_thread():
         arena = simulated_arena(code, level="hard", number=HARD_TOURNAMENTS)
     groups = SIMULATED["hard"].groups
@@ -214,10 +214,10 @@ def write_pretrained(
     """Train the bundled surrogates, and write them with a manifest into a folder.
 
     With the same versions of the libraries on the same platform, the files are identical byte for
-    byte. They do not include the verdicts; with them, the files would be three times as large. On
-    the quick level, the surrogate of a language is trained on this language only. On the hard
-    level, the surrogates share trees that are trained on all of the languages, because the
-    questions are the same in every language.
+    byte. To keep them small, they do not include the verdicts of the simulated judge. At the quick
+    level, the surrogate of a language is trained on this language only. At the hard level, the
+    surrogates share trees that are trained on all of the languages, because the questions are the
+    same in every language.
 
     Args:
         folder: Folder for the files.
@@ -226,7 +226,7 @@ def write_pretrained(
         n_jobs: Number of processes.
 
     Returns:
-        Messages about faults whose costs are in the wrong order; see
+        One message for each pair of faults of which a surrogate penalises the milder one more; see
         :func:`~mirage.surrogate.fault_costs.order_violations`.
     """
     from joblib import Parallel, delayed

@@ -121,9 +121,10 @@ class _Sentence(NamedTuple):
         start: Offset of the first character.
         end: Offset after the last character.
         words: Number of words.
-        rest: Number of content words that are not part of a cue, a candidate or the question.
+        rest: Number of content words that are in no cue (words such as "not"), in no candidate
+            answer and not in the question.
         kinds: Kinds of the cues in the sentence.
-        mentions_candidate: Whether the sentence mentions a candidate.
+        mentions_candidate: Whether the sentence mentions a candidate answer.
         opens_with: Two flags, each 1 or 0: whether the sentence opens with a word such as "yes",
             and whether it opens with a word such as "no".
     """
@@ -145,7 +146,7 @@ _NO_SENTENCE = _Sentence(0, 0, 0.0, 0, frozenset(), False, (0.0, 0.0))
 
 
 class _Scene(NamedTuple):
-    """A text with the data from which the features of its mentions are computed."""
+    """A text with the data from which features of its mentions of answers are computed."""
 
     text: str
     folded: str
@@ -225,7 +226,7 @@ def _topical_cues(question: str, entry: Language) -> frozenset[tuple[str, str]]:
 
 
 def _detach(cue: Cue, mentions: Sequence[Mentioned], folded: str) -> Cue:
-    """Return a cue without the part that is also the end of a mention.
+    """Return a cue word without the part that is also the end of a mentioned answer.
 
     In Korean, for example, "than" is an ending that is attached to the mentioned word.
     """
@@ -409,7 +410,7 @@ def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> floa
 def _side_nearness(
     scene: _Scene, mention: Mentioned, kind: int, sentence: Span
 ) -> tuple[float, float]:
-    """Return how near the nearest cue words before and after a mention are.
+    """Return how near a mention the nearest cue words (such as "not") are, before and after it.
 
     Only cues of the given kind (an index in :data:`CUES`) in the same clause count. Each of the two
     values is 1 if the cue is the next word, less if it is farther away, and 0 if there is none.
@@ -425,7 +426,7 @@ def _side_nearness(
 
 
 def _marking_nearness(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
-    """Return how near a cue word is to a mention, on one side of it.
+    """Return how near a cue word, such as "than", is to a mention, on one side of it.
 
     In languages with postpositions, such as Japanese, the cue must follow the mention. In other
     languages it must precede it. Only cues of the given kind (an index in :data:`CUES`) in the same

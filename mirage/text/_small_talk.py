@@ -383,7 +383,7 @@ _CONTACT = re.compile(r"(?:\d[ ().\-/–]{0,2}){6}|https?:|www\.|\S@\S")
 
 
 def is_template(text: str, context: Context) -> bool:
-    """Return whether a sentence recurs and says nothing about the question or the answer.
+    """Return whether a sentence recurs in most answers and says nothing about the question.
 
     Such a sentence contains no word of the question, and does not deny, retract or refuse an
     answer. Disclaimers and negations about another topic, as in "We never ask for your password",

@@ -221,7 +221,7 @@ def _contrast_patterns(
 
 
 def _iter_classified_words(entry: Language) -> Iterator[tuple[int, str]]:
-    """Yield the words of all word classes, each with the bit that stands for its class."""
+    """Yield the words of all classes, such as negation, with the bit that stands for the class."""
     language_lexicon, extra_lists = (
         lexicon(entry.code),
         packaged_json("abstentions.json")[entry.code],

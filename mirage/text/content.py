@@ -396,7 +396,7 @@ class WordIndex:
     def _best_counts(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], totals: NDArray[np.int64]
     ) -> NDArray[Any]:
-        """Return the largest number of n-grams that each word shares with any word of each column.
+        """Return the largest number of n-grams that each word shares with any word of a sentence.
 
         Args:
             rows: For each n-gram that a word shares with a word of the texts, the index of the
@@ -405,7 +405,7 @@ class WordIndex:
             totals: The number of n-grams of each word.
 
         Returns:
-            One row for each column, and one column for each word.
+            One row for each column of :meth:`sentence_matches`, and one column for each word.
         """
         # Small integers take a fraction of the time, because the tables stay in the processor's
         # cache. The last row is for the starts of columns.

@@ -56,7 +56,7 @@ def is_number(term: str) -> bool:
 
 
 def number_terms(text: str, code: str) -> frozenset[str]:
-    """Return the numbers of a text, written in digits, as terms.
+    """Return the numbers that a text states in digits, as terms (:attr:`NumberTerm.term`).
 
     Args:
         text: The text.
