@@ -57,7 +57,7 @@ def with_controls(
     score = columns.score.astype(np.float64)
 
     def net_weights(weight: Floats) -> Floats:
-        """Return, for each model, its total weight as model a minus its total weight as model b.
+        """Return each model's sum of weights as model a, minus its sum of weights as model b.
 
         ``weight`` has one value per judgment, such as a derivative with respect to the log-odds.
         """

@@ -332,14 +332,14 @@ class _PairVotes:
         return cls(models, query, votes, won, longer, starts, low[starts], high[starts])
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Expand values per pair of models to one value per row.
+        """Expand values per pair of models to one value per row, that is, per pair of answers.
 
         ``values`` has the shape ``(..., pairs of models)``, and the result ``(..., rows)``.
         """
         return np.repeat(values, np.diff(self.starts, append=len(self.query)), axis=-1)
 
     def sums(self, values: Floats) -> Floats:
-        """Sum values per row to one value per pair of models.
+        """Sum values per row, that is, per pair of answers, to one value per pair of models.
 
         ``values`` has the shape ``(..., rows)``, and the result ``(..., pairs of models)``.
         """

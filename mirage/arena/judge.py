@@ -492,7 +492,7 @@ def _ask_adaptively(
 ) -> list[Pair]:
     """Let judges compare adaptively chosen pairs, and return the pairs.
 
-    The comparison ends after ``limit`` pairs, or when the lower bound of tau reaches ``target``.
+    It ends after ``limit`` pairs, or when :attr:`AdaptivePairs.tau_bound` reaches ``target``.
     ``batch`` is the number of pairs that are chosen at a time.
     """
     chosen: list[Pair] = []

@@ -83,7 +83,7 @@ class _Reading(NamedTuple):
 
 
 def spans(item: Answered) -> tuple[Span, ...]:
-    """Return the parts of an answer that the evidence does not support, in order.
+    """Return the parts of an answer that passages and query do not support, in order.
 
     Return no spans if the texts of the shown passages are unknown.
 
@@ -250,7 +250,7 @@ def _facts(reading: _Reading) -> list[_Fact]:
     """Return the numbers, dates and names of an answer.
 
     If the response mentions a wrong answer without asserting it, as in "not 25 but 23", the facts
-    in this wrong answer are treated as supported by the evidence.
+    in this wrong answer count as supported by the passages.
     """
     rejected = _rejected_texts(reading.item)
 

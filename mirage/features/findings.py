@@ -159,7 +159,7 @@ class _ParsedItem:
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
-        """The parts of the answer that the evidence does not support."""
+        """The parts of the answer that passages and query do not support."""
         return spans(self.answered)
 
     @cached_property

@@ -562,7 +562,7 @@ class _LongGrams:
         return {joined[start : start + self._length] for start in starts}
 
     def recall(self, text: str) -> float:
-        """Return the share of these n-grams that ``text`` contains; 0 if there are none."""
+        """Return the share of all indexed n-grams that ``text`` contains; 0 if there are none."""
         joined = text_form(text, self._entry).tokens
         if self._strings is not None:
             return len(self._strings & self._cut(joined)) / max(1, len(self._strings))

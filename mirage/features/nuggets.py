@@ -250,13 +250,13 @@ class NuggetRecall:
         return missing[0] if missing else credit / total
 
     def _weight(self, nugget: Nugget) -> float:
-        """Return the weight (1, 0.5 or 0) that the score gives to a nugget of this importance."""
+        """Return the weight (1, 0.5 or 0) that :attr:`score` gives to this nugget."""
         if nugget.importance == "vital" or self.score.startswith("all"):
             return 1.0
         return 0.5 if self.score.startswith("weighted") else 0.0
 
     def _credit(self, label: Label) -> float:
-        """Return the credit that the score gives for a label: 1, 0.5 or 0."""
+        """Return the credit that :attr:`score` gives for a label: 1, 0.5 or 0."""
         partial = 0.0 if self.score.endswith("strict") else 0.5
         return {"support": 1.0, "partial_support": partial, "not_support": 0.0}[label]
 

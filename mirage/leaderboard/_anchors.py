@@ -343,7 +343,7 @@ class JudgedAnchors(TrainedAnchors):
         )
 
     def scored(self) -> list[ScoredModel]:
-        """Return each model with its logit, the interval of the judged ranking, and logit draws."""
+        """Return each model with its logit and interval in the judged ranking, and logit draws."""
         return [
             replace(anchor, interval=self._ranking[anchor.model].interval)
             for anchor in super().scored()

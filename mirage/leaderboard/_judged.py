@@ -68,7 +68,7 @@ class AnchorSet(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedPlacement:
-    """The result of judging a model against anchors.
+    """The result of judging a model against anchors (reference models).
 
     Attributes:
         placement: Logit of the model on the anchors' scale, with its uncertainty.
@@ -265,10 +265,10 @@ def _look_sizes(pairs: int) -> list[int]:
 def _verdicts(
     judged: Judged, model: str, rows: Mapping[str, int], columns: Mapping[str, int]
 ) -> Floats:
-    """Return the model's score on each pair, averaged over judges.
+    """Return the model's score against each anchor on each query, averaged over judges.
 
-    The result has the shape ``(queries, anchors)``. It is 1 for a win, 0.5 for a tie, 0 for a loss,
-    and NaN if there is no verdict.
+    It is 1 for a win, 0.5 for a tie, 0 for a loss, and NaN if there is no verdict. ``rows`` and
+    ``columns`` map query ids and names of anchors to indices.
     """
     total, count = np.zeros((2, len(rows), len(columns)))
     for judgment in judged:

@@ -128,8 +128,8 @@ def _mean_scores(judgments: Judgments, names: Sequence[str], query_ids: Sequence
 def _score_deviations(scores: Floats) -> Floats:
     """Return each model's mean score on each query, minus its mean over all judged queries.
 
-    The result has the shape ``(models, queries)``. It is 0 if there is no verdict on the model's
-    response to a query.
+    ``scores`` are those of :func:`_mean_scores`. The result has the shape ``(models, queries)``; it
+    is 0 if there is no verdict on the model's response to a query.
     """
     has_score = ~np.isnan(scores)
     mean = np.where(has_score, scores, 0).sum(axis=1) / np.maximum(has_score.sum(axis=1), 1)

@@ -54,9 +54,9 @@ def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Fin
 def _more_often(
     entry: Entry, above: Sequence[Entry], findings: Sequence[Finding]
 ) -> Iterator[Finding]:
-    """Yield the findings on faults that ``entry`` has at least twice as often as better systems.
+    """Yield the findings on faults that ``entry`` has at least twice as often as systems ``above``.
 
-    The frequency of a fault in the better systems ``above`` is the mean over these systems.
+    The frequency of a fault in these better systems is the mean over them.
     """
     from mirage.features.findings import CHECKS
 

@@ -238,7 +238,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _stirling(x: float) -> float:
-    """Return the error of Stirling's approximation of the logarithm of the gamma function."""
+    """Return the log-gamma function of ``x`` minus Stirling's approximation of it."""
     square = 1 / (x * x)
     series = 0.0
     for coefficient in reversed(_STIRLING):

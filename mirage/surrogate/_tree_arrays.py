@@ -129,7 +129,7 @@ class TreeArrays:
 
     @cached_property
     def _masks(self) -> list[_Masks]:
-        """The masks of each feature that the trees use."""
+        """For each feature that the trees use, the leaves that its values can reach."""
         features = sorted({*self.feature.tolist()} - {-1})
         return [self._masks_of(feature) for feature in features]
 

@@ -280,9 +280,10 @@ def _citation_forms(entry: Language) -> _Forms:
 def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citation]:
     """Yield every span of a text that looks like a citation, in order.
 
-    A citation is in brackets, in parentheses, a superscript, or a footnote mark. The definition of
-    a footnote, such as ``[^1]: Passage 3``, is also a citation of the passages that it names. So is
-    an id or a title after a label such as "Source:" or after words such as "according to".
+    A citation may be in brackets or parentheses, or be a superscript or a footnote mark. The
+    definition of a footnote, such as ``[^1]: Passage 3``, is also a citation of the passages that
+    it names. So is an id or a title after a label such as "Source:" or after words such as
+    "according to".
 
     Args:
         text: The text.

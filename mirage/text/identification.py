@@ -107,7 +107,7 @@ Word = tuple[str, str]  # script and word
 def _stretches(text: str) -> list[list[Word]]:
     """Return the words of each sentence; a short sentence is joined with the next one.
 
-    Otherwise there would be too few words to identify a language.
+    A short sentence alone has too few words to identify a language.
     """
     stretches: list[list[Word]] = [[]]
     letters = 0
@@ -482,7 +482,7 @@ _KANA_LETTER = re.compile(f"[{_KANA}]")
 
 
 def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
-    """Return the log evidence that words are Japanese and not Chinese, as the value of ``ja``.
+    """Return a mapping from ``ja`` to the log evidence that words are Japanese and not Chinese.
 
     The evidence is based on two facts. Chinese is written without kana, but Japanese contains kana
     between every few characters. Some characters are in only one country's standard: GB 2312 for

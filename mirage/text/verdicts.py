@@ -143,5 +143,5 @@ def implied_verdict(text: str, question: str, language: str) -> bool | None:
 
 
 def _kinds(text: str, entry: Language) -> frozenset[str]:
-    """Return the kinds of cues in a text."""
+    """Return the kinds of cue words, such as negations, in a text."""
     return frozenset(CUES[cue.kind] for cue in cues(fold(text), text, entry))
