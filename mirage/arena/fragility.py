@@ -345,7 +345,7 @@ def _neighbours(models: int) -> Iterator[tuple[int, int]]:
 def _influences(
     units: _Units, model: BradleyTerry, dropped: Ints, params: Floats, contrast: Floats
 ) -> Floats:
-    """Return the influence of one unit of each kind on the difference of two models' logits.
+    """Return the influence of a unit of each kind (see :class:`_Units`) on a logit difference.
 
     Args:
         units: The queries or verdicts that can be dropped.
