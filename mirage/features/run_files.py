@@ -24,8 +24,8 @@ class Item(NamedTuple):
 
     Attributes:
         query: The query.
-        responses: For each run, the index of the run and its response to the query; ``None`` if the
-            run has no response.
+        responses: The index of each run, and its response to the query, which is ``None`` if the
+            run has none.
     """
 
     query: Query
