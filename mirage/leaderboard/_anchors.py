@@ -211,7 +211,7 @@ class TrainedAnchors:
         return self.ranker
 
     def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:
-        """Predict the scores of another model against the anchors, from its features.
+        """Predict the scores of a model against the anchors (reference models) from its features.
 
         Args:
             table: Features of the model.

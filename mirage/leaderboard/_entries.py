@@ -148,7 +148,7 @@ def undecided_notes(
 
     Args:
         scored: Models that the surrogate ranked.
-        anchors: Anchors of the leaderboard.
+        anchors: Anchors (reference models) of the leaderboard.
         systems: Number of systems on which the surrogate was trained.
     """
     logits = [anchor.logit for anchor in anchors]
