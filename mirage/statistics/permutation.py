@@ -37,9 +37,8 @@ def permutation_p_values(
 
     A unit is, for example, a query. Swapping the results of the two systems for a unit changes the
     sign of the unit's differences. The test statistic is the sum of a column. The p-value is the
-    share of the ways to swap that make the sum at least as far from 0 as it is without swapping. If
-    there are at most ``permutations`` ways to swap the units that differ, all are enumerated, and p
-    is exact.
+    share of swaps after which the sum is at least as far from 0 as without swapping. If there are
+    at most ``permutations`` ways to swap the units that differ, all are enumerated, and p is exact.
 
     Args:
         differences: Difference of the two systems on each unit, of shape ``(units, comparisons)``.
