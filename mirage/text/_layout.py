@@ -297,7 +297,7 @@ def remove_layout(text: str, original: str) -> str:
     """Return a masked text without its layout, and without lines that contained only layout.
 
     Args:
-        text: Masked text.
+        text: Text in which layout is masked, that is, replaced with :data:`GAP` characters.
         original: The same text before masking; returned if nothing was masked.
     """
     if text == original:
