@@ -98,9 +98,9 @@ def bundled_name(code: str, level: str) -> str:
 def _queries_of_dossiers(
     dossiers: Iterable[tuple[str, dict[str, Any]]],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the location and the row of each query of some dossiers.
+    """Yield the queries of dossiers as pairs of location and row.
 
-    A dossier is a group of queries that share passages and a cluster, which are added to each row.
+    A dossier is a group of queries with the same passages and cluster; both are added to each row.
     """
     for where, dossier in dossiers:
         shared = {"passages": dossier["passages"], "cluster": dossier["cluster"]}

@@ -182,8 +182,8 @@ def missing_package(package: str, extra: str | None = None) -> MissingPackageErr
     """Return the error for a package that is missing or too old, with the pip command.
 
     Args:
-        package: Name of a package that :data:`EXTRAS` or :data:`HARNESSES` lists. If ``extra`` is
-            passed, any package.
+        package: Name of the package. Without ``extra``, :data:`EXTRAS` or :data:`HARNESSES` must
+            list it.
         extra: Extra that installs the package. By default the one in :data:`EXTRAS`.
     """
     if package in HARNESSES:
@@ -215,11 +215,8 @@ def needing(package: str) -> Iterator[None]:
 def during(work: str) -> Iterator[None]:
     """Context manager that converts errors of a neural model to a :class:`NeuralError`.
 
-    The message of the new error starts with a description of the call. The model may be the user's
-    own, so it may raise any error.
-
     Args:
-        work: Description of the call of the model.
+        work: Description of the call, for the message.
 
     Raises:
         NeuralError: If the call raises a :class:`NeuralError`, or an error from outside this
@@ -251,8 +248,7 @@ class UnknownNameError(MirageError, KeyError, ValueError):
         kind: Kind of thing that the name should refer to, such as ``language``.
         name: Unknown name.
         known: All existing names.
-        place: Where names of this kind are looked up, such as ``in this ranking``; the message has
-            it after the name.
+        place: Where the name was looked up, such as ``in this ranking``, for the message.
 
     Example:
         >>> print(UnknownNameError("model", "gtp-4o", ["gpt-4o", "llama"], "in this ranking"))

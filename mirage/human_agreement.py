@@ -16,8 +16,8 @@ def known_agreement(name: str, language: str | None = None) -> tuple[HumanAgreem
     passages support it. For LLMs, the figures are those of the paper (Table 5: means over five
     languages). For features that need no neural model, they were measured by
     ``validation/papers/metaeval.py``; these features were not trained on the labels. The agreement
-    of judges that compare two whole responses was not measured. The result is empty if no figure is
-    known.
+    of judges that compare two whole responses was not measured. The result is empty if there are no
+    figures.
 
     Args:
         name: Name of a model or a feature.

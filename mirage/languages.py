@@ -13,7 +13,7 @@ from mirage.errors import UnknownNameError
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language and the properties that the code needs.
+    """A language and its properties, such as its script and its name.
 
     Attributes:
         code: ISO 639-1 code, such as ``sw``.

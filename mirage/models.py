@@ -97,9 +97,9 @@ class Record(_NearModel):
 
 @lru_cache(maxsize=4096)
 def _titled_text(title: str, text: str) -> str:
-    """Return the title and text of a passage, as the same object for the same passage.
+    """Return the title and text of a passage as one cached string.
 
-    Features cache results by this text, and a cache finds the same object faster.
+    Features use this string as a cache key; looking up the same object is faster.
     """
     return f"{title}\n{text}".strip()
 

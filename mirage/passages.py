@@ -31,14 +31,14 @@ from mirage.text.citations import Passages, unread_source
 class CitationGaps(NamedTuple):
     """Reasons why the citations of a run cannot be measured.
 
-    Each attribute contains a message, or ``None`` if this reason does not apply.
+    Each attribute contains a message, or ``None`` if its reason does not apply.
 
     Attributes:
         unjudged: The dataset contains none of the passages that the system retrieved.
         unread: The citations cannot be read. Either the cited ids have another format than the ids
             of the passages, or :func:`mirage.text.parse` does not recognise the style of the
             citations.
-        mislabelled: The ids of the relevant passages are the ids of no passages.
+        mislabelled: No passage has the id of a relevant passage.
     """
 
     unjudged: NotComputed | None = None
@@ -277,8 +277,9 @@ class CitationSurvey:
     def _survey_relevant(self, pairs: Iterable[tuple[Query, Response]]) -> None:
         """Record whether any relevant passage is in the dataset or was shown.
 
-        If none is, the relevant passages have other ids than the passages of the dataset. A system
-        that retrieves no relevant passage is no such case, because the dataset contains them.
+        If none is, the relevant passages have other ids than the passages of the dataset. This
+        differs from a system that retrieves no relevant passages although the dataset contains
+        them.
         """
         for query, response in pairs:
             if not query.relevant or not query.passages:
@@ -326,8 +327,8 @@ class CitationSurvey:
     def _unread_style_reason(self) -> str:
         """Return a reason if most responses have citations in an unknown style.
 
-        Otherwise the result is an empty string. It is also empty if at least a tenth of the
-        responses cite a shown passage in a known style.
+        The result is an empty string if they do not, or if at least a tenth of the responses cite a
+        shown passage in a known style.
         """
         if not self.needs_recount or self._recounted >= _RARE_SHARE * self._answers:
             return ""

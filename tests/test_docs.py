@@ -141,6 +141,7 @@ TAKE_SECONDS = {
         "guides/board",
         "guides/dataset",
         "guides/feature",
+        "guides/features",
         "guides/few-judgments",
         "guides/grids",
         "guides/intervals",
@@ -292,21 +293,21 @@ def table_row(name: str) -> tuple[str, ...]:
     row = facts(name)
     span = f"{row.low:g} to {row.high:g}" if math.isfinite(row.high) else "a logit"
     better = row.direction.replace("none", "neither")
-    exceptions = (f", {way} in {code}" for code, way in row.direction_by_language.items())
-    alternative = ", or none" if "embedder" in row.needs else ""  # the user's embedder works too
+    exceptions = (f" (in {code}: {way})" for code, way in row.direction_by_language.items())
+    alternative = ", or your own function" if "embedder" in row.needs else ""
     extra = f" (extra `{row.extra}`{alternative})" if row.extra else ""
-    return span, better + "".join(exceptions), (", ".join(row.needs) or "-") + extra
+    return span, better + "".join(exceptions), (", ".join(row.needs) or "nothing") + extra
 
 
 def test_the_table_of_features_agrees_with_their_definitions() -> None:
-    text = (ROOT / "docs" / "guides" / "feature.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "features.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)` \| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)
     table = {name: tuple(cells) for name, *cells in rows}
     assert table == {entry.example: table_row(entry.example) for entry in LISTED}
 
 
 def test_every_feature_has_an_entry() -> None:
-    text = (ROOT / "docs" / "guides" / "feature.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "features.md").read_text(encoding="utf-8")
     named = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^### .*", text, re.MULTILINE)))
     assert set(named) == {entry.example for entry in LISTED}
 

@@ -406,12 +406,12 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "FactualCorrectness", "factual_correctness(mode=f1)", "fact_agreement"),
-        "the feature is 0 if one number or name is swapped",
+        "the feature is 0 if one number or name differs from the reference",
     ),
     (
         *("ragas", "AnswerCorrectness", "answer_correctness", "fact_agreement"),
-        "the feature is 0 if one number or name is swapped; a quarter of the ragas score is the "
-        "similarity of embeddings",
+        "the feature is 0 if one number or name differs from the reference; a quarter of the ragas "
+        "score is the similarity of embeddings",
     ),
     (
         *("ragas", "AnswerAccuracy", "nv_accuracy", "answer_match"),
@@ -433,11 +433,14 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "LLMContextPrecisionWithReference", "llm_context_precision_with_reference"),
-        *("context_precision", "ragas weighs ranks, and makes a call for each context", ".1f"),
+        "context_precision",
+        "ragas gives more weight to contexts at the top, and makes a call for each context",
+        ".1f",
     ),
     (
         *("ragas", "ContextRelevance", "nv_context_relevance", "context_precision"),
-        "ragas asks whether contexts are on the topic; the feature counts those that answer",
+        "ragas asks whether contexts are on the topic; the feature counts those that answer the "
+        "question",
     ),
     (
         *("ragas", "NoiseSensitivity", "noise_sensitivity(mode=relevant)", "incorrect_attempt"),
@@ -469,8 +472,8 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("ragas", "StringPresence", "string_present", "qa_match"),
-        "the feature ignores case and punctuation, and accepts each spelling; `answer_match` also "
-        "reads denials",
+        "the feature ignores case and punctuation, and accepts each spelling. The feature "
+        "`answer_match` also recognises if the answer is denied",
     ),
     (
         *("DeepEval", "Faithfulness", "FaithfulnessMetric", "support_lexical_all"),
@@ -483,7 +486,7 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("DeepEval", "ContextualPrecision", "ContextualPrecisionMetric", "context_precision"),
-        "DeepEval weighs ranks, and judges all contexts in one call",
+        "DeepEval gives more weight to contexts at the top, and judges all contexts in one call",
     ),
     (
         *("DeepEval", "ContextualRecall", "ContextualRecallMetric", "context_recall"),
@@ -495,8 +498,8 @@ METRICS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("DeepEval", "Hallucination", "HallucinationMetric", "unknown_facts"),
-        "DeepEval asks which contexts agree; the feature names each unknown fact, and lower is "
-        "better",
+        "DeepEval asks which contexts agree with the answer; the feature is the share of the "
+        "answer's numbers, dates and names that occur in no context, and lower is better",
     ),
 )
 """Metrics of other tools with their counterparts: the arguments of :func:`agreement_line`."""
@@ -505,7 +508,7 @@ METRICS: tuple[tuple[str, ...], ...] = (
 # and the script, choice, names and format of each.
 LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
     (
-        "guides/feature.md",
+        "guides/features.md",
         "| HalluQA, answers of 24 LLMs | {} | {} |",
         (
             ("truth/facts", "", ("halluqa", "reference alone", "fact_agreement", "AUC"), ".2f"),
@@ -513,7 +516,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         ),
     ),
     (
-        "guides/feature.md",
+        "guides/features.md",
         "| MTRAG, answers of two LLMs | {} | {} |",
         (
             ("truth/facts", "", ("mtrag", "reference alone", "fact_agreement", "AUC"), ".2f"),
@@ -521,7 +524,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         ),
     ),
     (
-        "guides/feature.md",
+        "guides/features.md",
         "| held-out test set, mean of 18 languages (worst) | {} ({}) | {} ({}) |",
         (
             ("truth/abstention", "", ("F1 on the test set", "by the feature", "mean"), ".2f"),
@@ -531,7 +534,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         ),
     ),
     (
-        "guides/feature.md",
+        "guides/features.md",
         "| recorded answers of eleven LLMs in eight languages (worst) | {} ({}) | |",
         (
             ("truth/abstention", "", ("F1 on NoMIRACL's outputs", "ours", "mean"), ".2f"),
@@ -539,7 +542,7 @@ LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
         ),
     ),
     (
-        "guides/feature.md",
+        "guides/features.md",
         "(`validation/papers/short_answers.py`: no difference on {} responses)",
         (("papers/short_answers", "", ("responses",), ",.0f"),),
     ),

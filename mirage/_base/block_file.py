@@ -25,14 +25,14 @@ _ROW_GROUP = 10_000  # number of rows in a row group of Parquet
 
 
 class _Block(BaseModel):
-    """A record of ``PATH.journal``, which lists the complete blocks of a :class:`BlockFile`.
+    """A record of the journal of a :class:`BlockFile`.
 
     The first record identifies the inputs; every other record marks the end of a complete block.
 
     Attributes:
         size: Size of the file of rows at the end of the block, in bytes.
         digest: SHA-256 of the block.
-        inputs: Digest of the inputs; only in the first record.
+        inputs: Digest of the inputs; empty except in the first record.
     """
 
     size: int
@@ -41,7 +41,7 @@ class _Block(BaseModel):
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error if a file is to be written as Parquet, but pyarrow is missing.
+    """Raise an error if ``path`` is a Parquet file, but pyarrow is not installed.
 
     Call this function before long work begins.
     """

@@ -40,11 +40,11 @@ _BUFFER = 1 << 20  # bytes per read of a Parquet column
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Return an iterator over the lines of a UTF-8 file, each paired with its location.
+    """Yield the lines of a UTF-8 file as pairs of location and line.
 
-    A location is a text such as ``queries.jsonl, line 3``. It comes first in the pair. Blank lines
-    are left out. The file may be compressed with gzip. Errors such as a missing file are raised
-    immediately; the lines are read later, when they are needed.
+    A location is a text such as ``queries.jsonl, line 3``. Blank lines are left out. The file may
+    be compressed with gzip. A missing or unreadable file raises an error at once, although lines
+    are read only when needed.
     """
     check_input(path)
     return _file_lines(path)
@@ -69,9 +69,7 @@ def _lines(text: str, source: str) -> Iterator[tuple[str, str]]:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the objects of a JSON Lines file, each paired with its location.
-
-    The location comes first in the pair.
+    """Yield the objects of a JSON Lines file as pairs of location and object.
 
     Args:
         path: Path of the file, which may be compressed with gzip.
@@ -80,11 +78,10 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def record_rows(path: Path, *, whole: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the rows of a file of records, each paired with its location.
+    """Yield the rows of a file of records as pairs of location and row.
 
-    The location comes first in the pair. A file with the suffix ``.parquet`` is read as Parquet,
-    and its missing values are left out. Any other file is read as JSON Lines, which may be
-    compressed with gzip.
+    A file with the suffix ``.parquet`` is read as Parquet, and its missing values are left out. Any
+    other file is read as JSON Lines, which may be compressed with gzip.
 
     Args:
         path: Path of the file.
@@ -113,11 +110,10 @@ def _without_nulls(value: Any) -> Any:
 def table_rows(
     path: Path, damaged: list[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the rows of a JSON Lines or Parquet file, with their locations.
+    """Yield the rows of a JSON Lines or Parquet file as pairs of location and row.
 
-    Each item is a pair of a location and a row. A file with the suffix ``.parquet`` is read as
-    Parquet, any other file as JSON Lines, which may be compressed with gzip. The file may be larger
-    than memory.
+    A file with the suffix ``.parquet`` is read as Parquet, any other file as JSON Lines, which may
+    be compressed with gzip. The file may be larger than memory.
 
     Args:
         path: Path of the file.
@@ -130,11 +126,11 @@ def table_rows(
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the rows of a file in any format, with their locations.
+    """Yield the rows of a JSON Lines, Parquet, CSV or TSV file as pairs of location and row.
 
-    Each item is a pair of a location and a row. The file is read as CSV or TSV if it has the suffix
-    ``.csv`` or ``.tsv``, optionally followed by ``.gz``. In this case, its first line contains the
-    names of the columns. Other files are read by :func:`table_rows`.
+    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, optionally followed by
+    ``.gz``. Its first line then contains the column names. Other files are read by
+    :func:`table_rows`.
     """
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if suffix not in ("csv", "tsv"):
@@ -194,10 +190,9 @@ def _json_lines(
 
 
 def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a Parquet file with their locations, reading one row group at a time.
+    """Yield the rows of a Parquet file as pairs of location and row.
 
-    Each item is a pair of a location and a row. In the locations, the rows are numbered from
-    ``first``.
+    One row group is read at a time. Locations number the rows from ``first``.
     """
     with needing("pyarrow"):
         pyarrow: Any = import_module("pyarrow")
@@ -213,7 +208,8 @@ def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str,
                 # groups keep all of them in memory.
                 for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group]):
                     if batch.nbytes > limit_of("file"):
-                        raise too_large(f"{path}, up to {_BATCH} rows from row {number} on")
+                        last = number + batch.num_rows - 1
+                        raise too_large(f"{path}, rows {number} to {last}")
                     for row in batch.to_pylist():
                         yield f"{path}, row {number}", row
                         number += 1
@@ -222,10 +218,9 @@ def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str,
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the objects in a JSON Lines text, with their locations.
+    """Yield the objects in a JSON Lines text as pairs of location and object.
 
-    Each item is a pair of a location and an object. ``source`` is the name of the text in the
-    locations.
+    ``source`` is the name of the text in the locations.
     """
     return (json_object(where, line) for where, line in _lines(text, source))
 

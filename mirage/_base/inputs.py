@@ -130,8 +130,8 @@ def chunks(file: IO[bytes], source: object, kind: Kind = "file") -> Iterator[byt
     Args:
         file: The file.
         source: Name of the file in error messages.
-        kind: Size limit to apply: that for a whole ``file``, for a ``line``, or for a file of
-            ``settings`` (:func:`limit_of`).
+        kind: Kind of input, which sets the size limit: ``file``, ``line`` or ``settings``; see
+            :func:`limit_of`.
 
     Raises:
         DatasetError: If the content is larger than the limit.

@@ -95,8 +95,8 @@ def hint(name: str, names: Iterable[str]) -> str:
 class _Suggestion:
     """An error message that searches for a similar name only when it is displayed.
 
-    pydantic and ``hasattr`` look up many names that classes do not have, and comparing a name with
-    all other names takes half a millisecond.
+    The search takes half a millisecond, and pydantic and ``hasattr`` look up many missing names
+    without displaying the error.
     """
 
     def __init__(self, start: str, name: str, owner: object) -> None:

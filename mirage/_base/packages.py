@@ -28,7 +28,7 @@ def package(name: str, extra: str | None = None) -> Any:
 
 
 def check_bitsandbytes(purpose: str) -> None:
-    """Raise an error if a package that is needed to load a model in 4 or 8 bits is missing.
+    """Raise an error if a package for loading models in 4 or 8 bits is missing.
 
     Args:
         purpose: The setting that requires the packages, such as ``"load_in='4bit'"``, for the

@@ -379,13 +379,13 @@ _ESCAPED_FORMULA = re.compile(
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table as comma-separated values in which spreadsheet programs see no formulas.
+    """Return a table as CSV, escaped so that spreadsheet programs run no formulas.
 
     Texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end get an apostrophe in front
-    (OWASP's rule against CSV injection). The rule also covers full-width symbols, symbols after
-    blanks or invisible characters, and symbols after a character that another program may treat as
-    the separator of cells. :func:`read_csv` removes the apostrophe. Numbers remain numbers, and NaN
-    is blank. Surrogates, which UTF-8 cannot encode, are escaped.
+    (OWASP's rule against CSV injection). So do full-width symbols, and symbols after blanks,
+    invisible characters, or a character that some programs treat as a cell separator.
+    :func:`read_csv` removes the apostrophe. Numbers remain numbers, and NaN is blank. Surrogates,
+    which UTF-8 cannot encode, are escaped.
 
     Args:
         header: The column names.

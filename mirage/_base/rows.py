@@ -47,7 +47,7 @@ def value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
 
 
 def _joined(row: Mapping[str, Any], template: str, where: str) -> str:
-    """Return a template filled with the texts of fields; nothing in the template is evaluated."""
+    """Return ``template`` filled with fields of ``row``; nothing in the template is evaluated."""
     parts = []
     try:
         for literal, name, form, conversion in Formatter().parse(template):
@@ -114,10 +114,10 @@ def placed(
 
     Args:
         rows: The rows.
-        source: Name of the table, for the locations in error messages. If it is ``data``, the
-            location of the first row is ``data, row 0``.
-        **defaults: Values to use if a row has no value of a field, by name of the field. A field
-            with neither a value nor a default is left out.
+        source: Name of the table, for the locations in error messages. With ``data``, the first row
+            is at ``data, row 0``.
+        **defaults: Default values by field, for rows without a value. A field with neither a value
+            nor a default is left out.
     """
     present_defaults = present(defaults)
     return [(f"{source}, row {n}", present_defaults | present(row)) for n, row in enumerate(rows)]

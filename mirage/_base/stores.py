@@ -442,12 +442,11 @@ def build_folder(
     whole: Callable[[], bool] | None = None,
     wait: bool = False,
 ) -> tuple[Path, Callable[[object], None]]:
-    """Build a folder if it is missing, is damaged or has another key.
+    """Build a store in a folder, unless a complete store with this key is there.
 
     ``fill`` writes to a temporary folder beside the final path. If a killed process left files in
-    the temporary folder, they are reused. The complete result is then moved to the final path. An
-    existing folder is kept if it has this key and its digests are correct. The caller does not need
-    to check digests again.
+    the temporary folder, they are reused. The complete result is then moved to the final path. The
+    digests of an existing store are checked, so the caller does not need to check them again.
 
     Args:
         folder: Final path; ``None`` for a temporary folder.

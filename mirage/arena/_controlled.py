@@ -57,7 +57,7 @@ def with_controls(
     score = columns.score.astype(np.float64)
 
     def net_weights(weight: Floats) -> Floats:
-        """Return, for each model, its total weight as model a minus its total weight as model b.
+        """Return each model's sum of weights as model a, minus its sum of weights as model b.
 
         ``weight`` has one value per judgment, such as a derivative with respect to the log-odds.
         """
@@ -114,9 +114,8 @@ def _check_identifiable(
     """Raise an error if the judgments contain too little information about a control.
 
     ``information`` is the information matrix of the logits of the ``models`` models, followed by
-    the coefficients of the controls ``names``. Some of the information about a coefficient is lost
-    because the other parameters are estimated too. The remaining information must exceed that which
-    the ridge adds.
+    the coefficients of the controls ``names``. The information about a coefficient that is left
+    after estimating all other parameters must exceed the information that the ridge adds.
     """
     for column, name in enumerate(names, start=models):
         remaining = np.arange(len(information)) != column

@@ -8,10 +8,10 @@ logit is. The plain sandwich would give such a model the narrowest interval.
 
 The correction is that of Bell & McCaffrey (2002, Bias Reduction in Standard Errors for Linear
 Regression with Multi-Stage Samples, Survey Methodology 28, 169-181) and Pustejovsky & Tipton (2018,
-Journal of Business & Economic Statistics 36, 672-683), applied to each logit: residuals are divided
-by the leverage that is left, and degrees of freedom are Satterthwaite's. The leverage of a query is
-its share of the information about the logit. ``validation/coverage/judged_ranking.py`` prints the
-coverage of models that were judged on few queries.
+Journal of Business & Economic Statistics 36, 672-683), applied to each logit: squared residuals are
+divided by 1 minus the leverage, and degrees of freedom are Satterthwaite's. The leverage of a query
+is its share of the information about the logit. ``validation/coverage/judged_ranking.py`` prints
+the coverage of models that were judged on few queries.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def correct(
     """Correct the sandwich covariance of logits for the leverage of clusters of queries.
 
     If the same pairs were judged on every query, the result equals ``plain``. Otherwise a logit has
-    0 degrees of freedom if its judgments are on too few clusters: fewer than :data:`FEWEST
-    <mirage.statistics.clusters.FEWEST>`, or than all if there are fewer. Its uncertainty is then
-    estimated from that of the other models, whose logits it affects because all logits are relative
-    to the mean of all models.
+    0 degrees of freedom if its judgments are on fewer than :data:`FEWEST
+    <mirage.statistics.clusters.FEWEST>` clusters, or not on all clusters if there are fewer. Its
+    uncertainty is then estimated from that of the other logits. It affects these logits too,
+    because all logits are relative to their mean.
 
     Args:
         judgments: The judgments.
@@ -72,7 +72,7 @@ def correct(
         plain: The sandwich covariance with its small-sample correction, and its degrees of freedom.
         unbound: For each model, whether its logit has no finite estimate. Its uncertainty is that
             of :func:`mirage.arena.estimation.separation_covariance`, so it is not corrected.
-        ridge: Strength of the ridge.
+        ridge: Strength of the ridge, in judgments per model.
         log_nu: Log of Davidson's tie parameter; ``None`` for Bradley-Terry.
     """
     if not plain.degrees.any() or unbound.all() or _same_pairs(judgments):
@@ -109,9 +109,9 @@ def correct(
 
 
 def _degrees_of_models(judgments: Judgments, code: Ints, curvature: Floats) -> Floats:
-    """Return about how many degrees of freedom each logit has if all other logits were known.
+    """Return the approximate degrees of freedom of each logit, treating all other logits as known.
 
-    It is the effective number of clusters in which the model was judged, minus 1.
+    They are the effective number of clusters in which the model was judged, minus 1.
 
     Args:
         judgments: The judgments.
@@ -134,14 +134,14 @@ def _degrees_of_models(judgments: Judgments, code: Ints, curvature: Floats) -> F
 
 
 def _correction(information: Floats) -> SmallSample:
-    """Return the small-sample correction if the clusters give this information about a logit."""
+    """Return the small-sample correction of a logit, given the information from each cluster."""
     if information.max() > _DOMINANT * information.sum():
         return SmallSample(np.ones(len(information)), 0.0)
     return small_sample(information)
 
 
 def _factors(degrees: Floats) -> Floats:
-    """Return the small-sample factor of variances for numbers of degrees of freedom."""
+    """Return the small-sample factor of the variance for each number of degrees of freedom."""
     return np.where(degrees > 0, 1 + 1 / np.maximum(degrees, 1), 1.0)
 
 
@@ -152,9 +152,9 @@ def _gram(moves: Floats, factors: Floats) -> Floats:
 
 
 def _contrasts(chosen: Bools) -> Floats:
-    """Return the matrix that makes logits relative to the mean of the chosen models.
+    """Return the matrix that subtracts the mean of the chosen models from their logits.
 
-    Logits of the other models stay relative to the mean of all models.
+    From the logits of all other models, it subtracts the mean of all models.
     """
     models = len(chosen)
     means = np.full((models, models), 1 / models)
@@ -180,7 +180,7 @@ def _information(judgments: Judgments, code: Ints, weights: Floats, curvature: F
     Args:
         judgments: The judgments.
         code: Cluster of each judgment.
-        weights: Weight of the score of each model in each logit, of shape ``(models, models)``.
+        weights: Change in each logit per unit of each model's score, of shape ``(models, models)``.
         curvature: Information in one judgment about the difference of two logits.
     """
     from scipy.sparse import csr_array
@@ -198,15 +198,15 @@ def _information(judgments: Judgments, code: Ints, weights: Floats, curvature: F
 
 
 def _unknown(covariance: Floats, bread: Floats, known: Bools, chosen: Bools) -> Floats:
-    """Return the covariance of all logits that is due to errors of the chosen models' logits.
+    """Return the part of the covariance of all logits that is due to errors of the chosen logits.
 
-    The variance of these errors cannot be estimated from residuals. It is assumed to exceed the
-    inverse of the information by the same factor as the variances of the known logits (Wedderburn
-    1974, Quasi-likelihood Functions, Biometrika 61, 439-447), but at least by 1.
+    The variance of these errors cannot be estimated from residuals. It is assumed to be the inverse
+    of the information times a factor: the ratio of variance to inverse information for the known
+    logits (Wedderburn 1974, Quasi-likelihood Functions, Biometrika 61, 439-447), but at least 1.
 
     Args:
         covariance: Covariance of the logits, without these errors.
-        bread: Information about the logits.
+        bread: Information matrix of the logits.
         known: For each model, whether its variance is known.
         chosen: For each model, whether its errors have to be added.
     """

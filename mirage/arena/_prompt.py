@@ -2,7 +2,7 @@
 
 The prompt covers the same criteria as that of MIRAGE-Bench (arXiv 2410.13716, Figure 13) in
 different words, and asks for a verdict in the same format. External text (question, passages,
-responses) stands between the instructions, in markers that the text itself cannot close.
+responses) is enclosed in markers that the text itself cannot close.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ def judge_question(
     """Return a question to a judge: which of two responses to a query is better.
 
     The prompt contains all passages of the query in full, with their ids. If the responses store
-    their own passages, as those of pipelines do, it contains the passages that at least one of the
-    two systems got instead. If both systems got the passages in the same order, the prompt lists
-    them in this order and numbers them. Otherwise the prompt lists them in the order in which the
-    query stores them, and states for each system the order in which it got them.
+    their own passages, as those of pipelines do, it contains the passages of both responses
+    instead. If both systems received them in the same order, the prompt numbers them in this order.
+    Otherwise it lists them in the query's order, and states for each system the order in which it
+    received them.
 
     Args:
         query: The query.
@@ -157,7 +157,7 @@ def judge_question(
 
 
 def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:
-    """Return the query with the passages that at least one of the two systems got.
+    """Return the query with the passages that at least one of the two systems received.
 
     If the responses do not store passages, the query is returned unchanged.
     """

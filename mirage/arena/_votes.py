@@ -110,10 +110,7 @@ class VoteTable:
 
     @property
     def both_orders(self) -> Bools:
-        """For each row, whether the previous row is the same judge's vote in the other order.
-
-        Both rows are votes on the same two responses.
-        """
+        """Whether each row and the previous one are one judge's votes on both orders of a pair."""
         return equals_previous(self.query, self.low, self.high, self.judge)
 
 

@@ -43,8 +43,8 @@ class Voting:
         executor: Executor whose workers call the judges; by default this process calls them.
 
     Attributes:
-        halves: If pairs are chosen adaptively (see :class:`mirage.arena.AdaptivePairs`), the half
-            of the queries, ``first`` or ``second``, to which each query belongs, by query id;
+        halves: Maps each query id to ``first`` or ``second``, the half of the queries that it
+            belongs to, if pairs are chosen adaptively (see :class:`mirage.arena.AdaptivePairs`);
             otherwise empty. Each vote stores the half of its query.
     """
 
@@ -86,7 +86,7 @@ class Voting:
             self._ask_on(self._executor, by_judge)
 
     def recall(self, pairs: Iterable[Pair]) -> bool:
-        """Return whether the journal contains all votes on these pairs.
+        """Return whether the file of votes contains all votes on these pairs.
 
         If it does, these votes are used instead of new ones, and the progress bar advances.
         """
@@ -105,7 +105,7 @@ class Voting:
         ]
 
     def finish(self) -> None:
-        """Sort the votes in the journal, including those from earlier comparisons.
+        """Sort the votes in the file of votes, including those from earlier comparisons.
 
         If a judge voted on a pair several times, readers of the file use only the last vote. Votes
         that are outdated, because the parameters or responses have changed since, are therefore
@@ -171,7 +171,7 @@ class _Ballot(NamedTuple):
 
     @property
     def vote_key(self) -> _VoteKey:
-        """The key under which the journal stores the vote."""
+        """The key under which the file of votes stores the vote."""
         return (*self.pair, self.judge.model, self.digest)
 
     def to_vote(self, outcome: Outcome[Verdict]) -> Vote:
@@ -191,10 +191,7 @@ def _key(vote: Vote) -> _Key:
 
 
 def vote_order(vote: Vote) -> tuple[str, ...]:
-    """Return the sort key of a vote.
-
-    Sorting by it puts the votes on both orders of a pair next to each other.
-    """
+    """Return a sort key that puts the votes on both orders of a pair next to each other."""
     return (
         vote.query_id,
         *sorted((vote.model_a, vote.model_b)),

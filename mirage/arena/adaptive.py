@@ -34,8 +34,8 @@ whose order is certain have no weight. Models with close logits have no weight e
 pairs are judged.
 
 Kendall's tau as the target of active ranking comes from Chen, Jiao & Lin (2016), Bayesian Decision
-Process for Cost-Efficient Dynamic Ranking via Crowdsourcing, JMLR 17. They use its expectation; a
-lower bound is used here, because tau is below its expectation about half of the time.
+Process for Cost-Efficient Dynamic Ranking via Crowdsourcing, JMLR 17. They use the expected tau.
+This module uses a lower bound, because tau is below its expectation about half of the time.
 """
 
 from __future__ import annotations
@@ -168,9 +168,8 @@ class AdaptivePairs:
     def judgments(self) -> Judgments:
         """All judgments so far, including those passed as ``earlier_judgments``.
 
-        :attr:`Judgments.halves` records to which half each query belongs. If no pair is left to
-        judge, it is ``None``: the judgments are then complete, so it no longer matters how the
-        pairs were chosen.
+        :attr:`Judgments.halves` records to which half each query belongs. It is ``None`` if no pair
+        is left to judge: how pairs were chosen then no longer matters.
 
         Raises:
             JudgmentError: There is no judgment yet.
@@ -384,8 +383,8 @@ class AdaptivePairs:
     def _gains(self, half: int, covariance: Floats, missing: Floats) -> Floats:
         """Return how much a judgment on each pair reduces the expected number of misordered models.
 
-        The result is correct up to a common factor. Logits and information come from the verdicts
-        on the other half.
+        The result, of shape ``(models, models)``, is correct up to a common factor. Logits and
+        information come from the verdicts on the other half.
 
         Let S be the covariance, c(ij) the contrast of models i and j, and w(ij) their weight. The
         gain is the decrease of the sum over i, j of w(ij) c(ij)' S c(ij) when ``information[a, b]``
@@ -441,6 +440,6 @@ def _update_covariance(covariance: Floats, a: int, b: int, information: float) -
 
 
 def _difference_variances(covariance: Floats) -> Floats:
-    """Return the variance of the difference between every two logits."""
+    """Return the variance of the difference of logits i and j, at ``[i, j]``."""
     variances = covariance.diagonal()
     return np.asarray(variances[:, None] + variances - 2 * covariance)

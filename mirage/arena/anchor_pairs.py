@@ -54,7 +54,7 @@ class AnchorPair(Record):
 
 @dataclass(frozen=True, eq=False)
 class AnchorVerdicts:
-    """Counts of the verdicts that one judge gave on each anchor pair in one run.
+    """Counts of a judge's verdicts on each anchor pair (a fixed pair of responses) in one run.
 
     Attributes:
         judge: The name of the judge's LLM.

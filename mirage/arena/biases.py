@@ -150,11 +150,11 @@ def position_bias(
 
 
 def _difference(sums: Floats) -> Floats:
-    """Return the difference of two means.
+    """Return the difference of two means: ``(first sum - second sum) / number of values``.
 
     Args:
-        sums: The last axis has the sum of the first values at index 0, the sum of the second values
-            at index 1, and the number of values at the last index.
+        sums: Along the last axis, the first sum, the second sum and, at the end, the number of
+            values.
     """
     return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
 
@@ -332,14 +332,14 @@ class _PairVotes:
         return cls(models, query, votes, won, longer, starts, low[starts], high[starts])
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Expand values per pair of models to one value per row.
+        """Expand values per pair of models to one value per row, that is, per pair of answers.
 
         ``values`` has the shape ``(..., pairs of models)``, and the result ``(..., rows)``.
         """
         return np.repeat(values, np.diff(self.starts, append=len(self.query)), axis=-1)
 
     def sums(self, values: Floats) -> Floats:
-        """Sum values per row to one value per pair of models.
+        """Sum values per row, that is, per pair of answers, to one value per pair of models.
 
         ``values`` has the shape ``(..., rows)``, and the result ``(..., pairs of models)``.
         """
@@ -376,9 +376,9 @@ class _PairVotes:
 def _fit(rows: _PairVotes, weights: Floats, start: Floats) -> Floats:
     """Fit logits and verbosity bias to differently weighted votes.
 
-    Each row of ``weights`` has one weight per row of votes, and leads to one fit, which begins at
-    the parameters ``start``. The result has one row per fit, with the logits of the models followed
-    by the bias.
+    Each row of ``weights`` gives one fit, and has one weight per row of votes. All fits begin at
+    the parameters ``start``. The result has one row per fit: the logits of the models, then the
+    bias.
     """
     votes, won = weights * rows.votes, weights * rows.won
 
@@ -393,7 +393,7 @@ def _fit(rows: _PairVotes, weights: Floats, start: Floats) -> Floats:
 
 
 def _chances(rows: _PairVotes, params: Floats) -> Floats:
-    """Return the probability that the low model wins, for each row and each set of parameters."""
+    """Return the probability that the model with the lower index wins, for each fit and row."""
     from scipy.special import expit
 
     log_odds = rows.spread(params[:, rows.low] - params[:, rows.high])
@@ -415,9 +415,9 @@ def _variance_of_ridge(rows: _PairVotes, fit: Floats) -> float:
 def _check_lengths_vary(rows: _PairVotes) -> None:
     """Raise an error if the votes contain too little information about the verbosity bias.
 
-    Some of the information about the bias is lost because the logits are estimated too. The rest
-    must exceed the information that the ridge penalty adds. If one of two models always wins, the
-    votes on these two do not count, because the logits alone can explain them.
+    The information about the bias that is left after estimating the logits must exceed the
+    information that the ridge penalty adds. Votes on two models do not count if one of them always
+    wins, because the logits alone can explain such votes.
     """
     won, votes = rows.sums(rows.won), rows.sums(rows.votes)
     contested = rows.spread((won > 0) & (won < votes))
@@ -599,9 +599,9 @@ def _paired_means(query: Ints, judge_scores: Floats, peers: Floats) -> tuple[Int
             neutral or have no verdict.
 
     Returns:
-        The query of each item that the judge and a neutral judge judged, and a row per item: the
-        judge's score, the mean score of neutral judges, and 1 (to count items in a bootstrap
-        sample).
+        The query of each item that the judge and a neutral judge judged; and for each of these
+        items, a row with the judge's score, the mean score of neutral judges, and 1 (for counting
+        items).
     """
     voted = ~np.isnan(peers)
     common = ~np.isnan(judge_scores) & voted.any(axis=1)

@@ -308,7 +308,7 @@ class BradleyTerry(NearNames):
         clusters: tuple[str, ...],
         progress: bool,
     ) -> Tournaments:
-        """Fit all tournaments; ``counts[t, q]`` is how often tournament t drew query q."""
+        """Fit tournaments (bootstrap samples) in which query q occurs ``counts[t, q]`` times."""
         tournaments = len(counts)
         sampler = _Sampler.of(columns)
         tied = int(sampler.ties.sum())
@@ -398,7 +398,8 @@ class BradleyTerry(NearNames):
     ) -> tuple[Floats, Floats | None]:
         """Return the logits, and the log of Davidson's tie parameter (``None`` without it).
 
-        ``tied`` is the number of ties, and ``start`` the parameters at which the fit starts.
+        ``wins`` has one or several win matrices, ``tied`` the number of ties in each, and ``start``
+        the parameters at which the fit starts.
         """
         if self.ties != "davidson":
             return estimation.fit_bradley_terry(wins, self.ridge, start), None
@@ -427,7 +428,7 @@ class _Sampler:
 
     @classmethod
     def of(cls, judgments: Judgments) -> _Sampler:
-        """Return a sampler of these judgments."""
+        """Return a sampler that draws bootstrap samples of the queries from these judgments."""
         queries, models = len(judgments.query_ids), len(judgments.models)
         a, b, score = judgments.a, judgments.b, judgments.score
         ties = np.bincount(judgments.query[score == 0.5], minlength=queries)
@@ -454,10 +455,9 @@ class _Sampler:
 def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
     """Split the judgments into the two halves of the queries if pairs were chosen adaptively.
 
-    Otherwise, return all judgments as a single part. Each part is returned with a text that names
-    the half; error messages about the part begin with this text. Queries in neither half are
-    assigned to the two halves in turn, because no verdict influenced which pairs were judged on
-    them.
+    Otherwise, return all judgments as a single part. Each part comes with a text that names the
+    half, for the start of error messages. Queries in neither half are assigned to the halves in
+    turn, because no verdict influenced which pairs were judged on them.
     """
     if columns.halves is None:
         return [("", columns)]
@@ -482,8 +482,8 @@ def _draw_counts(
 ) -> list[tuple[NDArray[np.int32], tuple[str, ...]]]:
     """Draw the queries of all tournaments, for each part of the judgments.
 
-    Parts have no query in common, and the number of queries to draw is divided among them. If a
-    cluster has queries in several parts, a draw of this cluster includes its queries in every part.
+    Parts have no query in common, and share the number of queries to draw equally. If a drawn
+    cluster has queries in several parts, all of them are drawn.
 
     Args:
         parts: Parts of the judgments, such as the two halves of an adaptive comparison.
@@ -537,7 +537,7 @@ def _without_empty_queries(judgments: Judgments) -> Judgments:
 
 
 def _row_blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
-    """Yield slices of at most ``size`` rows up to ``length``, and show progress."""
+    """Yield slices of at most ``size`` rows that cover ``length`` rows, and show progress."""
     with progress_bar(length, "tournaments", progress) as bar:
         for low in range(0, length, size):
             high = min(low + size, length)
@@ -548,8 +548,8 @@ def _row_blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
 def _outside_largest_group(groups: Sequence[NDArray[np.intp]], models: int) -> NDArray[np.bool_]:
     """Return for each model whether it is outside of the largest group of models.
 
-    ``groups`` lists the indices of the models in each group, largest group first. If two or more
-    groups are equally large, all models count as outside.
+    ``groups`` lists the indices of the models in each group of :func:`estimation.bound_groups`,
+    largest group first. If two or more groups are equally large, all models count as outside.
     """
     outside = np.ones(models, dtype=bool)
     if len(groups) == 1 or len(groups[0]) > len(groups[1]):

@@ -1,10 +1,10 @@
 """Covariates of a Bradley-Terry fit: influences on verdicts other than quality.
 
-Each control assigns a number to a verdict, such as the difference in length of the two answers. It
-is positive if the quantity is larger for the response of ``model_a``. With controls x, the log-odds
-that a wins are ``logit_a - logit_b`` plus the sum of each x times its coefficient (Li
-et al. 2024, Does Style Matter?, lmsys.org/blog/2024-08-28-style-control, for Chatbot Arena; Dubois
-et al. 2024, Length-Controlled AlpacaEval, arXiv 2404.04475). As in these papers, lengths and
+Each control assigns a number to a verdict, such as the difference in length of the two answers. The
+number is positive if the quantity is larger for the response of ``model_a``. With controls x, the
+log-odds that a wins are ``logit_a - logit_b`` plus the sum of each x times its coefficient (Li et
+al. 2024, Does Style Matter?, lmsys.org/blog/2024-08-28-style-control, for Chatbot Arena; Dubois et
+al. 2024, Length-Controlled AlpacaEval, arXiv 2404.04475). As in these papers, lengths and
 formatting marks are compared by difference divided by sum.
 """
 

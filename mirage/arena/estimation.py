@@ -220,7 +220,8 @@ def curvature(logits: Floats, log_nu: float | None = None) -> Floats:
 def comparison_pieces(wins: Floats) -> list[Ints]:
     """Return the connected components of the graph of compared models, largest first.
 
-    Models of different components have no logits on a common scale. ``wins`` is one win matrix.
+    Each component is an array of model indices. Models of different components have no logits on a
+    common scale. ``wins`` is one win matrix.
     """
     return bound_groups(wins + wins.T)
 
@@ -420,8 +421,8 @@ def _information(
 ) -> tuple[Floats, Floats, Floats | None]:
     """Return the information matrix, the expected scores and the probabilities of a tie.
 
-    The last two have the shape ``(models, models)``; the probabilities are ``None`` without
-    ``log_nu``.
+    Arguments are those of :func:`information`. Expected scores and probabilities have the shape
+    ``(models, models)``; the probabilities are ``None`` without ``log_nu``.
     """
     games = wins + wins.T
     if log_nu is None:
@@ -440,7 +441,7 @@ def cluster_meat(
     tie_probability: Floats | None = None,
     factors: Floats | None = None,
 ) -> Floats:
-    """Return the sum over queries of the outer product of each query's gradient with itself.
+    """Return the sum over queries of the outer product of a query's gradient with itself.
 
     With ``factors``, this sum is the matrix B of :func:`sandwich`, apart from the ridge. Without
     ``factors``, B is ``G / (G - 1)`` times this sum, apart from the ridge, for G queries. To limit
@@ -474,10 +475,11 @@ def cluster_meat(
 def _gradients(
     a: _Column, b: _Column, score: _Column, expected: Floats, tie_probability: Floats | None
 ) -> tuple[list[Ints], list[Floats]]:
-    """Return the gradient of the log-likelihood of each judgment.
+    """Return the elements of the gradient of each judgment's log-likelihood that are not 0.
 
-    It is 0 except for two or three parameters. The first list contains the indices of these
-    parameters for each judgment, and the second the derivatives.
+    Each gradient has two or three such elements. The first list has one array of indices per
+    element, and the second one array of values, both with one entry per judgment. The arguments are
+    those of :func:`cluster_meat`.
     """
     first, second = a.astype(np.intp), b.astype(np.intp)
     residual = score - expected[first, second]
@@ -489,7 +491,7 @@ def _gradients(
 
 
 def _gram(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -> Floats:
-    """Return G'G, where :func:`_sum_by_cluster` returns G for the same arguments."""
+    """Return ``G' G`` for the matrix G of summed gradients from :func:`_sum_by_cluster`."""
     height = int(cluster.max()) + 1
     if height * size <= 32 * len(cluster):
         dense = _sum_by_cluster(cluster, columns, values, size)

@@ -66,9 +66,10 @@ class LogitEstimates(ABC):
 
         The interval uses Student's t, the customary correction for few clusters (Cameron & Miller
         2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human Resources 50,
-        section VI.D). It is NaN if there is only one query, if related queries form fewer than four
-        clusters, for models that were judged on fewer than four of more queries, and for models
-        whose logit the judgments do not bound (:attr:`BradleyTerryFit.unbound`).
+        section VI.D). It is NaN if there is only one query, or if related queries form fewer than
+        four clusters. It is also NaN for models that were judged on fewer than four queries
+        although there are more, and for models whose logit the judgments do not bound
+        (:attr:`BradleyTerryFit.unbound`).
 
         Args:
             level: Confidence level, above 0 and below 1.
@@ -81,7 +82,7 @@ class LogitEstimates(ABC):
     def rank_interval(self, *, level: float = 0.95) -> Ints:
         """Return the best and worst plausible rank of each model, of shape ``(models, 2)``.
 
-        With confidence ``level``, the true ranks of all models are within these ranges at once
+        With confidence ``level``, these ranges jointly contain the true ranks of all models
         (:func:`mirage.statistics.rank_sets.rank_sets`).
         """
         return rank_sets(self._estimate.logits, self._errors, level=level)
@@ -121,7 +122,8 @@ class LogitEstimates(ABC):
         The confidence is one-sided and uses the same t distribution as the intervals. It includes
         the additional uncertainty of models that won or lost everything. It is 0.5 for a model
         against itself. Otherwise it is NaN if there is only one query, if related queries form
-        fewer than four clusters, or if a model was judged on fewer than four of more queries.
+        fewer than four clusters, or if a model was judged on fewer than four queries although there
+        are more.
 
         Args:
             a: Name of a model.
@@ -188,9 +190,9 @@ class BradleyTerryFit(LogitEstimates):
             and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
             It is 0 if related queries form fewer than :data:`mirage.statistics.clusters.FEWEST`
             clusters; intervals and confidences are then NaN.
-        degrees_by_model: Degrees of freedom of each logit. They are fewer than :attr:`degrees` if
-            the model was judged on fewer queries than others, and 0 if it was judged on too few for
-            an interval.
+        degrees_by_model: Degrees of freedom of each logit. They are below :attr:`degrees` if the
+            model was judged on fewer queries than other models, and 0 if these are too few for an
+            interval.
         influence: First-order influence of each query's judgments on the logits, of shape
             ``(queries, models)`` (:func:`mirage.arena.estimation.influences`); ``None`` if the
             array would be too large.
@@ -310,9 +312,9 @@ class BradleyTerryFit(LogitEstimates):
 class Tournaments(LogitEstimates):
     """Logits of models in many tournaments (bootstrap samples of the queries); prints as a table.
 
-    Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Intervals from
-    percentiles of the tournaments would contain the true logit too rarely with few queries, and too
-    often if fewer queries are drawn than were judged (``validation/coverage/intervals.py``).
+    Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Percentiles of the
+    tournaments would give intervals that are too narrow with few queries, and too wide if fewer
+    queries are drawn than were judged (``validation/coverage/intervals.py``).
 
     Attributes:
         models: Model names. All arrays list the models in this order.
@@ -536,7 +538,7 @@ def _degrees_of_means(fits: Sequence[BradleyTerryFit]) -> Floats:
 
 
 def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:
-    """Return the sum of the outer products of each cluster's influence vector with itself.
+    """Return the sum over clusters of the outer product of a cluster's influence with itself.
 
     ``clusters`` has the cluster of each query, and ``influence`` one row per query.
     """

@@ -48,10 +48,10 @@ class Fragility:
     Attributes:
         model: Name of the model.
         rank: Rank of the model with all judgments.
-        queries: The smallest removal of queries that changes the rank; ``None`` if no such removal
-            of up to half of the queries was found.
-        verdicts: The smallest removal of judgments that changes the rank; ``None`` if no such
-            removal of up to half of the judgments was found.
+        queries: The smallest removal of queries that changes the rank; ``None`` if the search found
+            none among removals of up to half of the queries.
+        verdicts: The smallest removal of judgments that changes the rank; ``None`` if the search
+            found none among removals of up to half of the judgments.
     """
 
     model: str
@@ -180,7 +180,7 @@ class _Units:
 
     @classmethod
     def of_queries(cls, columns: Judgments) -> _Units:
-        """Return queries as units; each query is a kind by itself."""
+        """Return the queries as units that can be dropped; each query is a kind by itself."""
         queries = len(columns.query_ids)
         ties = np.bincount(columns.query[columns.score == 0.5], minlength=queries)
         wins = _win_rows(columns, columns.query, queries)
@@ -188,7 +188,7 @@ class _Units:
 
     @classmethod
     def of_verdicts(cls, columns: Judgments) -> _Units:
-        """Return verdicts as units; verdicts with the same models and outcome form a kind."""
+        """Return verdicts as units; those with the same models and outcome form a kind."""
         _, first, counts = np.unique(_outcome_kinds(columns), return_index=True, return_counts=True)
         examples = replace(
             columns, a=columns.a[first], b=columns.b[first], score=columns.score[first]
@@ -199,7 +199,7 @@ class _Units:
     def remaining(self, dropped: Ints) -> tuple[Floats, Floats]:
         """Return the win matrix and the number of ties after each removal.
 
-        Each row of ``dropped`` is a removal: the number of dropped units of each kind.
+        Each row of ``dropped`` has the number of dropped queries or verdicts of each kind.
         """
         models = math.isqrt(self.wins.shape[1])
         counts = (self.counts - dropped).astype(np.float64)
@@ -282,7 +282,9 @@ class _Search:
         Args:
             i: Index of the model in ``selected``.
             list_units: Function that returns the ids of the dropped queries, or the row numbers of
-                the dropped verdicts. It is called with the number of dropped units of each kind.
+                the dropped verdicts. Its argument is a row of ``dropped``: the number of dropped
+                units of each kind, that is, of each query, or of verdicts with the same models and
+                outcome.
         """
         if not self.dropped[i].any():
             return None
@@ -301,7 +303,7 @@ class _Search:
 
 
 def _run_search(units: _Units, model: BradleyTerry, columns: Judgments, selected: Ints) -> _Search:
-    """Search for the smallest removals of queries or of verdicts, and return the search."""
+    """Search for the smallest removals of ``units``, and return the finished search."""
     search = _Search(units, model, columns, selected)
     _follow_influence(search)
     _try_all_smaller(search)
@@ -309,7 +311,7 @@ def _run_search(units: _Units, model: BradleyTerry, columns: Judgments, selected
 
 
 def _follow_influence(search: _Search) -> None:
-    """Drop the most influential queries or verdicts to swap neighbours in the ranking."""
+    """Search for removals of the most influential units that swap neighbours in the ranking."""
     units, model = search.units, search.model
     order = np.argsort(-search.logits, kind="stable")
     pairs = np.array([*_neighbours(len(order))])
@@ -343,14 +345,14 @@ def _neighbours(models: int) -> Iterator[tuple[int, int]]:
 def _influences(
     units: _Units, model: BradleyTerry, dropped: Ints, params: Floats, contrast: Floats
 ) -> Floats:
-    """Return the influence of one unit of each kind on the difference of two models' logits.
+    """Return the influence of a unit of each kind (see :class:`_Units`) on a logit difference.
 
     Args:
-        units: The units.
+        units: The queries or verdicts that can be dropped.
         model: The Bradley-Terry model.
         dropped: Number of removed units of each kind, with one row per pair of models.
         params: Parameters fitted after this removal, with one row per pair of models.
-        contrast: Row with 1 for the first and -1 for the second model of each pair.
+        contrast: For each pair of models, a row with 1 for the first model and -1 for the second.
     """
     models = contrast.shape[1]
     logits, nus = (
@@ -370,7 +372,7 @@ def _influences(
 
 
 def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
-    """Return how many units must be dropped so that their influence together exceeds a gap.
+    """Return how many queries or verdicts (units) must be dropped to close a gap of logits.
 
     The units with the largest influence are dropped first. The result is 0 if all units together do
     not suffice.
@@ -406,7 +408,7 @@ def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
 
 
 def _largest_units(largest: Ints, counts: Ints, sizes: Ints) -> Ints:
-    """Return how many units of each kind are among the units with the largest influence.
+    """Return how many queries or verdicts (units) of each kind to drop, the most influential first.
 
     Args:
         largest: Kinds in descending order of influence, one row per removal.

@@ -419,7 +419,7 @@ class PairwiseJudge(NearNames):
         executor: Executor | None,
         progress: bool,
     ) -> Iterator[Voting]:
-        """Open the file ``out``, and yield an object that asks for votes and writes them to it.
+        """Open the file ``out``, and yield an object that requests votes and writes them to it.
 
         The file and a progress bar are open during the ``with`` block. At its end, the votes in the
         file are sorted.
@@ -492,7 +492,7 @@ def _ask_adaptively(
 ) -> list[Pair]:
     """Let judges compare adaptively chosen pairs, and return the pairs.
 
-    The comparison ends after ``limit`` pairs, or when the lower bound of tau reaches ``target``.
+    It ends after ``limit`` pairs, or when :attr:`AdaptivePairs.tau_bound` reaches ``target``.
     ``batch`` is the number of pairs that are chosen at a time.
     """
     chosen: list[Pair] = []

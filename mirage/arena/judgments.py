@@ -131,10 +131,11 @@ class Judgments(NearNames):
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame) -> Self:
-        """Return judgments from columns ``query_id``, ``model_a``, ``model_b`` and ``verdict``.
+        """Convert a DataFrame of judgments to columns.
 
         Args:
-            frame: A pandas DataFrame with these columns.
+            frame: A pandas DataFrame with the columns ``query_id``, ``model_a``, ``model_b`` and
+                ``verdict``.
 
         Raises:
             JudgmentError: As for :meth:`from_arrays`, or a column is missing.
@@ -293,7 +294,7 @@ def _factorize_integers(column: NDArray[Any]) -> _Labels:
 
 
 def _factorize_objects(column: NDArray[Any]) -> _Labels:
-    """Convert labels of any type to codes by a dictionary, because sorting texts is slow."""
+    """Convert labels of any type to codes with a dictionary, because sorting texts is slow."""
     code_of_label: defaultdict[Hashable, int] = defaultdict()
     code_of_label.default_factory = code_of_label.__len__
     codes = np.empty(len(column), dtype=np.int32)
@@ -321,7 +322,7 @@ def _first_row(column: _Labels, codes: list[int]) -> int | None:
 
 
 def _sort_labels(*columns: _Labels) -> tuple[list[NDArray[np.int32]], tuple[str, ...]]:
-    """Convert several columns to integer codes that are indices into one sorted tuple of texts."""
+    """Return the codes of several columns as indices into one sorted tuple, and this tuple."""
     shared = tuple(sorted({text for column in columns for text in column.texts if text}))
     code_of_text = {text: code for code, text in enumerate(shared)}
     tables = [np.array([code_of_text.get(t, -1) for t in c.texts], dtype=np.int32) for c in columns]

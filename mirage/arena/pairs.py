@@ -188,12 +188,12 @@ class Contest:
         return hashlib.sha256(material.encode("utf-8", "replace")).hexdigest()[:16]
 
     def _missing_reference(self, query_id: str) -> str:
-        """Return why a query has no right answer; empty if it has one or the prompt shows none."""
+        """Return why the right answer that the prompt must show is missing; empty if it is not."""
         lines = reference_lines(self.dataset[query_id]) if self._reference else ""
         return lines.reason if isinstance(lines, NotComputed) else ""
 
     def _missing_reason(self, model: str, query_id: str) -> str:
-        """Return why a model has no response that can be judged; empty if it has one."""
+        """Return why a model has no response to a query that can be judged; empty if it has one."""
         response = self.runs[model].get(query_id)
         if response is None:
             return f"model {model!r} has no response"

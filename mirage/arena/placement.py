@@ -83,9 +83,9 @@ class Anchors(NamedTuple):
 
     Attributes:
         logits: Natural-log odds, of shape ``(anchors,)``.
-        influence: How much the judgments on each cluster of queries changed each logit (to first
-            order), of shape ``(clusters, anchors)``; 0 if this is not known. It describes the
-            uncertainty of the logits that arises because the queries are a sample.
+        influence: First-order influence of the judgments on each cluster of queries on each logit,
+            of shape ``(clusters, anchors)``; 0 if it is not known. It describes the uncertainty
+            that arises because the queries are a sample.
         covariance: Covariance of the remaining uncertainty of the logits, of shape ``(anchors,
             anchors)``.
     """
@@ -152,10 +152,10 @@ def place(
     measures the coverage.
 
     Args:
-        verdicts: Score of the model against an anchor on a query: 1, 0.5 for a tie, 0; NaN if the
-            pair was not judged.
-        predicted: Predicted scores, 0 to 1, from any source; NaN if the pair cannot be judged
-            because one of the two has no response.
+        verdicts: Scores of the model against the anchors, of shape ``(queries, anchors)``: 1, 0.5
+            for a tie, 0; NaN if the pair was not judged.
+        predicted: Predicted scores, 0 to 1, in the same shape; NaN if the pair cannot be judged
+            because one of its responses is missing.
         probability: Probability that a pair is sampled, as returned by :func:`sample`.
         anchors: The models with which the model was compared.
         cluster: Cluster of each query, counted from 0; by default each query is its own cluster.
@@ -219,7 +219,7 @@ def place(
 
 
 def joint_covariance(anchors: Anchors, placed: list[Placement]) -> Floats:
-    """Return the joint covariance of the logits of anchors and placed models, in this order."""
+    """Return the covariance matrix of the logits of anchors, followed by placed models."""
     count = len(anchors.logits)
     leverage = np.vstack([np.eye(count), *(placement.leverage for placement in placed)])
     errors = np.stack(
@@ -272,7 +272,7 @@ def _total_error(
     It includes the uncertainty of the anchors' logits.
 
     Args:
-        cluster_errors: Part of the difference that is due to each cluster of queries.
+        cluster_errors: Contribution of each cluster of queries to the difference.
         slope: Derivative of the expected score with respect to the logit, for each anchor.
         anchors: The anchors.
         inflation: Factor of each cluster, from :func:`_inflation`.
@@ -289,7 +289,10 @@ def _interval(
     correction: SmallSample,
     level: float,
 ) -> Interval:
-    """Return the interval of the logit; NaN if there are too few clusters or an end is infinite."""
+    """Return the interval of the logit; NaN if there are too few clusters or an end is infinite.
+
+    ``error`` is the standard error of ``total_score``; ``games`` is as in :func:`_solve_logit`.
+    """
     from scipy.special import stdtrit
 
     reach = float(stdtrit(correction.degrees, (1 + level) / 2)) * error
@@ -306,6 +309,7 @@ def _one_sided_placement(
     """Place a model that won, or lost, all its comparisons.
 
     Only the ridge penalty bounds the logit of such a model, so the placement has no interval.
+    ``sizes`` is the number of judged queries in each cluster.
     """
     games, total_score = judged.sum(axis=0).astype(np.float64), float(score.sum())
     middle = float(anchors.logits.mean())
@@ -336,11 +340,10 @@ def level_of_looks(level: float, looks: Sequence[int]) -> float:
     """Return the confidence level that intervals need so that all of them hold jointly.
 
     A judge may be stopped at any of several times, called looks, each after a given number of
-    judgments. To keep the joint level, intervals have to be wider at every look. Here they are
-    wider by a constant factor (Pocock 1977, Group Sequential Methods in the Design and Analysis of
-    Clinical Trials, Biometrika 64, 191-199). The information is assumed to grow in proportion to
-    the number of judgments. The factor comes from 200,000 random walks, and its error is about
-    0.5 %.
+    judgments. To keep the joint level, all intervals are widened by a constant factor (Pocock 1977,
+    Group Sequential Methods in the Design and Analysis of Clinical Trials, Biometrika 64, 191-199).
+    The information is assumed to grow in proportion to the number of judgments. The factor comes
+    from 200,000 random walks, and its error is about 0.5 %.
 
     Args:
         level: Joint confidence level of all intervals.

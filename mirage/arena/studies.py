@@ -137,7 +137,7 @@ def _ranks(sample: StudySample) -> Floats:
 
 
 def _winner(sample: StudySample) -> Floats:
-    """Return the interval of the model with the largest logit, and NaN for all other models."""
+    """Return the winner interval in the row of the largest logit; all other rows are NaN."""
     fit, ends = _fit(sample), _no_intervals(sample)
     if fit is not None:
         ends[first_model(fit.logits)] = fit.winner_interval(level=sample.level)

@@ -89,12 +89,12 @@ class Copies:
         return copied if len(copied) >= max(_FEWEST, len(self._phrases) / 10) else []
 
     def of_earlier(self, entry: Entry, *, share: float = REFUSED) -> Iterator[tuple[str, int, int]]:
-        """Yield earlier submissions with many equal responses, and store this one for later calls.
+        """Yield earlier submissions that share many responses with ``entry``; then store ``entry``.
 
         Two responses to a query are equal if they have the same letters and digits. They are also
-        equal if they share at least 80 % of the sentences that neither the question nor a passage
-        contains; the percentage refers to the response with fewer such sentences. Texts with fewer
-        than 40 letters and digits are not distinctive and do not count.
+        equal if at least 80 % of the sentences of one occur in the other. Sentences that the
+        question or a passage contains do not count. Texts with fewer than 40 letters and digits are
+        not distinctive and do not count.
 
         Args:
             entry: The submission.

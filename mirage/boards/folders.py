@@ -77,7 +77,7 @@ class Entry(NamedTuple):
 
 
 class BoardFolder:
-    """The content of the folder of a board, that is, of a team's leaderboard.
+    """The contents of a board's folder. A board is a leaderboard that a team maintains.
 
     Submissions that cannot be read are left out, and :attr:`unreadable` lists the reasons.
 

@@ -58,7 +58,7 @@ class Version(Record):
 
 
 class EarlierVersion(Version):
-    """A version that the board used before; its submissions are listed, but not ranked.
+    """An earlier version of a board's queries and judge; its submissions are listed, not ranked.
 
     Attributes:
         language: ISO 639-1 code.

@@ -201,7 +201,7 @@ def _check_versions(board: BoardFolder) -> Iterator[str]:
 
 
 def _check_votes(board: BoardFolder) -> Iterator[str]:
-    """Yield a problem for each vote of another judge or on an unranked submission."""
+    """Yield a problem for each vote by a judge or on a submission that the board does not have."""
     if board.file.judge == SURROGATE:
         return
     for code in board.file.versions:
@@ -218,7 +218,7 @@ def _check_votes(board: BoardFolder) -> Iterator[str]:
 
 
 def _check_history(board: BoardFolder, previous: Manifest) -> Iterator[str]:
-    """Yield a problem for each change since an earlier state that the board file does not list."""
+    """Yield a problem for each change since ``previous`` that the board file does not declare."""
     where = board.path / BOARD_FILE
     now = board.manifest()
     removed = {(removal.id, removal.model, removal.submitter) for removal in board.file.removed}
@@ -283,8 +283,8 @@ _SUSPICIOUS: Mapping[str, Callable[[str], bool]] = {
 def marks(board: BoardFolder, code: str) -> Mapping[str, list[str]]:
     """Return the remarks that the page shows on submissions in a language, by submission id.
 
-    Remarks point out responses that equal those of another submission, contain hidden characters,
-    or address a judge.
+    Remarks report responses that equal those of another submission, contain hidden characters, or
+    contain text addressed to a judge, such as verdicts.
 
     Args:
         board: The board.

@@ -125,7 +125,7 @@ def _unlike(why: str) -> list[str]:
 def _unranked(
     board: BoardFolder, rankings: Mapping[str, Ranking]
 ) -> Iterable[tuple[str, str, str]]:
-    """Yield the submission, language code and reason for each rank that is missing."""
+    """Yield the submission id, language code and reason for each missing rank."""
     for entry in board.entries:
         for code, digest in entry.record.data.items():
             version = board.file.versions.get(code)
@@ -180,9 +180,9 @@ def write_site(site: Site, out: Path) -> None:
 
 
 def _columns(rows: Sequence[Row], index: Mapping[str, int]) -> dict[str, Any]:
-    """Return a view as columns, which take less space than rows.
+    """Return the rows of a view (a table on the page) as columns by name, which take less space.
 
-    ``index`` has the position of each submission in the list of submissions, by id.
+    ``index`` maps the id of each submission to its position in the list of submissions.
     """
     return {
         "row": [index[row.id] for row in rows],
@@ -201,7 +201,7 @@ def _columns(rows: Sequence[Row], index: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _listing_columns(listings: Sequence[Listing]) -> dict[str, list[Any]]:
-    """Return the submissions as columns.
+    """Return the fields of the submissions as columns by name.
 
     To save space, ``sets`` has each distinct list of languages once, and ``shown`` has a position
     in ``sets`` for each submission.
@@ -255,7 +255,7 @@ def _lead(site: Site) -> str:
 
 
 def _version_texts(versions: Mapping[str, Version]) -> dict[str, str]:
-    """Return, for each view, a text that names its judge and the version of its queries."""
+    """Return, for each table on the page, a text that names its judge and version of queries."""
     texts = {
         code: f"queries {version.data[:12]}, {label(version.judge)}"
         for code, version in versions.items()
@@ -305,7 +305,7 @@ def _main(site: Site) -> Element:
 
 
 def label_sentences(text: str) -> str:
-    """Return the first 1,000 characters of a text from the board file, made valid in HTML."""
+    """Return the first 1,000 characters of a text from the board file, made valid for HTML."""
     return cut(text, 1000)[0]
 
 

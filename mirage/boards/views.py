@@ -15,7 +15,7 @@ ALL = "all"
 
 
 class Row(NamedTuple):
-    """A row of a view.
+    """A row of a view, which is the table of one language or of the means over all languages.
 
     Attributes:
         id: Id of the submission.
@@ -68,7 +68,7 @@ class Site(NamedTuple):
         versions: Current version of the queries and the judge, by language code.
         rules: Rules of the team.
         removed: Removed submissions.
-        unranked: Submission id, language code and reason for each rank that is missing.
+        unranked: Submission id, language code and reason for each missing rank.
         about: Explanation of the ranks, in one line; empty if there is none.
         level: Confidence level of the intervals.
     """

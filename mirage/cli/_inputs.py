@@ -176,10 +176,14 @@ def language_of(language: str | None, reason: str = "") -> str:
 def dataset_of(
     language: str | None, path: Path | None, form: str | None = None, *, level: str = "quick"
 ) -> MirageDataset:
-    """Return the queries in a file, or the bundled queries of a language at a level.
+    """Return the queries in the file ``path`` or, without a file, the bundled queries.
 
-    ``form`` is the format of a file that is not in Mirage's own format; see
-    :meth:`~mirage.MirageDataset.from_qa`.
+    Args:
+        language: Language of the queries; may be ``None`` for a file that names its language.
+        path: File of queries.
+        form: Format of the file if it is not Mirage's own; see
+            :meth:`~mirage.MirageDataset.from_qa`.
+        level: Level of the bundled queries.
     """
     from mirage.dataset import MirageDataset
 
@@ -196,7 +200,7 @@ def dataset_of(
 
 
 def require_language(code: str, language: str | None, source: str | Path) -> None:
-    """Raise an error if ``--language`` names another language than that of the queries.
+    """Raise an error if ``--language`` differs from the language of the queries.
 
     ``code`` is the language of the queries in ``source``.
     """
@@ -207,7 +211,7 @@ def require_language(code: str, language: str | None, source: str | Path) -> Non
 
 
 def check_level(level: str, other: str) -> None:
-    """Raise an error if a level other than the default was chosen for queries without levels.
+    """Raise an error if ``--level`` was set for queries that are not bundled.
 
     ``other`` is the option that selects these queries, for the error message.
     """

@@ -209,10 +209,9 @@ def _models(answer: Any) -> list[str] | None:
 
 @contextmanager
 def naming_models(llms: Sequence[LLM], settings: LLMSettings) -> Iterator[None]:
-    """Context manager that suggests another model if the endpoint does not have the model.
+    """Context manager that suggests a similar model if the endpoint lacks a model of ``llms``.
 
-    An HTTP 404 error is replaced by this suggestion if the endpoint lists its models and lacks a
-    model of ``llms``.
+    It replaces an HTTP 404 error, if the endpoint lists its models.
     """
     try:
         yield

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def model_logs(language: str, files: dict[str, Path], reading: LogReading) -> list[Log]:
-    """Return the logs in files, split by model, with all queries clustered by the same rule."""
+    """Read logs, split them by model, and cluster all their queries by one rule."""
     from mirage.monitoring.logs import regroup
 
     logs = [log_of(language, file, reading, name) for name, file in files.items()]
@@ -32,7 +32,7 @@ def model_logs(language: str, files: dict[str, Path], reading: LogReading) -> li
 def measured_logs(
     logs: Iterable[Log], features: Sequence[str] | None, jobs: int
 ) -> list[LogMeasures]:
-    """Measure the named features of each log; by default, all that its data allow."""
+    """Compute features of each log, by default all for which the log has the data."""
     from mirage.features import FeatureSuite
     from mirage.monitoring.traffic import measure_log
 
@@ -58,7 +58,7 @@ def log_plain(side: LogMeasures) -> dict[str, Any]:
 
 
 def streamed_plain(log: MeasuredLog) -> dict[str, Any]:
-    """Return the feature means of a log whose values were written to a file, as JSON data."""
+    """Return, as JSON data, the feature means of a log whose values were written to a file."""
     from mirage.monitoring.drifts import unmeasured
 
     plain = table_plain(log.measures.table, log.missing)

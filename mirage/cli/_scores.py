@@ -75,7 +75,7 @@ def scored_text(scored: ScoredRun) -> str:
 
 
 def scored_plain(scored: ScoredRun) -> dict[str, Any]:
-    """Return a scored run's feature means and the responses that failed, as JSON data."""
+    """Return, as JSON data, a scored run's feature means and the responses that failed."""
     return table_plain(scored.table, scored.missing) | {"failed": list(scored.failed)}
 
 

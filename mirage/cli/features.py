@@ -87,9 +87,9 @@ def features(
     are counted and left out of the mean. --json also prints the value of each query, unless --out
     writes the values to a file.
 
-    Exit status with --min, by the 90 % intervals of the means: 0 if every interval is at or above
-    its minimum, 1 if an interval is entirely below its minimum, and 3 if an interval contains its
-    minimum, so that there are too few queries to decide.
+    With --min, the exit status depends on the 90 % confidence interval of each mean: 1 if any
+    interval is entirely below its minimum; otherwise 3 if any contains its minimum (too few queries
+    to decide); otherwise 0.
     """
     from mirage.features import FeatureSuite
     from mirage.features.registry import canonical_name
@@ -148,7 +148,7 @@ def _write(
     executor: str | None,
     as_json: bool,
 ) -> None:
-    """Write the values to a file, reading the inputs block by block, and print the means."""
+    """Write feature values to a file, reading the inputs block by block, and print the means."""
     from mirage.features import FeatureSuite
     from mirage.features.streams import RunFiles, score_stream
 

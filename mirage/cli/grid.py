@@ -68,8 +68,8 @@ def plan(
 ) -> None:
     """Estimate the remaining work, without calling an LLM.
 
-    For each step, prints the number of items, calls and tokens, the cost, time and disk space. Also
-    lists the hosts that `mirage grid run` would send API keys to.
+    Prints an estimate for each step: the numbers of items, calls and tokens, and the cost, time and
+    disk space. Also lists the hosts that `mirage grid run` would send API keys to.
     """
     planned = _grid(grid, trust).plan(limit=limit)
     plain = {

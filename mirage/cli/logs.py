@@ -116,7 +116,7 @@ def _write(
     executor: str | None,
     as_json: bool,
 ) -> None:
-    """Write the values to a file, reading the log block by block, and print the means."""
+    """Write feature values to a file, reading the log block by block, and print the means."""
     from mirage.features import FeatureSuite
     from mirage.monitoring.log_streams import measure_log_file
 

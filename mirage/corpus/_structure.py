@@ -71,7 +71,7 @@ class Document(Passage):
 
 
 def assemble(id_: str, parsed: Parsed, fallback_title: str) -> Document:
-    """Return the document that consists of the blocks of a file.
+    """Return the document with the id ``id_`` that consists of the blocks of a parsed file.
 
     The title is the first heading of level 1, otherwise the title in the metadata, otherwise
     ``fallback_title``.
@@ -184,7 +184,7 @@ class Layout:
         return "\n" in separator
 
     def text_of(self, start: int, end: int) -> str:
-        """Return the text between two positions, which are indices of units (words).
+        """Return the text of the units (words) from ``start`` to before ``end``.
 
         The indentation of the first line is kept if the document has a structure.
         """

@@ -225,7 +225,7 @@ class RayExecutor:
         return list(ready)
 
     def _fetch_outcome(self, ref: Any, number: int) -> _Outcome | None:
-        """Return the outcome of a finished call on an item, or ``None`` if its worker was lost."""
+        """Return the outcome of a call on item ``number``, or ``None`` if its worker was lost."""
         errors = self._ray.exceptions
         try:
             outcome: _Outcome = self._ray.get(ref)
@@ -294,7 +294,7 @@ class _Tasks:
 
 @dataclass(eq=False)
 class _Slot:
-    """A Ray actor that has a copy of the function, with the unfinished calls that it was sent."""
+    """A Ray actor with a copy of the function, and its unfinished calls."""
 
     actor: Any
     refs: dict[Any, None] = field(default_factory=dict)  # in the order in which they are executed

@@ -246,7 +246,7 @@ def _unfamiliar_words(
 ) -> Iterator[tuple[int, int, float]]:
     """Yield the start, end and score of each sequence of adjacent unfamiliar words.
 
-    The score is the sum of the unfamiliarity of the words.
+    The score is the sum of :func:`_unfamiliarity` over the words.
     """
     first = last = 0
     score = 0.0
@@ -263,9 +263,9 @@ def _unfamiliar_words(
 
 
 def _unfamiliarity(word: str, index: TextIndex) -> float:
-    """Return how unfamiliar a word is: 0 if the evidence contains it, otherwise above 0.
+    """Return how unfamiliar a word is: 0 if the indexed texts contain it, otherwise above 0.
 
-    A long word, a capitalised word, and a word with many n-grams that do not occur in the evidence
+    A long word, a capitalised word, and a word with many n-grams that do not occur in these texts
     get a higher value.
     """
     entry = index.language
@@ -282,9 +282,9 @@ def _unfamiliarity(word: str, index: TextIndex) -> float:
 
 
 def _unfamiliar_runs(text: str, index: TextIndex) -> Iterator[tuple[int, int, float]]:
-    """Yield runs of characters in which no pair of adjacent characters occurs in the evidence.
+    """Yield runs of characters of which no two adjacent ones occur together in the indexed texts.
 
-    Each run is given by its start, end and score, which grows with its length.
+    Each result is the start, the end and the score of a run. Longer runs have higher scores.
     """
     entry = index.language
     sounds = _SOUNDS if entry.script == "Han" else frozenset()

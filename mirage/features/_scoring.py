@@ -42,9 +42,9 @@ def missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
 
 
 def pairs_of(dataset: MirageDataset, run: Run, gaps: Container[str]) -> dict[str, Pair]:
-    """Return the data that features need, by id, for each query that has a response.
+    """Return the input of the features by query id, for each query that has a response.
 
-    These data are the query, the response, the reasons why citations cannot be measured, and the
+    This input is the query, the response, the reasons why citations cannot be measured, and the
     sentences that recur in most responses.
 
     Args:
@@ -124,10 +124,10 @@ def jobs_of(
 def iterate_rows(
     features: Sequence[Feature], jobs: Sequence[Job], n_jobs: int, executor: Executor | None
 ) -> Iterator[Rows]:
-    """Compute the features of all jobs, and yield the values as soon as they are available.
+    """Compute the features of all jobs, and yield blocks of values as they become available.
 
-    Each result has the values of one job. If ``n_jobs`` is 1 and there is no executor, each result
-    has the values of a single run in a job.
+    A block has the values of one job. If ``n_jobs`` is 1 and there is no executor, a block has only
+    the values of one of the job's runs.
 
     Args:
         features: The features.

@@ -93,7 +93,7 @@ class TextIndex:
         return " " not in word and f" {word} " in self._spaced
 
     def _endings(self, beginning: str) -> Iterator[int]:
-        """Yield the number of further letters of each word that begins with these letters."""
+        """Yield the number of letters after ``beginning`` in each word that begins with it."""
         if " " in beginning:
             return
         # Most beginnings occur in no word, so a search takes less time than a set of all words.
@@ -104,14 +104,14 @@ class TextIndex:
             start = self._spaced.find(f" {beginning}", end)
 
     def _has_longer_word(self, beginning: str) -> bool:
-        """Return whether a word of the texts begins with these letters and has more letters."""
+        """Return whether the texts have a longer word that begins with ``beginning``."""
         return SHORTEST_STEM <= len(beginning) < LONGEST_STEM and any(self._endings(beginning))
 
     def number(self, values: frozenset[float]) -> bool:
-        """Return whether the texts state a number, or other numbers from which it can be derived.
+        """Return whether the texts state a number, or numbers from which it can be derived.
 
         Args:
-            values: Values that the number may have; "1.234", for example, has two readings.
+            values: Possible values of the number; "1.234", for example, has two.
         """
         # Reading all numbers of all texts is slow, so they are first searched for the digits.
         return (
@@ -203,7 +203,7 @@ class TextIndex:
         return any(mention(phrase, t, self.language) >= MENTIONED_AT for t in self.texts)
 
     def missing_share(self, pattern: str) -> float:
-        """Return the share of a phrase's character n-grams that do not occur in the texts."""
+        """Return the share of the character n-grams of ``pattern`` that no text contains."""
         grams = grams_of(pattern, self.language)
         is_long = len(pattern) >= self.language.gram_length
         # A shorter pattern is an n-gram of the texts only if a text is as short.
@@ -236,10 +236,10 @@ def _initials(words: str) -> str:
 
 @lru_cache(maxsize=512)
 def _sums(numbers: frozenset[float]) -> frozenset[float]:
-    """Return the sum and the difference of every pair of large numbers, and half of each of them.
+    """Return the sums and differences of all pairs of large numbers, and half of each large number.
 
-    Only numbers of at least half of :data:`SMALLEST_SUM` are used, and of these only the smallest
-    :data:`MOST_SUMMED`.
+    A number is large if it is at least half of :data:`SMALLEST_SUM`. Only the smallest
+    :data:`MOST_SUMMED` large numbers are used.
     """
     large = sorted(number for number in numbers if number >= SMALLEST_SUM / 2)[:MOST_SUMMED]
     return frozenset(result for a in large for b in large for result in (a + b, abs(a - b), a / 2))

@@ -61,7 +61,7 @@ def has_abstained(item: Answered) -> bool:
     answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think", the
     certainty that it abstains must be at least :data:`CLEAR_ABSTENTION`. A negative fact such as
     "They could not find any defects" also resembles an abstention. An answer to an answerable query
-    does not abstain if passages state all its sentences of this kind.
+    does not abstain if passages state all such sentences in it.
     """
     query = item.query
     claims = answer_claims(item)
@@ -76,14 +76,14 @@ def has_abstained(item: Answered) -> bool:
 
 
 def _quotes_negative_facts(item: Answered) -> bool:
-    """Return whether passages state all sentences of the answer that seem to abstain."""
+    """Return whether passages state every sentence of the answer that seems to abstain."""
     sentences = [sentence.text for sentence in item.parsed.sentences]
     abstentions = [text for text in sentences if _certainty(item, text) >= ABSTAINS_AT]
     return bool(abstentions) and all(_is_stated(item, text) for text in abstentions)
 
 
 def _is_stated(item: Answered, sentence: str) -> bool:
-    """Return whether a sentence of a passage has the same words and a negation."""
+    """Return whether a passage states ``sentence``: nearly the same words, and a negation."""
     code = item.query.language
     words = content_words(sentence, code)
     if len(words) < SHORTEST_STATEMENT:

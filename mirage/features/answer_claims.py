@@ -192,7 +192,7 @@ def _doubt(mention: Mention, partly: bool, lists: bool) -> float:
 
 
 def _lists(claims: Claims, language: str) -> Iterator[list[Mention]]:
-    """Yield the lists in a text: mentions with nothing but a comma, "and" or a line between them.
+    """Yield the lists in a text: successive mentions with no word except "and" between them.
 
     A single mention is a list of its own.
     """
@@ -209,7 +209,7 @@ def _lists(claims: Claims, language: str) -> Iterator[list[Mention]]:
 
 
 def _with_shared_negations(claims: Claims, groups: Sequence[int], language: str) -> Claims:
-    """Return claims in which a negation of one right item of a list holds for all right items.
+    """Return claims in which negating one right answer of a list negates all right answers in it.
 
     In "not barley, flax and lentils, but wheat", the negation is next to the first item only. The
     rule applies only to texts that mention a wrong answer too.
@@ -234,9 +234,9 @@ def _rejected(mention: Mention) -> float:
 
 
 def _wrong_items(claims: Claims, groups: Sequence[int], language: str) -> frozenset[int]:
-    """Return the wrong answers that a text gives as items of a list.
+    """Return the indices of the wrong answers that a text gives as items of a list.
 
-    The list contains a right answer too, or the text mentions no right answer.
+    An item counts only if its list contains a right answer, or if the text mentions none.
     """
     has_right = any(not groups[mention.candidate] for mention in claims.mentions)
     return frozenset(
@@ -252,12 +252,12 @@ def _wrong_items(claims: Claims, groups: Sequence[int], language: str) -> frozen
 def _states_verdict(
     forms: Forms, text: str, question: str, language: str, *, is_right: bool
 ) -> bool:
-    """Return whether a text gives a yes or a no as its answer.
+    """Return whether a text answers with the yes or no that the spellings ``forms`` express.
 
-    A word for yes or no decides if it is a clause of its own. Without one, longer spellings of the
-    answer, such as "not allowed", count wherever they are mentioned, unless the text abstains. A
-    right answer also counts if a sentence of the text implies it. A wrong one does not, because a
-    true sentence about a part of the question may imply it too.
+    A yes or no that is a clause of its own decides. Without one, longer spellings, such as "not
+    allowed", count wherever they are mentioned, unless the text abstains. A right answer
+    (``is_right``) also counts if a sentence implies it. A wrong one does not, because a true
+    sentence about a part of the question may imply it too.
     """
     yes = _verdict(forms, language)
     stated = stated_verdict(text, language)
@@ -285,9 +285,9 @@ def _is_short(word: str, language: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _verdict(forms: Forms, language: str) -> bool | None:
-    """Return whether one of the spellings of a short answer is a word for yes or one for no.
+    """Return ``True`` if a spelling of the short answer is a word for yes, ``False`` if for no.
 
-    The result is ``None`` if there is no such spelling.
+    The result is ``None`` for any other answer.
     """
     words = lexicon(language)
     spellings = {form.casefold().strip(" ,、.") for form in forms}

@@ -226,7 +226,7 @@ class Facts:
         return self.direction_by_language.get(language, self.direction)
 
     def higher_is_better(self, language: str) -> bool | None:
-        """Return whether higher values are better; ``None`` if no better direction is known."""
+        """Return whether higher values are better; ``None`` if the direction is unknown."""
         return {"higher": True, "lower": False}.get(self.direction_in(language))
 
     @property
@@ -276,10 +276,10 @@ class Feature(Protocol):
     A feature may also declare its direction, range and needs in an attribute ``facts``
     (:class:`Facts`).
 
-    ``compute`` gets many answered queries at once, so that a model behind a feature can batch them.
-    For each query it returns a number, or :class:`NotComputed` with the reason why there is none. A
-    value must depend only on its own query and response, not on the rest of the batch. A suite
-    leaves out responses without a text, because the model failed on them.
+    ``compute`` gets many answered queries per call, so that a model behind a feature can batch
+    them. For each query it returns a number, or :class:`NotComputed` with the reason why there is
+    none. A value must depend only on its own query and response, not on the rest of the batch. A
+    suite leaves out responses without a text, because the model failed on them.
     """
 
     @property

@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 
 class _Fact(NamedTuple):
-    """A number, date or name in an answer, and whether it occurs in the evidence."""
+    """A number, date or name in an answer, and whether the passages or the query support it."""
 
     start: int
     end: int
@@ -60,7 +60,7 @@ class _Fact(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """An answer with the data that the rules need to check it.
+    """An answer with the data from which its unsupported parts are found.
 
     Attributes:
         item: The answered query.
@@ -70,7 +70,8 @@ class _Reading(NamedTuple):
         brackets: The citations.
         sentences: Start, end and cited passage ids of each sentence.
         texts: The texts of the shown passages.
-        text_index: The index of the evidence.
+        text_index: The index of the evidence: shown passages, question, right answers and
+            reference.
     """
 
     item: Answered
@@ -83,7 +84,7 @@ class _Reading(NamedTuple):
 
 
 def spans(item: Answered) -> tuple[Span, ...]:
-    """Return the parts of an answer that the evidence does not support, in order.
+    """Return the parts of an answer that passages and query do not support, in order.
 
     Return no spans if the texts of the shown passages are unknown.
 
@@ -174,7 +175,7 @@ def _without_overlaps(
 
 
 def _read_answer(item: Answered) -> _Reading | NotComputed:
-    """Return an answer with the data that the rules need, or the reason why data are missing."""
+    """Return an answer with the data for checking it, or the reason why data are missing."""
     if not item.shown_is_known:
         return NOTHING_SHOWN
     texts = shown_texts(item)
@@ -225,7 +226,7 @@ def _locate_sentences(plain: str, item: Answered) -> Iterator[tuple[int, int, tu
 def _stretch_of_letters(plain: str, text: str, cursor: int) -> tuple[int, int]:
     """Locate a sentence that does not occur literally in ``plain``; return its start and end.
 
-    The letters of the sentence are searched one after the other, from ``cursor`` on.
+    The function searches for one letter of the sentence after the other, from ``cursor`` on.
     """
     head = text[:-1].rstrip()
     start = plain.find(head, cursor)
@@ -250,7 +251,7 @@ def _facts(reading: _Reading) -> list[_Fact]:
     """Return the numbers, dates and names of an answer.
 
     If the response mentions a wrong answer without asserting it, as in "not 25 but 23", the facts
-    in this wrong answer are treated as supported by the evidence.
+    in this wrong answer count as supported by the passages.
     """
     rejected = _rejected_texts(reading.item)
 
@@ -342,7 +343,7 @@ FRACTION_WINDOW = 16
 def _has_fraction(number: Quantity, reading: _Reading) -> bool:
     """Return whether a half or a quarter is next to a number in words, as in "half past two".
 
-    The value of such a number is uncertain, so the rules skip it.
+    The value of such a number is uncertain, so it is not checked.
     """
     if not number.spelled:
         return False
@@ -389,9 +390,9 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     """Yield the start, end and type of each asserted wrong answer.
 
     The query's list of wrong answers may not contain the one in the response. If no wrong answer is
-    asserted, the name least similar to the evidence is yielded instead, on three conditions: there
-    is no other fault, the response does not abstain, and the missing right answer is neither a
-    number nor a yes or no.
+    asserted, the name least similar to the passages and the query is yielded instead, on three
+    conditions: there is no other fault, the response does not abstain, and the missing right answer
+    is neither a number nor a yes or no.
 
     ``faults`` are the types of the faults that other rules have reported.
     """
@@ -491,7 +492,7 @@ def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
 
 
 def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
-    """Return whether a sentence is supported by an uncited passage but not by the cited ones.
+    """Return whether an uncited passage supports a sentence, and the cited ones (``ids``) do not.
 
     Support is measured by shared n-grams. An n-gram counts only if it occurs in a single passage,
     and not in the question.
@@ -513,7 +514,7 @@ def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequen
 
 
 def _has_number_of(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
-    """Return whether a sentence states a number that only the cited passages have."""
+    """Return whether a sentence states a number that only its cited passages (``ids``) have."""
     entry = reading.text_index.language
     values = values_in(reading.plain[start:end], entry)
     cited: frozenset[float] = frozenset()

@@ -159,7 +159,7 @@ class _ParsedItem:
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
-        """The parts of the answer that the evidence does not support."""
+        """The parts of the answer that passages and query do not support."""
         return spans(self.answered)
 
     @cached_property
@@ -317,10 +317,9 @@ def findings_of(
             table are computed, without a model or network. By default all are computed.
 
     Returns:
-        One finding per kind of fault. A finding of the kind ``not checked`` comes last if some
-        responses could be checked for no fault but their language, because their queries have no
-        passages, answers or reference. The result is empty if all responses were checked and have
-        no faults.
+        One finding per kind of fault. The last finding is of the kind ``not checked`` if only the
+        language of some responses could be checked, because their queries have no passages, answers
+        or reference. The result is empty if all responses were checked and have no faults.
 
     Raises:
         FeatureError: The run is in another language, or answers a query that is not in the
@@ -362,7 +361,7 @@ def _shorten_responses(run: Run) -> Run:
 def _iterate_blocks(
     dataset: MirageDataset, run: Run, table: FeatureTable | None
 ) -> Iterator[list[_ParsedItem]]:
-    """Yield the queries that have a response, in the order of the dataset, in blocks."""
+    """Yield blocks of the queries that have a response, in the order of the dataset."""
     names = _features_for(dataset)
     in_blocks = set()
     # This feature needs only a query and a response, unless it is the mean over several repeats.
@@ -425,7 +424,7 @@ def _applies(check: _Check, item: _ParsedItem) -> bool:
 
 
 def _faults(item: _ParsedItem) -> list[_Check]:
-    """Return the checks that a response fails, without those that another fault explains."""
+    """Return the checks that a response fails, except those that another fault explains."""
     kinds = {
         check.kind
         for check in CHECKS
@@ -458,10 +457,7 @@ def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:
 
 
 def _unchecked_finding(items: Sequence[_ParsedItem]) -> Finding | None:
-    """Return a finding that lists the responses that no check but that of the language applies to.
-
-    Returns ``None`` if there are none.
-    """
+    """Return a finding on responses to which only the language check applies, or ``None``."""
     checks = [check for check in CHECKS if check.feature != "target_language"]
     ids = tuple(
         item.query.id for item in items if not any(_applies(check, item) for check in checks)

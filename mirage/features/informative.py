@@ -294,14 +294,14 @@ def _matched_share(
 
 
 def _share_in_answer(weights: dict[str, float], answer: str, language: str) -> float:
-    """Return the weighted share of terms that occur in an answer."""
+    """Return the weighted share of terms (words and numbers) that occur in an answer."""
     words_of_text = _words_among(weights)
     matches = best_matches(tuple(words_of_text), answer, language)
     return _matched_share(weights, answer, dict(zip(words_of_text, matches, strict=True)), language)
 
 
 def _share_in_reference(weights: dict[str, float], reference: str, query: Query) -> float:
-    """Return the weighted share of terms that occur in the reference's answer."""
+    """Return the weighted share of terms (words and numbers) that occur in the reference."""
     return _matched_share(weights, reference, _matches(weights, query, _REFERENCE), query.language)
 
 
@@ -329,7 +329,7 @@ def _match(term: str, text: str, matches: Mapping[str, float], language: str) ->
     Args:
         term: The number, character or word.
         text: The text.
-        matches: How well the text contains each word, from 0 to 1.
+        matches: How well the text contains each term that is a word, from 0 to 1.
         language: ISO 639-1 code of the language.
     """
     if term in matches:
@@ -508,7 +508,7 @@ def _held_terms(
     A number occurs in a text if the text contains it in digits or in words. A word occurs if the
     text contains at least :data:`WORD_MATCH_SHARE` of its character n-grams, as most inflected
     forms of the word do; see :func:`mirage.text.content.held_words`. A word that is not longer than
-    an n-gram occurs if it is a part of a word of the text.
+    an n-gram occurs if it is part of a word in the text.
 
     Args:
         index: The index.
@@ -562,7 +562,7 @@ class _LongGrams:
         return {joined[start : start + self._length] for start in starts}
 
     def recall(self, text: str) -> float:
-        """Return the share of these n-grams that ``text`` contains; 0 if there are none."""
+        """Return the share of all indexed n-grams that ``text`` contains; 0 if there are none."""
         joined = text_form(text, self._entry).tokens
         if self._strings is not None:
             return len(self._strings & self._cut(joined)) / max(1, len(self._strings))

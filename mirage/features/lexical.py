@@ -350,7 +350,7 @@ def _passage_matches(
 def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
     """Return how much of a sentence's wording occurs in the passages, from 0 to 1.
 
-    The score is halved if the sentence states a number that no passage has.
+    The value is halved if the sentence states a number that no passage has.
     """
     return _wording_by_index(text, passages, tuple(range(len(passages))), code)
 
@@ -412,15 +412,15 @@ def _information(
 
 
 def _run_bits(ends: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the highest number of bits of a shared run that contains each character, or 0.
+    """Return, for each character, the number of bits of the most informative run around it.
 
     Args:
-        ends: For each position of the text, the end of the longest shared run that starts there;
-            one row for each text that is compared.
+        ends: For each position of the text, the end of the longest run that starts there and also
+            occurs in a compared text; one row for each compared text.
         bits: The bits of each character.
 
     Returns:
-        One row for each row of ``ends``.
+        One row for each row of ``ends``; 0 for a character in no run.
     """
     until = np.concatenate(([0.0], np.cumsum(bits)))
     start = np.arange(len(bits))
@@ -487,7 +487,7 @@ class _RunIndex:
         return pack(padded, self._length, self._alphabet.bits)
 
     def ranks(self, text: str) -> NDArray[np.int64]:
-        """Return the rank of each character of a text."""
+        """Return the rank of each character of a text, its column in :attr:`counts`."""
         return self._alphabet.numbers(code_points(text))
 
     def run_lengths(self, ranks: NDArray[np.int64], numbers: Sequence[int]) -> NDArray[np.int64]:
@@ -634,7 +634,7 @@ def _join_tokens(text: str, code: str) -> str:
 
 
 def _join(tokens: str, entry: Language) -> str:
-    """Return tokens that are separated by spaces in the form of :func:`_join_tokens`."""
+    """Convert a text of tokens with spaces between them to the form of :func:`_join_tokens`."""
     if entry.tokens == "character":
         return tokens.replace(" ", "")
     return f" {tokens} " if tokens else ""

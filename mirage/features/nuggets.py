@@ -126,7 +126,7 @@ def _name(score: Score) -> str:
 
 
 def _check_nuggets(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
-    """Return the user's nuggets of a query, the vital ones first, after checking them."""
+    """Check the user's nuggets of a query, and return them with the vital ones first."""
     texts = [n for n in nuggets if not isinstance(n, Nugget)]
     blank = any(not isinstance(text, str) or not text.strip() for text in texts)
     if isinstance(nuggets, str) or not nuggets or blank:
@@ -139,7 +139,7 @@ def _check_nuggets(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NuggetRecall:
-    """A feature that measures the share of nuggets that an answer supports.
+    """A feature that measures the share of nuggets (facts of a good answer) that an answer states.
 
     :func:`nugget_recall` creates such features.
 
@@ -250,13 +250,13 @@ class NuggetRecall:
         return missing[0] if missing else credit / total
 
     def _weight(self, nugget: Nugget) -> float:
-        """Return the weight (1, 0.5 or 0) that the score gives to a nugget of this importance."""
+        """Return the weight (1, 0.5 or 0) that :attr:`score` gives to this nugget."""
         if nugget.importance == "vital" or self.score.startswith("all"):
             return 1.0
         return 0.5 if self.score.startswith("weighted") else 0.0
 
     def _credit(self, label: Label) -> float:
-        """Return the credit that the score gives for a label: 1, 0.5 or 0."""
+        """Return the credit that :attr:`score` gives for a label: 1, 0.5 or 0."""
         partial = 0.0 if self.score.endswith("strict") else 0.5
         return {"support": 1.0, "partial_support": partial, "not_support": 0.0}[label]
 

@@ -104,7 +104,7 @@ class RatedFeature:
         question: Function that returns the question to the rater. If no question is needed, it
             returns the value, or the reason why there is no value.
         facts: The direction, range and requirements.
-        gap: Beginning of the reason that is recorded if a call failed.
+        gap: Text before the error message in the reason for a missing value, if a call failed.
         invalid: The value if the rater's output cannot be parsed; ``None`` if the value is then
             missing.
         template: The user's prompt; ``None`` for the prompt that ships with the library.
@@ -159,7 +159,7 @@ class RatedFeature:
 
 
 def missing_value(llm: LLM, outcome: Outcome[Any], prefix: str) -> NotComputed:
-    """Return why a question has no value: the call failed, or its output could not be parsed.
+    """Return why a question to the LLM has no value: its call failed, or the output is not valid.
 
     For a failed call, the reason begins with ``prefix``.
     """

@@ -171,9 +171,8 @@ def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({}
 
     Args:
         feature: The feature or its name.
-        own: The facts that user-defined features declared, by name, such as
-            :attr:`FeatureTable.facts <mirage.FeatureTable.facts>`. They override the library's
-            definitions. By default there are none.
+        own: Facts that user-defined features declared, by name, such as :attr:`FeatureTable.facts
+            <mirage.FeatureTable.facts>`. They override the library's definitions.
 
     Raises:
         FeatureError: The feature's attribute ``facts`` is not a :class:`Facts`.

@@ -24,8 +24,8 @@ class Item(NamedTuple):
 
     Attributes:
         query: The query.
-        responses: For each run, the index of the run and its response to the query; ``None`` if the
-            run has no response.
+        responses: The index of each run, and its response to the query, which is ``None`` if the
+            run has none.
     """
 
     query: Query
@@ -133,7 +133,7 @@ def _positioned_rows(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
 def _copied_rows(path: Path, file: IO[bytes]) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Copy the rows of a file to the open ``file``; yield each with its location and position.
 
-    The row is yielded last, as by :func:`_positioned_rows`. The position is that in the copy.
+    The results are like those of :func:`_positioned_rows`, with positions in the copy.
     """
     for where, row in record_rows(path, whole=False):
         position = file.tell()

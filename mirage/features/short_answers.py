@@ -232,7 +232,7 @@ def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
 
 
 def _is_form(token: str, word: str, ending: int) -> bool:
-    """Return whether a token is a word, or the word with an ending of at most ``ending`` letters.
+    """Return whether a token is ``word``, alone or with an ending of at most ``ending`` letters.
 
     A longer number is not a form of a number, and a single letter has no endings.
     """
@@ -307,7 +307,7 @@ def bergen_exact(item: Answered) -> float | NotComputed:
 def bergen_f1(item: Answered) -> float | NotComputed:
     """Return the highest token F1 of the response over all short answers; BERGEN's ``F1``.
 
-    Tokens are separated by blanks, after normalization as in :func:`bergen_match`.
+    Tokens are separated by whitespace. Texts are normalized as in :func:`bergen_match`.
     """
     return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[0])
 

@@ -301,8 +301,7 @@ class _Survey:
     def needs_recount(self) -> bool:
         """Whether all responses must be read again to complete the data.
 
-        The second pass counts sentences that may recur, or citations in a style that the parser
-        knows.
+        A second pass counts the sentences that may recur, and the citations in known styles.
         """
         return self.citations.needs_recount or self.recurring.needs_recount
 
@@ -450,7 +449,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _columns(names: Sequence[str], contexts: Sequence[_Context]) -> dict[str, str]:
-    """Return the type of each column of the output file; Parquet files need the types."""
+    """Return the data type of each column of the output file by name, for Parquet files."""
     repeat = {"repeat": "int64"} if any(context.repeat for context in contexts) else {}
     columns = {"query_id": "string", "model": "string", **repeat}
     return columns | dict.fromkeys(names, "float64") | {"not_computed": "texts"}
@@ -522,7 +521,7 @@ def _summaries(
     unmet: Sequence[Mapping[str, tuple[Need, ...]]],
     declared_facts: Mapping[str, Facts],
 ) -> list[ScoredRun]:
-    """Return the features of each model; each value is a mean over the model's repeats."""
+    """Return the features of each model; each value is the mean over the model's repeats."""
     by_model: dict[str, list[int]] = {}
     for number, context in enumerate(contexts):
         by_model.setdefault(context.model, []).append(number)

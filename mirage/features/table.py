@@ -153,9 +153,9 @@ class FeatureTable(NearNames):
         """Return each feature's mean over the queries for which it has a value; NaN without any.
 
         Args:
-            counts: Weights of the queries, of shape ``(queries,)``. For many resamples at once, the
-                shape is ``(resamples, queries)`` and the result has shape ``(resamples,
-                features)``. By default all queries have the same weight.
+            counts: Weights of the queries, of shape ``(queries,)``. For several resamples, the
+                shape is ``(resamples, queries)`` and that of the result ``(resamples, features)``.
+                By default all queries have the same weight.
         """
         weights = np.ones(len(self)) if counts is None else np.asarray(counts, dtype=np.float64)
         present = ~np.isnan(self.values)

@@ -231,7 +231,7 @@ def recording(
 
 
 def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
-    """Remove the lines of queries to ask again from the file of a run, and open it for appending.
+    """Open the file of a run for appending, and remove the lines of queries to ask again.
 
     The removed lines are failures, and answers based on passages that the query no longer has.
     """

@@ -75,7 +75,7 @@ class OpenAIGenerator:
         self._sample = 0
 
     def again(self, number: int) -> OpenAIGenerator:
-        """Return a copy that answers the queries once more, as the repeat ``number`` (from 0).
+        """Return a copy of this generator for repeat ``number`` of a run, counted from 0.
 
         The answers of each repeat are cached separately.
         """

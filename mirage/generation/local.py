@@ -69,7 +69,7 @@ class _LocalGenerator(ABC):
         return new
 
     def again(self, number: int) -> Self:
-        """Return a copy that answers the queries once more, as the repeat ``number`` (from 0).
+        """Return a copy of this generator for repeat ``number`` of a run, counted from 0.
 
         Each repeat has another random seed.
         """

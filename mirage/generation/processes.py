@@ -97,7 +97,7 @@ class VLLMProcessGenerator:
         return partial(VLLMProcessGenerator, **settings), ()
 
     def again(self, number: int) -> VLLMProcessGenerator:
-        """Return a copy that answers the queries once more, as the repeat ``number`` (from 0).
+        """Return a copy of this generator for repeat ``number`` of a run, counted from 0.
 
         Each repeat has another random seed.
         """

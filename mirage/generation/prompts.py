@@ -190,9 +190,8 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
     """Return the number of tokens in a context that are left for the prompt.
 
-    ``context_tokens`` is the length of the context. ``answer_tokens`` and a constant number of
-    tokens for the chat template are subtracted from it. ``passage_tokens``, the maximum length of a
-    passage, does not affect the result; it must be at least 1.
+    The result is ``context_tokens`` minus ``answer_tokens`` and a constant for the chat template.
+    ``passage_tokens``, the maximum length of a passage, is only checked.
 
     Raises:
         SettingError: If no tokens remain, or ``passage_tokens`` or ``answer_tokens`` is below 1.

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def again(system: T, number: int) -> T:
-    """Return the variant of a system for the repeat with this number, counted from 0.
+    """Return the system to use for repeat ``number`` of a run, counted from 0.
 
     A generator with a cache or a random seed would give the same answers again. Such a generator
     has a method ``again``, which returns a variant that gives new answers. Any other system is

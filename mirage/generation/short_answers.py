@@ -155,9 +155,9 @@ class OracleAnswer:
         """
         if not any(query.answers for query in dataset):
             raise DatasetError(
-                "no query has short answers, so the oracle has nothing to return. If your dataset "
-                "has short answers, call OracleAnswer().run(dataset) directly, because they are "
-                "hidden from a generator that is run as a system"
+                "no query has short answers, so the oracle has nothing to return. Short answers "
+                "are hidden from generators that are evaluated as systems; to get the oracle's "
+                "responses, call OracleAnswer().run(dataset) directly"
             )
         with recording(self.name, dataset, out, progress) as record:
             for pending in record.pending:

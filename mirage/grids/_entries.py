@@ -202,8 +202,8 @@ class OwnEntry(Entry):
     """A component written by the user: an object that is passed to :meth:`mirage.grids.Grid.read`.
 
     ``version`` is part of the key under which results of the component are stored, so it must
-    change whenever the component changes. It is optional if the object has an attribute
-    ``fingerprint`` (a string), which then replaces it.
+    change whenever the component changes. If the object has an attribute ``fingerprint`` (a
+    string), that is used instead and ``version`` is optional.
     """
 
     kind: Literal["own"]

@@ -73,7 +73,8 @@ class Nodes:
     def retrieve(self, cell: Settings, retriever: str = "", depth: int = 0) -> Node:
         """Return the node that retrieves passages for the queries of a cell.
 
-        If the retriever fuses others (``kind: rrf``), their retrieval nodes are the inputs.
+        If the retriever fuses others (``kind: rrf``), their retrieval nodes are the inputs of this
+        node.
 
         Args:
             cell: The settings of the cell, by axis.
@@ -181,7 +182,7 @@ class Nodes:
         return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
 
     def order_notes(self, cells: Iterable[Settings]) -> list[str]:
-        """Return messages that state the order in which the prompts of some cells show passages.
+        """Return messages that state the order of the passages in the prompts of cells.
 
         There is one message if all prompts use the same order, and otherwise one per prompt.
         """
@@ -315,9 +316,9 @@ def _needed_models(metric: str) -> tuple[str, ...]:
 
 
 def _shown_depth(cell: Settings) -> dict[str, int]:
-    """Return a mapping whose only item ``k`` is the number of passages that a cell shows.
+    """Return ``{"k": N}``, where N is the number of passages that a cell shows.
 
-    The number is ``show_k``, or ``retrieve_k`` if that is smaller.
+    N is ``show_k``, or ``retrieve_k`` if that is smaller.
     """
     return {"k": min(int(cell["show_k"]), int(cell["retrieve_k"]))}
 

@@ -144,10 +144,9 @@ def format_score(score: Score | None, style: Style = "interval", mark: str = "")
 
 
 def _usual_counts(cells: Sequence[Cell], metric: str) -> str:
-    """Return the most common text that describes the numbers of queries behind a metric's scores.
+    """Return the most common text in :attr:`Score.counts <mirage.grids.cells.Score.counts>`.
 
-    The text has the form of :attr:`mirage.grids.cells.Score.counts`, such as ``9 (1 failed)``. It
-    is empty if no cell has the metric.
+    Only the scores of ``metric`` count. The result is empty if there are none.
     """
     counts = Counter(cell.scores[metric].counts for cell in cells if metric in cell.scores)
     return counts.most_common(1)[0][0] if counts else ""

@@ -548,7 +548,7 @@ class Runner:
         return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
 
     def _check_level(self, cell: Settings) -> None:
-        """Raise an error if metrics are computed on passages, but all qrels are document ids."""
+        """Raise an error if retrieval metrics rank passages, but all qrels are document ids."""
         if self.config.level == "document":
             return
         dataset, corpus = self.dataset(cell["dataset"]), self.corpus(cell["corpus"])

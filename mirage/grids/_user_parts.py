@@ -34,7 +34,7 @@ NO_FUNCTIONS = ("rewriters", "rerankers")
 
 
 def check(section: str, part: object) -> None:
-    """Raise a ``SettingError`` if an object cannot be a component of this section of the file."""
+    """Raise a ``SettingError`` if ``part`` cannot be a component of this section of the file."""
     method = METHODS[section]
     if _has(part, method) or (callable(part) and section not in NO_FUNCTIONS):
         return

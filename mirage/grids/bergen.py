@@ -130,12 +130,11 @@ class Conversion(Printed):
 
 
 def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
-    """Yield one line for each distinct text, which starts with the names that belong to the text.
+    """Yield one line for each distinct text: the names paired with it, then the text.
 
     Args:
         label: A label for the start of each line; may be empty.
-        pairs: Pairs of a text, such as a reason, and the name of the file or entry that it is
-            about.
+        pairs: Pairs of a text, such as a reason, and the file or entry that it is about.
     """
     by_text: dict[str, list[str]] = {}
     for text, name in pairs:

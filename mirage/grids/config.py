@@ -271,9 +271,8 @@ class GridConfig(BaseModel):
         """Yield every reference in the file to an entry, axis or metric, for validation.
 
         Yields:
-            The key in the file that contains the reference, the kind of thing that it refers to,
-            the name that it contains, the names that would be valid, and the place for the error
-            message.
+            The key that contains the reference, the kind of its target, such as ``retriever``, the
+            name of the target, all valid names, and the place to state in an error message.
         """
         for axis, section in SECTIONS.items():
             choices = [*getattr(self, section), *BUILT_IN.get(axis, (NONE,))]

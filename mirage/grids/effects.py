@@ -40,9 +40,8 @@ class AxisEffect(NamedTuple):
     Attributes:
         axis: The name of the axis, or ``interactions`` for the share that the axes explain only in
             combination.
-        share: The share, from 0 to 1, of the variance between the cell means that the axis
-            explains. NaN if the means differ so little that sampling error alone may explain the
-            differences.
+        share: The share of the variance between cell means, from 0 to 1, that is due to the axis.
+            NaN if the means differ so little that sampling error alone may explain the differences.
         interval: The lower and upper end of the confidence interval of the share. NaN if there are
             fewer than ten clusters of queries, or if cells have no values per query.
     """
@@ -58,9 +57,8 @@ class SettingMean(NamedTuple):
     Attributes:
         axis: The name of the axis.
         setting: The setting, such as ``bm25``.
-        mean: The least-squares mean of the metric for this setting, in which all settings of each
-            other axis have the same weight. NaN if the grid has too few combinations to estimate
-            it.
+        mean: The least-squares mean of the metric for this setting, with equal weights for the
+            settings of every other axis. NaN if the grid has too few combinations to estimate it.
         interval: The lower and upper end of the confidence interval of the mean. NaN if there are
             fewer than ten clusters of queries, or if cells have no values per query.
         cells: The number of cells that have the setting.
@@ -172,10 +170,10 @@ def component_effects(
     the least-squares mean under the same linear model (Searle, Speed & Milliken 1980, American
     Statistician 34, 216-221). Its interval combines the intervals of the cells and the correlations
     of the cell means (Zou & Donner 2008, Construction of confidence limits about effect measures: A
-    general approach, Statistics in Medicine 27, 1693-1702). So it respects the bounds of the
-    metric, as the intervals of the cells do. If a cell has no interval, it is Student's t interval
-    with standard errors clustered by query cluster. ``validation/coverage/grids.py`` measures the
-    coverage of both intervals.
+    general approach, Statistics in Medicine 27, 1693-1702). It therefore stays within the bounds of
+    the metric. If a cell has no interval, Student's t interval with standard errors clustered by
+    query cluster is used instead. ``validation/coverage/grids.py`` measures the coverage of both
+    intervals.
 
     Args:
         table: The table with the cells. Select one dataset with ``where`` to exclude differences
@@ -438,9 +436,9 @@ class _SamplingError:
     def interval(self, mean: float, weights: Floats, level: float) -> Interval:
         """Return the confidence interval of a weighted sum of the cell means.
 
-        It combines the intervals of the cells (Zou & Donner 2008). If all weights are positive, its
-        ends are within the bounds of the metric, as the intervals of the cells are. It is Student's
-        t interval if a cell has no interval.
+        The interval combines the intervals of the cells (Zou & Donner 2008). If all weights are
+        positive, it stays within the bounds of the metric. If a cell has no interval, Student's t
+        interval is used instead.
 
         Args:
             mean: The weighted sum.

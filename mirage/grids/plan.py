@@ -99,7 +99,7 @@ class Plan(Printed):
 
     @property
     def total(self) -> PlanRow:
-        """A row with the sums over all kinds of steps; ``None`` if one of the values is unknown."""
+        """The sums over all kinds of steps, as a row; a sum is ``None`` if a summand is unknown."""
         return PlanRow(
             "all",
             sum(row.nodes for row in self),

@@ -260,8 +260,8 @@ class ResultTable(Printed, Sequence[Cell]):
     def _rows(self) -> tuple[list[int], dict[str, set[int]]]:
         """The positions of the cells in printed order, and of the best cells by metric.
 
-        All positions are indices in ``cells``. Best cells are known only for metrics whose
-        direction (higher or lower is better) is known.
+        All positions are indices in ``cells``. A metric has best cells only if its direction
+        (higher or lower is better) is known.
         """
         best = {}
         for metric in self.metrics:

@@ -19,7 +19,7 @@ from mirage.sources.contexts import Asked, response_to
 
 
 def dataset_of(dataset: MirageDataset | str | None) -> MirageDataset | None:
-    """Return the dataset that an object, a name (``bundled-sw``) or a file path specifies.
+    """Return a dataset, given as an object, a name such as ``bundled-sw``, or a file path.
 
     If ``dataset`` is ``None``, the result is ``None``.
     """

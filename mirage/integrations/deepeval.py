@@ -129,10 +129,8 @@ def _case(query: Query, response: Response) -> LLMTestCase:
 class FeatureMetric(BaseMetric):
     """A DeepEval metric that computes a feature.
 
-    A test case passes if its score reaches the threshold.
-
-    Higher scores are better, except for features that declare that lower is better
-    (:class:`mirage.features.Facts`).
+    A test case passes if its score is at least ``threshold``, or at most ``threshold`` if the
+    feature declares that lower is better (:class:`mirage.features.Facts`).
 
     If a feature cannot be computed, ``measure`` raises DeepEval's ``MissingTestCaseParamsError``
     with the reason. DeepEval's own metrics raise the same error if a test case lacks a value.
@@ -142,8 +140,8 @@ class FeatureMetric(BaseMetric):
     Args:
         feature: The name of a feature, a feature, or a function ``(query, response) -> float``.
         language: ISO 639-1 code of the test cases' language.
-        threshold: The score that a test case must reach. ``None`` gives scores without a verdict;
-            ``evaluate`` needs at least one metric with a threshold.
+        threshold: The worst score with which a test case passes. ``None`` gives scores without a
+            verdict; ``evaluate`` needs at least one metric with a threshold.
 
     Raises:
         UnknownNameError: If there is no such feature or language.
@@ -170,8 +168,8 @@ class FeatureMetric(BaseMetric):
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
         """Return the score of a test case.
 
-        Also set the attributes :attr:`score`, :attr:`success` (whether the score reaches the
-        threshold; ``None`` without a threshold) and :attr:`reason` (an explanation as text).
+        Also set the attributes :attr:`score`, :attr:`success` (whether the test case passes;
+        ``None`` without a threshold) and :attr:`reason` (an explanation as text).
         """
         query, shown_ids = _query(test_case, self.language, "1", "the test case")
         text = test_case.actual_output
@@ -187,7 +185,7 @@ class FeatureMetric(BaseMetric):
         return values[self.__name__]
 
     def is_successful(self) -> bool | None:
-        """Return whether the score reaches the threshold, and store the result in :attr:`success`.
+        """Return whether the test case passes, and store the result in :attr:`success`.
 
         The result is ``None`` if there is no threshold.
         """

@@ -86,7 +86,7 @@ def citations(dataset: MirageDataset, run: Run) -> Scores:
 
 
 def qrels(dataset: MirageDataset, run: Run | None = None) -> dict[str, dict[str, int]]:
-    """Return relevance by query id and passage id: 1 for relevant passages, 0 for the others.
+    """Return relevance by query id and passage id: 1 for relevant passages, 0 for other ones.
 
     Queries without relevant passages are left out, and so are queries on which ``run`` failed,
     because evaluation tools would count them as 0 although nothing was measured.

@@ -42,8 +42,7 @@ class AnswerItem:
     """An answer for raters to label.
 
     Attributes:
-        sentence: The answer without formatting and citations, in the form that judges of sentences
-            take.
+        sentence: The answer without formatting and citations, as judges of sentences receive it.
         text: The answer as the labelling page shows it.
         model: The system that wrote the answer; raters do not see it.
     """

@@ -211,7 +211,7 @@ class TrainedAnchors:
         return self.ranker
 
     def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:
-        """Predict the scores of another model against the anchors, from its features.
+        """Predict the scores of a model against the anchors (reference models) from its features.
 
         Args:
             table: Features of the model.
@@ -302,7 +302,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @cached_property
     def _without_value(self) -> dict[str, str]:
-        """Features without any value for some model, each with the name of such a model."""
+        """Features that have no value for some model, each mapped to the name of such a model."""
         return {
             feature: table.model for table in reversed(self._tables) for feature in table.unmeasured
         }
@@ -343,7 +343,7 @@ class JudgedAnchors(TrainedAnchors):
         )
 
     def scored(self) -> list[ScoredModel]:
-        """Return each model with its logit, the interval of the judged ranking, and logit draws."""
+        """Return each model with its logit and interval in the judged ranking, and logit draws."""
         return [
             replace(anchor, interval=self._ranking[anchor.model].interval)
             for anchor in super().scored()

@@ -57,7 +57,7 @@ class ScoredModel:
 
 
 def judged_entry(run: Run, table: FeatureTable, judged: _judged.JudgedPlacement) -> Entry:
-    """Return the row of a ranking for a model that a judge compared with the anchors.
+    """Return the row of a ranking for a model that a judge compared with reference models.
 
     The rank is a placeholder that is replaced later.
     """
@@ -148,7 +148,7 @@ def undecided_notes(
 
     Args:
         scored: Models that the surrogate ranked.
-        anchors: Anchors of the leaderboard.
+        anchors: Anchors (reference models) of the leaderboard.
         systems: Number of systems on which the surrogate was trained.
     """
     logits = [anchor.logit for anchor in anchors]
@@ -172,10 +172,10 @@ def undecided_notes(
 
 
 def _detectable_difference(scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel]) -> float:
-    """Return the smallest difference in logits that a comparison with an anchor typically detects.
+    """Return the smallest difference of logits that is typically detected.
 
-    For a pair of a model and an anchor, this is half the width of the 95 % interval of their
-    difference. The result is the median over all pairs.
+    For a pair of a model and an anchor (reference model), this is half the width of the 95 %
+    interval of their difference. The result is the median over all pairs.
     """
     differences = np.stack([system.draws - anchor.draws for system in scored for anchor in anchors])
     low, high = np.quantile(differences, [0.025, 0.975], axis=1)

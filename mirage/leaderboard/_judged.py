@@ -68,7 +68,7 @@ class AnchorSet(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedPlacement:
-    """The result of judging a model against anchors.
+    """The result of judging a model against anchors (reference models).
 
     Attributes:
         placement: Logit of the model on the anchors' scale, with its uncertainty.
@@ -90,7 +90,7 @@ class JudgedPlacement:
 def anchors_from_fit(
     runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTerryFit
 ) -> AnchorSet:
-    """Return anchors with the logits of a fit to judgments, and the uncertainty of this fit."""
+    """Return anchors (reference models) with logits and uncertainty from a fit to judgments."""
     query_ids = tuple(dict.fromkeys((*dataset.query_ids, *fit.query_ids)))
     cluster, names = _cluster_codes(dataset, query_ids)
     rows = np.zeros((len(query_ids), len(fit.models)))
@@ -113,7 +113,7 @@ def anchors_from_fit(
 def anchors_from_draws(
     runs: Mapping[str, Run], dataset: MirageDataset, logits: Floats, draws: Floats
 ) -> AnchorSet:
-    """Return anchors whose uncertainty is known only from random draws of their logits.
+    """Return reference models (anchors) whose uncertainty is known only from draws of their logits.
 
     Args:
         runs: Responses of the anchors by name.
@@ -156,8 +156,8 @@ def pairs_for(
         seed: Random seed of the choice of pairs.
 
     Returns:
-        The pairs in the order of judging, the sample with the probability that each pair is drawn,
-        and the pairs that cannot be judged.
+        The pairs in the order of judging; the record of how they were drawn, with the probability
+        of each pair; and the pairs that cannot be judged.
     """
     contest = Contest(dataset, [run, *runs.values()])
     all_pairs = [Pair(id_, run.model, name) for id_ in dataset.query_ids for name in runs]
@@ -185,13 +185,13 @@ def place_by_judge(
     anchor_set: AnchorSet,
     predicted: Floats,
 ) -> JudgedPlacement:
-    """Have the judge compare a model with anchors, and estimate its logit from the verdicts.
+    """Have the judge compare a model with reference models, and estimate its logit.
 
     Args:
         settings: Settings of the ranking, such as the judge and the stopping rule.
         dataset: Queries of the leaderboard.
         run: Responses of the model.
-        anchor_set: The anchors.
+        anchor_set: The reference models (anchors).
         predicted: Predicted scores of the model against the anchors, of shape ``(queries,
             anchors)``.
 
@@ -265,10 +265,10 @@ def _look_sizes(pairs: int) -> list[int]:
 def _verdicts(
     judged: Judged, model: str, rows: Mapping[str, int], columns: Mapping[str, int]
 ) -> Floats:
-    """Return the model's score on each pair, averaged over judges.
+    """Return the model's score against each anchor on each query, averaged over judges.
 
-    The result has the shape ``(queries, anchors)``. It is 1 for a win, 0.5 for a tie, 0 for a loss,
-    and NaN if there is no verdict.
+    It is 1 for a win, 0.5 for a tie, 0 for a loss, and NaN if there is no verdict. ``rows`` and
+    ``columns`` map query ids and names of anchors to indices.
     """
     total, count = np.zeros((2, len(rows), len(columns)))
     for judgment in judged:
@@ -376,7 +376,7 @@ def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPl
 
 
 def joint_draws(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:
-    """Draw the logits of the anchors and the placed models jointly.
+    """Draw the logits of the anchors (reference models) and the placed models jointly.
 
     The result has the shape ``(draws, models)``. Rankings in several languages may have the same
     queries. Their draws then use the same random numbers for each query

@@ -350,7 +350,7 @@ class Leaderboard(NearNames):
 
     @cached_property
     def ranking(self) -> Ranking:
-        """The ranking of the anchors alone.
+        """The ranking of the anchors (reference models) alone.
 
         It is computed from the judgments on the anchors or, if there are none, from the logits on
         which the surrogate was trained.
@@ -394,7 +394,7 @@ class Leaderboard(NearNames):
         return f"Leaderboard({self.dataset!r}, anchors={len(self.anchors)})"
 
     def _repr_html_(self) -> str:
-        """Return the ranking of the anchors as HTML, for notebooks."""
+        """Return the ranking of the reference models as HTML, for notebooks."""
         return self.ranking._repr_html_()
 
     @with_rank_options
@@ -450,10 +450,10 @@ class Leaderboard(NearNames):
 
         Returns:
             The ranking. Queries on which the system fails are listed under the table and excluded
-            from its features. In its logit, each of these queries counts as the worst result that
-            a training model had on it. With a judge, a note states the number of judgments that
-            were used, and the number that would be needed for the same precision without the
-            surrogate's predictions.
+            from its features. For the logit, a failed query gets the worst feature values of any
+            training model on it. With a judge, a note states the number of judgments that were
+            used, and the number that would be needed for the same precision without the surrogate's
+            predictions.
 
         Raises:
             GenerationError: If the system fails on every query.
@@ -603,7 +603,7 @@ class Leaderboard(NearNames):
         tables: Sequence[FeatureTable],
         closed_book: Mapping[str, Accuracy],
     ) -> Ranking:
-        """Return the ranking of the anchors and of models that a judge places among them."""
+        """Return the ranking of reference models and of models that a judge places among them."""
         anchor_set = self._anchors.anchor_set()
         placements = [
             _judged.place_by_judge(
@@ -676,7 +676,7 @@ class Leaderboard(NearNames):
         check_name(name)
 
     def _score(self, run: Run, table: FeatureTable) -> ScoredModel:
-        """Return the model with the logit that the surrogate predicts."""
+        """Return the run's model with the logit that the surrogate predicts from its features."""
         prediction = self.ranker.predict(table)
         failures = {response.query_id: response.error or "" for response in run.failed}
         interval = prediction.interval()

@@ -64,7 +64,7 @@ class Leak(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LeakAudit(Printed, Rows[Leak]):
-    """Ranks of optimisers on a leaderboard, highest first; prints as a table.
+    """Ranks of systems that inflate their features (optimisers), best first; prints as a table.
 
     Attributes:
         rows: One row per optimiser.
@@ -77,7 +77,7 @@ class LeakAudit(Printed, Rows[Leak]):
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        """The optimisers that rank above half of the systems without a warning."""
+        """The optimisers (:class:`Leak`) that rank above half of the systems without a warning."""
         return tuple(row for row in self if row.leaks)
 
     def _tables(self) -> tuple[Table]:

@@ -230,8 +230,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         """Return a mapping from language code to system.
 
         Raises:
-            DatasetError: If a language is missing, or if the system is a run or file in one
-                language.
+            DatasetError: If a language is missing, or if the system is a run or file with responses
+                in one language.
             UnknownNameError: If a key of the mapping is not a language of this leaderboard.
         """
         if isinstance(model, Mapping):

@@ -52,8 +52,8 @@ class Benchmark(NamedTuple):
     Attributes:
         dataset: The queries, with GPT-4's outputs as references.
         runs: Recorded outputs by model; two of these models were not judged.
-        tables: Published feature values by model, with this library's names of features. Missing
-            values are NaN.
+        tables: Published feature values by model, under this library's feature names; NaN if
+            missing.
         counted: The same tables with missing values replaced with 0, as in the paper.
         judgments: Verdicts of one judge.
         revisions: Revision of each dataset: a commit hash, or the SHA-256 of files on disk.
@@ -129,7 +129,7 @@ def published_tables(
             instead of NaN. For example, a value is missing if a model cited nothing.
 
     Raises:
-        FeatureError: If two columns have the same feature.
+        FeatureError: If two columns contain the same feature.
     """
     columns = [column for column, name in enumerate(outputs.features) if _is_library_name(name)]
     names = tuple(canonical_name(outputs.features[column]) for column in columns)
@@ -163,11 +163,11 @@ def surrogate(
 
     The surrogate is stored in the folder ``hub`` of the library's cache, with a
     ``provenance.json``. Later calls read it if the inputs are the same: revisions, judge, features,
-    estimator, seed and version of this library. If the suite contains a function or a feature with
-    its own model, the names of the features do not show whether their values have changed. In this
-    case, every call computes all feature values, and their digest is one of the inputs. The
-    random forest of MIRAGE-Bench is trained on the same inputs and stored too. The provenance
-    contains the accuracy of both surrogates on held-out models.
+    estimator, seed and version of this library. The name of a user-defined function, or of a
+    feature with its own model, does not show whether its values have changed. With such a feature,
+    every call computes all values, and their digest is one of the inputs. The random forest of
+    MIRAGE-Bench is trained on the same inputs and stored too. The provenance contains the accuracy
+    of both surrogates on held-out models.
 
     Args:
         suite: Features of the responses. By default those of
@@ -288,7 +288,7 @@ def _select_queries(dataset: MirageDataset, query_ids: Collection[str]) -> Mirag
 
 
 def _is_library_feature(item: Feature) -> bool:
-    """Return whether this library defines the feature by name.
+    """Return whether the feature is the one that this library defines under its name.
 
     The values of such a feature depend only on the version of this library.
     """

@@ -32,7 +32,7 @@ def from_logits(
     Args:
         ranker: The surrogate.
         own: Features of the model whose scores are predicted.
-        anchors: Features of the anchors, one table each.
+        anchors: Features of the anchors (reference models), one table each.
 
     Returns:
         The expected scores, from 0 (the model loses) to 1 (it wins), of shape ``(queries,
@@ -52,18 +52,17 @@ def from_verdicts(
 ) -> Floats:
     """Predict a model's score against each anchor on each query, from verdicts on the anchors.
 
-    A logistic regression is fitted to the verdicts on pairs of anchors. Each anchor in turn takes
-    the role of the model, and its scores against the other anchors are predicted from two kinds of
-    inputs. The first is the difference of the two responses' features. The second, called form,
-    measures how well the other anchor did on this query: its score on this query against the
-    remaining anchors, minus its mean score over all queries. No verdict on the model itself is
-    used.
+    A logistic regression is fitted to the verdicts on pairs of anchors. For this fit, each anchor
+    in turn takes the role of the model. Its scores against the other anchors are predicted from the
+    differences of features and, optionally, from the opponent's form: the opponent's score against
+    the remaining anchors on this query, minus its mean score over all queries. No verdict on the
+    model itself is used.
 
     Args:
         own: Features of the model whose scores are predicted.
-        anchors: Features of the anchors, one table each.
+        anchors: Features of the anchors (reference models), one table each.
         judgments: Judgments on the anchors.
-        form: Whether to use the second kind of input, form.
+        form: Whether to use the form of the opponent.
 
     Returns:
         The expected scores, from 0 (the model loses) to 1 (it wins), of shape ``(queries,
@@ -129,8 +128,8 @@ def _mean_scores(judgments: Judgments, names: Sequence[str], query_ids: Sequence
 def _score_deviations(scores: Floats) -> Floats:
     """Return each model's mean score on each query, minus its mean over all judged queries.
 
-    The result has the shape ``(models, queries)``. It is 0 if there is no verdict on the model's
-    response to a query.
+    ``scores`` are those of :func:`_mean_scores`. The result has the shape ``(models, queries)``; it
+    is 0 if there is no verdict on the model's response to a query.
     """
     has_score = ~np.isnan(scores)
     mean = np.where(has_score, scores, 0).sum(axis=1) / np.maximum(has_score.sum(axis=1), 1)

@@ -63,7 +63,7 @@ def is_openai(url: str) -> bool:
 def key_uses(
     variable: str | None, urls: str | Iterable[str] | None, *, typed: bool = False
 ) -> tuple[KeyUse, ...]:
-    """Return the API key that each address in a settings file would receive.
+    """Return which API key each address in a settings file would receive.
 
     ``OPENAI_API_KEY`` may be sent to OpenAI and to the host of ``OPENAI_BASE_URL``. The same holds
     for the key in a variable whose name the user typed. Any other address, and any other variable
@@ -71,9 +71,8 @@ def key_uses(
     a key for ``https://host`` does not go to ``http://host``.
 
     Args:
-        variable: The environment variable with the key. If it is ``None`` and ``urls`` is ``None``
-            too, ``OPENAI_API_KEY`` is used if it is set. If only the variable is ``None``, no key
-            is sent.
+        variable: The environment variable with the key. ``None`` means ``OPENAI_API_KEY`` if
+            ``urls`` is ``None`` too, and otherwise that no key is sent.
         urls: The address or addresses in the file; ``None`` for the default address.
         typed: Whether the user typed the name of the variable. It is false if the name comes from
             the file.

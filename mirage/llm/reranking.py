@@ -14,7 +14,7 @@ from mirage.llm.questions import Outcome, harmless
 def relevance_all(
     llm: LLM, asked: Sequence[tuple[str, Sequence[str]]], *, form: RerankForm = "jina"
 ) -> list[list[Outcome[float]]]:
-    """Return the relevance scores of each query's texts, or the reason if a score is missing.
+    """Return the relevance score of each query's texts, or the reason why there is none.
 
     Up to 32 texts of a query are sent in a request, and ``llm.concurrency`` requests at a time.
     Texts that are in the cache are not sent. If a request is refused as too large, its texts are

@@ -67,7 +67,7 @@ class AbstainingJudge:
             at or below the risk. ``None`` if only the average error over many calibrations is
             limited.
         balanced: Whether the error is the mean of the error rates of the two labels.
-        coverage: The share of the items used for calibration that the rule decides.
+        coverage: The share of the calibration items that the rule decides.
         coverage_interval: The 95 % confidence interval of the coverage; NaN if there are too few
             clusters.
         error: The error rate among the decided items of the calibration. The rate is optimistic,
@@ -120,10 +120,10 @@ class AbstainingJudge:
         is accepted if a significance test shows that its error is below ``risk``
         (:func:`~mirage.statistics.selective.risk_p_value`). Margins are tested from wide to narrow,
         in two sequences (:func:`~mirage.statistics.selective.fallback`). The first sequence starts
-        at the margin that decides a quarter of the items, or at the next narrower one for which the
-        items are enough. The second starts at the margin that decides half of the items. With
-        ``confidence``, more labels are needed than by default, and the rule more often abstains on
-        all items.
+        at the margin that decides a quarter of the items. If these are too few items for a test, it
+        starts at the next narrower margin that decides enough. The second starts at the margin that
+        decides half of the items. With ``confidence``, more labels are needed than by default, and
+        the rule more often abstains on all items.
 
         The scores must not depend on these labels. If a model was fitted to the labels, its errors
         would be underestimated. ``validation/coverage/abstaining.py`` prints how often the risk is
@@ -267,10 +267,10 @@ def _errors(
 def _with_share(
     share: float, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Return the errors of a hypothetical rule with the error rate ``share``.
+    """Return the errors of a hypothetical rule that is wrong on the share ``share`` of decisions.
 
-    The error rate is that among the items that the rule decides; if ``balanced``, among those of
-    each label. The other arguments are those of :func:`_errors`.
+    If ``balanced``, it is wrong on this share of the decisions for each true label. The other
+    arguments are those of :func:`_errors`.
     """
     none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
     return tuple(Errors(share * kind.decided, kind.decided) for kind in none)
@@ -285,12 +285,12 @@ def _pass_on_average(
     risk: float,
     balanced: bool,
 ) -> Ints:
-    """Return the indices of the rules whose error is within the risk even with one wrong cluster.
+    """Return the indices of the rules whose error is within the risk on average.
 
-    Each rule is the mask of the items that a candidate margin decides. The added cluster is as
-    large as the largest cluster, and every item in it is decided wrongly
-    (:func:`~mirage.statistics.selective.conformal_error`). ``has_score`` is the mask of the items
-    with a score; ``wrong``, ``positive`` and ``codes`` are as in :func:`_errors`.
+    Each rule is the mask of the items that a candidate margin decides. It passes if its error is
+    within the risk even after adding a cluster, as large as the largest one, in which every
+    decision is wrong (:func:`~mirage.statistics.selective.conformal_error`). ``has_score`` is the
+    mask of the items with a score; ``wrong``, ``positive`` and ``codes`` are as in :func:`_errors`.
     """
     kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
     totals = [int(np.count_nonzero(kind & has_score)) for kind in kinds]
@@ -355,8 +355,8 @@ def _pass_tests(
 def _check_both_labels(totals: Sequence[float], labels: int, balanced: bool) -> None:
     """Raise an error if there are no items or, if ``balanced``, no items with one of the labels.
 
-    ``totals`` are the numbers of items to check: one per label if ``balanced``, otherwise one in
-    all. ``labels`` is the number of items with a score.
+    ``totals`` are the numbers of items to check: one per label if ``balanced``, otherwise a single
+    number. ``labels`` is the number of items with a score.
     """
     if not all(totals):
         raise JudgmentError(
@@ -369,8 +369,8 @@ def _check_both_labels(totals: Sequence[float], labels: int, balanced: bool) -> 
 def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
     """Divide the significance level among the tests of the rules; the shares sum to 1.
 
-    Rules are in the order of their margins, from wide to narrow. A test gets a share only if a
-    sequence of tests starts there; all others get 0.
+    Rules are in the order of their margins, from wide to narrow. Only the tests at which a sequence
+    of tests starts get a share; it is 0 for all others.
 
     Args:
         can_pass: Whether each rule would pass its test if its error rate were a quarter of the

@@ -39,7 +39,8 @@ class LanguageAgreement(NamedTuple):
         krippendorff_alpha: Krippendorff's alpha; NaN if all labels are the same.
         gwet_ac1_interval: The two ends of the confidence interval of AC1, from a bootstrap over
             clusters of queries. By default each query is a cluster. The interval is NaN with fewer
-            than 14 clusters, or if AC1 is undefined for a bootstrap sample or the same for all.
+            than 14 clusters, or if AC1 is undefined for some bootstrap sample, or equal for all of
+            them.
         fleiss_kappa_interval: The bootstrap interval of Fleiss' kappa; NaN under the same
             conditions.
         krippendorff_alpha_interval: The bootstrap interval of Krippendorff's alpha; NaN under the

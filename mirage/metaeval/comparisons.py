@@ -118,8 +118,8 @@ def compare(
         judges: The names of the judges.
         right: Whether each judge labelled each sentence correctly, of shape ``(sentences,
             judges)``.
-        tallies: The number of sentences, and of those that each judge labelled correctly; one entry
-            for the language, or one per language for the mean.
+        tallies: Counts of all sentences, and of those that each judge labelled correctly; one entry
+            per language that the comparison covers.
         seed: Random seed.
     """
     in_language = truth.rows(settings.language)

@@ -1,4 +1,4 @@
-"""Consistency of a judge across languages, on items that are the same in all of them.
+"""Consistency of a judge across languages, measured on parallel items.
 
 An item is a sentence, or a pair of responses to a query, that exists in several languages. The
 bundled corpus has the same queries in 18 languages. Each language is treated as a rater of the
@@ -81,9 +81,9 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         kappa: Fleiss' kappa; NaN if all verdicts are the same.
         kappa_interval: The interval of ``kappa``; NaN under the same conditions.
         kappas: For each language, the mean of its Cohen's kappas with the other languages.
-        kappas_intervals: The intervals of ``kappas``; NaN under the same conditions. For these
-            intervals, the verdicts on a query differ if it has an item on which the language
-            disagrees with at least half of the other languages.
+        kappas_intervals: The intervals of ``kappas``; NaN under the same conditions. Here the
+            verdicts on a query differ if, on one of its items, the language disagrees with at least
+            half of the other languages.
         level: The confidence level of all intervals.
     """
 

@@ -1,4 +1,4 @@
-"""Use a few labels to correct the mean of a feature, or to test the feature on one's own data.
+"""Use a few labels to correct the mean of a feature, or to test the feature on your own data.
 
 A feature may report a wrong share of supported sentences although it gives supported sentences
 higher scores than others. In this case, a few labels are enough to correct the share
@@ -131,7 +131,7 @@ def corrected_share(
     than the best judge.
 
     Args:
-        labelled: Sentences with labels; those without a usable label are left out.
+        labelled: Sentences with labels; those without a decided majority label are left out.
         judges: Scores, features or their names, judges, or functions of a sentence.
         unlabelled: The sentences that have no label from people.
         level: The confidence level of the intervals.

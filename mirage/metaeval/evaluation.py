@@ -64,7 +64,7 @@ def evaluate(
             occurs in ``labelled``; a judge is a score, but ``labelled`` does not have exactly two
             labels, one of them the positive label; or all sentences of a language have the same
             label.
-        DatasetError: No sentence has a usable label.
+        DatasetError: No sentence has a decided majority label.
         FeatureError: A feature has no value for any sentence.
         UnknownNameError: A name among ``judges`` is not the name of a feature.
 

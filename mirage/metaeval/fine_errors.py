@@ -48,8 +48,8 @@ class FineErrors(Rows[FineError]):
 
     Iterating yields one :class:`FineError` per fine-grained label and judge.
 
-    All sentences have the same weight, whatever their language. Sentences without a fine-grained
-    label are left out.
+    Sentences of all languages have the same weight. Sentences without a fine-grained label are left
+    out.
 
     Attributes:
         language: The language code, or ``mean`` for all languages.

@@ -55,8 +55,8 @@ class Truth:
         cluster: An integer that identifies each sentence's cluster of dependent queries; a query
             without a cluster is a cluster by itself. Languages may share clusters.
         label: The index of each sentence's label in ``names``.
-        left_out: For each reason, the number of sentences that were left out because they have no
-            usable label.
+        left_out: The number of sentences that were left out for each reason, such as an undecided
+            label.
     """
 
     labelled: LabelledSentences
@@ -68,15 +68,15 @@ class Truth:
 
     @classmethod
     def of(cls, labelled: LabelledSentences, cluster: Cluster = None) -> Truth:
-        """Select the sentences that have one usable label.
+        """Select the sentences that have a decided majority label.
 
         Args:
-            labelled: The sentences and their labels.
+            labelled: The sentences and their labels; see :meth:`LabelledSentences.decided`.
             cluster: The clusters of queries: a key of the queries' metadata, a function of a query,
                 or a mapping from query id. The default is :attr:`Query.cluster <mirage.Query>`.
 
         Raises:
-            DatasetError: No sentence has a usable label.
+            DatasetError: No sentence is left.
             JudgmentError: All sentences of a language have the same label.
         """
         decided, left_out = labelled.decided()

@@ -76,7 +76,7 @@ class WithPassages(NamedTuple):
         queries: The questions with enough passages; each has only its retrieved passages, best
             first.
         replaced: The ids of questions whose lowest-ranked passage was replaced by a relevant one.
-        dropped: The reason why each other question was dropped, by id.
+        dropped: The reasons why the other questions were dropped, by id.
     """
 
     queries: tuple[Query, ...]
@@ -180,7 +180,7 @@ class TimeDependence(NamedTuple):
     Attributes:
         stable: The questions whose answers stay the same.
         changing: The questions whose answers change.
-        undecided: The reason why the LLM gave no verdict on a question, by id.
+        undecided: The reason why the LLM gave no verdict, by id of the question.
     """
 
     stable: tuple[Query, ...]

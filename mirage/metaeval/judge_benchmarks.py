@@ -1,9 +1,9 @@
 """Benchmarks for judges, ready for annotation.
 
 They are built like MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163, sections 3.1 to 3.3).
-Questions whose answers change over time are dropped, and five passages are retrieved for each other
-question. Several models answer the questions. Each sentence of an answer is paired with passage
-sentences that may support it. Details that the paper leaves open are documented in
+Questions whose answers change over time are dropped. Five passages are retrieved for each remaining
+question, and several models answer it. Each sentence of an answer is paired with passage sentences
+that may support it. Details that the paper leaves open are documented in
 :func:`build_judge_benchmark` and the functions of its steps.
 """
 
@@ -68,9 +68,9 @@ class JudgeBenchmark:
     def counts(self) -> dict[str, int]:
         """The numbers of questions and sentences, by name.
 
-        Questions are counted in total, by the reason for dropping them, and if they were kept.
-        ``lowest passage replaced`` is the number of questions whose last passage was replaced.
-        ``sentences without a mark`` is the number of sentences that no passage sentence supports.
+        Questions are counted in total, as kept, and as dropped for each reason. ``lowest passage
+        replaced`` is the number of questions whose last passage was replaced. ``sentences without a
+        mark`` is the number of sentences that no passage sentence supports.
         """
         reasons = Counter(drop.reason for drop in self.dropped.values())
         return {
@@ -232,7 +232,7 @@ def build_judge_benchmark(
 def _drop_changing(
     queries: Sequence[Query], llm: LLM | None, progress: bool
 ) -> tuple[tuple[Query, ...], dict[str, Dropped]]:
-    """Return the questions whose answers stay the same, and the reason for dropping each other."""
+    """Return the questions whose answers stay the same, and why the other ones are dropped."""
     if llm is None or not queries:
         return tuple(queries), {}
     stable, changing, undecided = time_independent(queries, llm, progress=progress)
@@ -247,8 +247,7 @@ def _make_dataset(
         query_id, drop = next(iter(dropped.items()))
         first = f"the first, {query_id!r}: {drop.detail or drop.reason}"
         raise DatasetError(
-            f"{name}: no question is left; pass other questions (dropped: "
-            f"{_format_reasons(dropped)}; {first})"
+            f"{name}: every question was dropped ({_format_reasons(dropped)}; {first})"
         )
     return MirageDataset(queries, name=name)
 

@@ -283,13 +283,13 @@ class LabelledSentences:
         return replace(self, labels=labels, fine=fine, settled=())
 
     def decided(self) -> tuple[LabelledSentences, dict[str, int]]:
-        """Return the sentences with one usable label, and how many are left out, by reason.
+        """Return the sentences with a decided majority label, and count the others by reason.
 
-        Sentences are left out if their label is undecided ("Challenging to determine", as in
-        MEMERAG), or if no label has a majority.
+        Sentences are left out if their majority label is undecided (such as "Challenging to
+        determine" in MEMERAG), or if their labels are tied.
 
         Raises:
-            DatasetError: No sentence has a usable label.
+            DatasetError: No sentence is left.
         """
         reasons = {
             row: label or NO_MAJORITY

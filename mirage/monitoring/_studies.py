@@ -14,7 +14,7 @@ from mirage.statistics.worlds import StudyDesign, StudySample, draw_traffic, los
 
 
 def methods() -> Mapping[str, Method]:
-    """Return the method of this module that :func:`mirage.statistics.validate` studies, by name."""
+    """Return the method that :func:`mirage.statistics.validate` studies here, by name."""
     return {"drift": Method(_draw, _drift, "alarm")}
 
 

@@ -351,7 +351,7 @@ def drift_each(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> dict[str, Drift]:
-    """Compare each day, week or month of a log with all the others together.
+    """Compare each day, week or month of a log with all other periods together.
 
     Use it if you do not know in advance which period may differ. Each comparison is made by
     :func:`drift`, with the significance level ``alpha`` divided by the number of periods
@@ -513,7 +513,7 @@ def _widen(row: MeanDifference, p: float, reach: float, width: float) -> MeanDif
 
     ``row`` is the result of the first test. The second test has the p-value ``p``, and its interval
     extends by ``reach`` to both sides of the difference. The combined interval covers both
-    intervals, but does not extend beyond ``-width`` and ``width``, where ``width`` is the width of
+    intervals, but does not extend beyond ``-width`` and ``width``, where ``width`` is the length of
     the range of the values. It is NaN if either interval is missing.
     """
     # The difference cannot leave the range of the values.

@@ -171,7 +171,7 @@ def export_rows(
 
 
 def _items(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the spans, observations or rows of an exported file, each after its location.
+    """Yield the location and content of each span, observation or row in an exported file.
 
     An object that contains a list of such items, such as a Langfuse trace or one page of an API's
     results, is replaced by the items. Errors of damaged lines are appended to ``damaged``; if it is
@@ -320,7 +320,7 @@ class _Span(BaseModel):
 
 
 def _nested(values: Any) -> Any:
-    """Convert dotted names to nested objects; if the keys of an object are numbers, make a list."""
+    """Convert dotted names to nested objects, and objects with numbers as keys to lists."""
     if isinstance(values, list):
         return [_nested(item) for item in values]
     if not isinstance(values, Mapping):

@@ -287,9 +287,9 @@ def _is_judged(feature: str) -> bool:
 
 
 def _rates(judge: str, feature: str) -> bool:
-    """Return whether a judge may have rated a feature, according to the name of the feature.
+    """Return whether a judge may have rated a feature.
 
-    The name of a judged score lists its judges. Any judge may have rated other features.
+    The name of a judged score lists its judges. Other features may come from any judge.
     """
     name, _, judges = feature.partition("@")
     return name != JUDGED_SCORE or judge in judges.split(",")

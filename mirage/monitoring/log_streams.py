@@ -31,8 +31,8 @@ class MeasuredLog(NamedTuple):
     """The measures of one model in a log; their values are stored in a file.
 
     Attributes:
-        measures: The values of the measures. Their table gives only an example of each reason for a
-            missing value; ``missing`` has the counts.
+        measures: The values of the measures. In their table, each reason for missing values occurs
+            only once; ``missing`` has the counts.
         missing: For each measure, the reasons why values are missing, with their counts.
         clustering: How questions are grouped into clusters, such as ``"sessions"``.
         joined: If ``clustering`` is ``"sessions"``, the number of clusters that would remain if

@@ -233,8 +233,8 @@ def new_words(
         after: The later questions.
         before_clusters: The cluster of each earlier question, by query id. A question without an
             entry is a cluster by itself.
-        after_clusters: The same for the later questions. A question in a cluster that was set aside
-            has no value.
+        after_clusters: The cluster of each later question, in the same form. A question in a
+            cluster that was set aside has no value.
 
     Returns:
         The values of the earlier questions, NaN for those set aside, and the values of the later

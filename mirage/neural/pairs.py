@@ -376,7 +376,7 @@ class Reranker(_PairScorer):
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A model of pairs of texts in memory, together with its tokenizer."""
+    """A loaded model that scores pairs of texts, and its tokenizer."""
 
     model: Any
     tokenizer: Any

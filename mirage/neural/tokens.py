@@ -38,11 +38,11 @@ class TokenCrossEncoder:
 
     The score of a token is the probability that it should be kept when the passage is pruned to its
     relevant parts. The model is a token classifier of transformers that reads pairs of question and
-    text. It has either a single label, or two labels of which the second means that the token is
-    kept. Models in the format of Provence (Chirkova et al. 2025, arXiv 2501.16214) can be loaded
-    too: BERT, DeBERTa or RoBERTa models with a ``token_classifier``. Their scores for whole
-    passages are ignored. Code from the hub is never run. A text that is too long is split into
-    parts, and the model reads each part together with the question.
+    text. Its only label, or the second of its two labels, means that the token is kept. Models in
+    the format of Provence (Chirkova et al. 2025, arXiv 2501.16214) can be loaded too: BERT, DeBERTa
+    or RoBERTa models with a ``token_classifier``. Their scores for whole passages are ignored. Code
+    from the hub is never run. A text that is too long is split into parts, and the model reads each
+    part together with the question.
 
     Args:
         model: The name of a model on the hub, or the folder of a model.

@@ -284,7 +284,7 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
 
 
 def _pair_with_closed_book(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
-    """Yield pairs of a cell with retrieval and the closed-book cell to compare it with.
+    """Yield each cell with retrieval, together with the closed-book cell to compare it with.
 
     Both cells have the metric, and the same dataset, language and generator. Other settings may
     differ: a closed-book cell may, for example, have no corpus. If there are several candidates,

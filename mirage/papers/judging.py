@@ -88,9 +88,9 @@ def new_models(
     """Compare predicted ranks of new models with their ranks by judgments.
 
     Figure 8 of MIRAGE-Bench (arXiv 2410.13716) shows the same comparison. A surrogate, which
-    predicts logits from features, is trained on the other models. Its tournaments (fits of logits
-    to the judgments on bootstrap samples of the queries) contain no judgment on the new models.
-    Their number and size are the same as in the arena.
+    predicts logits from features, is trained on the other models. It is trained on as many
+    tournaments (fits of logits to the judgments on bootstrap samples of the queries) as the arena
+    has, of the same size, without the judgments on new models.
 
     Args:
         arenas: Arenas by language, each with judgments on all models.

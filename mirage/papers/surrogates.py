@@ -108,9 +108,9 @@ def surrogate_ranking(
 ) -> Result[RankRow]:
     """Rank the models by a surrogate, with some models held out of training in each split.
 
-    The logit of a model is averaged over all splits. As in Figure 4 (right) of MIRAGE-Bench, the
-    model is a training model in most splits, and is held out only in the others. The result
-    therefore does not show how well a surrogate ranks new models.
+    The logit of a model is averaged over all splits. As in Figure 4 (right) of MIRAGE-Bench, each
+    model is a training model in most splits, so the result does not show how well a surrogate ranks
+    new models.
 
     Args:
         arenas: Arenas by language.

@@ -107,7 +107,7 @@ def ranking_table(ranking: Ranked) -> Table:
 
 
 def _is_marked(ranking: Ranked, entry: Entry) -> bool:
-    """Return whether the table marks a model as no anchor; judged rankings mark no model."""
+    """Return whether a table marks a model because it is no anchor; false in judged rankings."""
     judged = ranking.evidence is not None and ranking.evidence.judgments is not None
     return not entry.anchor and not judged
 

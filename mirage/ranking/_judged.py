@@ -81,13 +81,13 @@ def estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: fl
 def estimates_by_tournaments(
     tournaments: Tournaments, fit: BradleyTerryFit, level: float
 ) -> Estimates:
-    """Return the mean logits of tournaments, with intervals and confidences.
+    """Return the mean logits of tournaments (fits to bootstrap samples), with their uncertainty.
 
-    If some models are unbound, because they won or lost everything, the intervals are computed from
-    the fit to all judgments instead. An unbound model wins or loses every tournament, so its rank
-    would look certain. The intervals of the other models would be too narrow, because all logits
-    are relative to a mean that includes the unbound model. The same holds for models that were
-    judged on too few queries for an interval.
+    If some models are unbound (they won or lost everything), or were judged on too few queries for
+    an interval, intervals and confidences are computed from ``fit``, the fit to all judgments,
+    instead. An unbound model wins or loses every tournament, so its rank would look certain. The
+    intervals of the other models would be too narrow, because all logits are relative to a mean
+    that includes it.
     """
     mean = tournaments.mean
     unknown = fit.unbound or not fit.degrees_by_model.all()
@@ -100,10 +100,10 @@ def judged_entries(
     without_interval: Sequence[str],
     answers: Mapping[str, Run],
 ) -> Iterator[Entry]:
-    """Yield the ranking entry of each judged model, with its logit and interval.
+    """Yield the ranking entry of each judged model, with its logit and interval from ``estimates``.
 
-    ``without_interval`` names the models whose logits get no interval. ``answers`` are the runs of
-    models by name, as far as they are known.
+    ``without_interval`` names the models whose logits get no interval. ``answers`` maps model names
+    to runs; without its run, a model's failures are not listed.
     """
     uncontrolled_logits = (
         fit.uncontrolled.logits.tolist() if fit.uncontrolled else [None] * len(fit.models)

@@ -78,8 +78,8 @@ def _mean_uncertainty(
 def _shares_of_degrees(fits: Sequence[BradleyTerryFit], models: Sequence[str]) -> Floats:
     """Return each model's degrees of freedom, divided by those of a model judged on all queries.
 
-    Shares of several fits are averaged harmonically, with the variances as weights. The mean is 0
-    if a model has no degrees of freedom in one of the fits.
+    The shares in several fits are combined by a harmonic mean, weighted by the variances of the
+    logits. It is 0 if a model has no degrees of freedom in one of the fits.
     """
     columns = [[fit.models.index(model) for model in models] for fit in fits]
     shares = [f.degrees_by_model[c] / f.degrees for f, c in zip(fits, columns, strict=True)]

@@ -51,7 +51,7 @@ def _failure_note(entry: Entry, limit: int) -> str:
 
 
 def uncontrolled_cell(entry: Entry) -> str:
-    """Return the logit of the fit without controls as text; empty if the fit had no controls."""
+    """Return the logit of a fit without control variables as text; empty if it is not known."""
     return "" if entry.uncontrolled is None else f"{entry.uncontrolled:.2f}"
 
 

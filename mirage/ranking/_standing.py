@@ -26,10 +26,9 @@ _WITHOUT_MEANS = (*("misplaced citation", "denial", "no response", "empty answer
 def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Finding]) -> str:
     """Return a text on a system's neighbours, and on its faults that are rarer in better systems.
 
-    Each kind of fault is measured by a feature. A fault is mentioned if the mean of its feature
-    shows that the system has it at least twice as often as the three nearest better systems.
-    Anchors can be among these systems: their responses are not available, but the means of their
-    features are.
+    A fault is mentioned if the system has it at least twice as often as the three systems just
+    above it, according to the mean of the feature that measures the fault. These may be anchors
+    (reference models), whose responses are not available but whose mean features are.
 
     Args:
         entries: Entries of the ranking, best first.
@@ -55,9 +54,9 @@ def standing_note(entries: Sequence[Entry], entry: Entry, findings: Sequence[Fin
 def _more_often(
     entry: Entry, above: Sequence[Entry], findings: Sequence[Finding]
 ) -> Iterator[Finding]:
-    """Yield the findings on faults that ``entry`` has at least twice as often as better systems.
+    """Yield the findings on faults that ``entry`` has at least twice as often as systems ``above``.
 
-    The frequency of a fault in the better systems ``above`` is the mean over these systems.
+    The frequency of a fault in these better systems is the mean over them.
     """
     from mirage.features.findings import CHECKS
 
@@ -74,7 +73,7 @@ def _more_often(
 
 
 def _loss(name: str, mean: float) -> float:
-    """Return how far the mean of the feature ``name``, from 0 to 1, is from its best value."""
+    """Return the distance from the mean of the feature ``name`` to its best value, from 0 to 1."""
     from mirage.features import facts
 
     return mean if facts(name).direction == "lower" else 1 - mean

@@ -305,7 +305,7 @@ class QueryComparer:
         return QueryGains(ids, gains, cluster_codes(ids, first.clusters))
 
     def _table(self, model: str) -> FeatureTable:
-        """Return a system's values of the surrogate's features, after :func:`without_templates`."""
+        """Return a system's features for the surrogate, cleaned by :func:`without_templates`."""
         if model not in self._tables:
             assert self._evidence.ranker is not None  # as is_comparable checks
             table = without_templates(self._evidence.tables[model], self._findings.get(model, ()))
@@ -511,8 +511,8 @@ def draw_correlations(gains: Floats, codes: Ints, rng: np.random.Generator) -> F
     A query has one of three results: the first system is better, the second one is, or neither is.
     In each cluster, the numbers of queries with these results are modelled by a
     Dirichlet-multinomial distribution (Mosimann 1962, On the Compound Multinomial Distribution,
-    Biometrika 49, 65-82). Its mean shares are the shares of the results among all queries, and its
-    other parameter is the correlation. The correlation has a beta prior (:data:`INDEPENDENCE`).
+    Biometrika 49, 65-82). Its mean shares are those of the results among all queries, and its other
+    parameter is the correlation. The correlation has a beta prior (:data:`INDEPENDENCE`).
 
     Args:
         gains: Advantage of the first system on each query.

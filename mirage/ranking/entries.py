@@ -33,7 +33,7 @@ class Entry:
         interval: Lower and upper end of the confidence interval of the logit, at
             :attr:`Ranking.level` (95 % by default); NaN if there is none.
         rank_interval: Best and worst plausible rank. With the confidence :attr:`Ranking.level`, the
-            true ranks of all models of the ranking are within their intervals at once. ``None`` if
+            intervals of all models of the ranking jointly contain their true ranks. ``None`` if
             there is no interval.
         features: Mean of each feature, by name, over the queries for which it has a value; empty
             for published models.
@@ -46,8 +46,8 @@ class Entry:
             the surrogate; empty if they do not differ, or if there is no surrogate.
         uncontrolled: The logit of a fit without control variables such as length; ``None`` if the
             ranking has no control variables.
-        accuracy: Numbers of responses that are right, are wrong, or decline to answer, by kind of
-            question; ``None`` if the responses or their features are not available, as for anchors.
+        accuracy: Numbers of right, wrong and declined responses, by kind of question; ``None`` if
+            the responses or their features are not available, as for anchors.
         closed_book: The accuracy of answers from memory, that is, without passages. ``None`` if the
             model was not asked without passages.
     """

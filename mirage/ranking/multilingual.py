@@ -174,9 +174,9 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def rank_intervals(self) -> Mapping[str, tuple[int, int] | None]:
         """Best and worst rank of each model by mean logit, in the order of :attr:`models`.
 
-        The true ranks of all models are within these bounds at once, with the confidence
-        :attr:`level` (:func:`mirage.statistics.rank_sets.rank_sets`). ``None`` if the uncertainty
-        in a language is not known.
+        With the confidence :attr:`level`, these bounds jointly contain the true ranks of all models
+        (:func:`mirage.statistics.rank_sets.rank_sets`). ``None`` if the uncertainty in a language
+        is not known.
         """
         if self._errors is None:
             return MappingProxyType(dict.fromkeys(self.models))
@@ -202,7 +202,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     @property
     def left_out_notes(self) -> tuple[str, ...]:
-        """A sentence on the models of :attr:`left_out_models`, for each reason."""
+        """One sentence for each reason in :attr:`left_out_models`, with the names of its models."""
         models: dict[str, list[str]] = {}
         for model, why in self.left_out_models.items():
             models.setdefault(why, []).append(model)
@@ -266,10 +266,10 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def to_text(self) -> str:
         """Return a table of mean logits, with at most 80 characters per line.
 
-        If the uncertainty is known, the table has intervals, and each model's worst rank with its
-        language. Otherwise there is room for each model's mean rank, best rank and worst rank, the
-        last two with their languages. ``*`` marks the models that are not anchors (reference
-        models). Lines below the table describe failures, findings and the meaning of the rankings.
+        If the uncertainty is known, the table shows intervals, and the worst rank with its
+        language. Otherwise it shows the mean rank, and the best and worst rank with their
+        languages. ``*`` marks the models that are not anchors (reference models). Lines below the
+        table describe failures, findings and the meaning of the rankings.
         """
         rows = []
         for model, ranked in self._ranked_cells():
@@ -391,7 +391,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
 
 def _missing(rankings: Mapping[str, Ranking]) -> dict[str, str]:
-    """Return the reason why a model has no mean, for each model that a language lacks."""
+    """Return, by model name, why a model has no mean: some of the languages do not rank it."""
     reasons = {}
     for model in dict.fromkeys(model for ranking in rankings.values() for model in ranking.models):
         codes = [code for code, ranking in rankings.items() if model not in ranking]

@@ -155,15 +155,15 @@ class Ranking(Presentable):
         """Rank models by verdicts on pairs of their responses.
 
         Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
-        confidences use the covariance of the logits, which is robust to dependence within a query,
-        and Student's t. If all models were judged on the same queries, it has one degree of freedom
-        less than there are queries (or clusters of queries); a model that was judged on fewer has
-        fewer, and has no interval below four. ``validation/coverage/judged_ranking.py`` measures
-        the coverage. Rank intervals hold jointly for all models. A model that won everything has a
-        finite logit only because of the ridge penalty. Such a logit has no interval, and rank
-        intervals include this uncertainty. :attr:`notes` lists such models and other weaknesses:
-        few queries, models that were judged on fewer queries than others, only ties, or votes that
-        failed.
+        confidences use Student's t and a covariance of the logits that is robust to dependence
+        within a query. The degrees of freedom are the number of queries (or clusters of queries)
+        minus 1. A model that was judged on fewer queries than others has fewer degrees of freedom,
+        and no interval with fewer than four queries. ``validation/coverage/judged_ranking.py``
+        measures the coverage. Rank intervals hold jointly for all models. A model that won
+        everything has a finite logit only because of the ridge penalty. Such a logit has no
+        interval, and rank intervals include this uncertainty. :attr:`notes` lists such models and
+        other weaknesses: few queries, models that were judged on fewer queries than others, only
+        ties, or votes that failed.
 
         Args:
             judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
@@ -281,7 +281,7 @@ class Ranking(Presentable):
 
     @cached_property
     def fragility(self) -> Mapping[str, Fragility]:
-        """Smallest removals of queries, and of verdicts, that change a model's rank, by model name.
+        """Fewest queries, and fewest verdicts, whose removal changes a model's rank, by model name.
 
         See :func:`mirage.arena.fragility`, which takes about a second for 19 models. With more than
         50 models, only the models in first place are included. The mapping is empty if the ranking
@@ -445,9 +445,9 @@ class Ranking(Presentable):
 
     @property
     def standing_notes(self) -> tuple[str, ...]:
-        """One line per system about its neighbours in the ranking and some of its faults.
+        """One line per system: its neighbours in the ranking, and some of its more frequent faults.
 
-        The system has these faults at least twice as often as the three nearest better systems.
+        The system has these faults at least twice as often as the three systems just above it.
         """
         return tuple(
             standing_note(self.entries, entry, self.findings[entry.model])
@@ -505,7 +505,7 @@ class Ranking(Presentable):
         return p
 
     def _p_better_by_query(self, a: str, b: str) -> float:
-        """Return ``p_better`` of :meth:`compare` without the rest of the comparison."""
+        """Return the ``p_better`` of :meth:`compare`, without the rest of the comparison."""
         if (a, b) not in self._p_better:
             pair = min(a, b), max(a, b)
             self._add_p_better({pair: self._comparer.gains(*pair)})
@@ -637,7 +637,7 @@ class Ranking(Presentable):
 
 
 def _with_accuracies(entries: Iterable[Entry], evidence: Evidence | None) -> Iterator[Entry]:
-    """Yield the entries, with the accuracy of each model whose features are available."""
+    """Yield the entries; responses are counted as right or wrong if ``evidence`` has features."""
     for entry in entries:
         if evidence is None or evidence.dataset is None or entry.model not in evidence.tables:
             yield entry

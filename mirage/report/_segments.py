@@ -57,7 +57,7 @@ def blocks(text: str, code: str, passage_ids: Sequence[str]) -> list[Block]:
 def direction(text: str, code: str) -> str:
     """Return the writing direction of most letters of a text, ``rtl`` or ``ltr``.
 
-    If equally many letters have each direction, return the direction of the language.
+    If both directions are equally frequent, return that of the language ``code``.
     """
     kinds: Counter[str] = Counter()
     for char, count in Counter(text).items():

@@ -56,8 +56,8 @@ def write_grid(
 
     Each cell that has a run (its recorded responses) links to a page with every response, its
     passages and its value of every metric. Long texts are cut and marked as cut. If the file would
-    still be larger than 30 MB, it shows only a part of the queries. These are evenly spaced and the
-    same for every cell, and the page states their share.
+    still be larger than 30 MB, it shows only a share of the queries, which the page states. The
+    shown queries are evenly spaced, and the same for every cell.
 
     Args:
         table: The cells: combinations of a dataset and the parts of a pipeline, with their results.

@@ -47,8 +47,8 @@ def filtering(target: str, count: int, both_kinds: bool) -> Element:
     Args:
         target: The id of the table.
         count: Number of models.
-        both_kinds: Whether the table has new models and also other models. If so, the controls
-            include a checkbox that shows only new models.
+        both_kinds: Whether the table has both new and other models. If so, a checkbox to show only
+            new models is included.
     """
     new_only = None
     if both_kinds:

@@ -109,8 +109,8 @@ def _damage_error(number: int) -> DatasetError:
 def numpy_sum(columns: Columns, size: int) -> Sum:
     """Return a function that sums columns of an index with numpy.
 
-    When one of the longest columns is used for the first time, it is copied to a dense array, which
-    has one entry per passage and 0 for passages without the term.
+    The longest columns are copied to dense arrays when they are first used. A dense array has one
+    entry per passage, which is 0 if the passage lacks the term.
 
     Args:
         columns: The inverted index.

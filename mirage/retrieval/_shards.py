@@ -97,8 +97,8 @@ def fill_shards(
 def _identity(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:
     """Return the function unchanged.
 
-    :class:`~mirage.executors.base.Once` requires a function that loads what a worker needs. Here it
-    has nothing to do, because a worker loads the model when it unpickles ``work``.
+    :class:`~mirage.executors.base.Once` requires a function that loads what a worker needs. This
+    function loads nothing, because a worker loads the model when it unpickles ``work``.
     """
     return work
 

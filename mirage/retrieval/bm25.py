@@ -322,7 +322,7 @@ class BM25:
     def _best(
         self, question: Sequence[int], k: int, scores: Scores, sum_up: Sum
     ) -> tuple[NDArray[np.int64], Scores]:
-        """Return the rows and scores of the best passages, and overwrite an array of all scores."""
+        """Return the rows and scores of the ``k`` best passages, using ``scores`` as a buffer."""
         if k < 1:
             raise SettingError(f"k must be at least 1, got {k}")
         sum_up(scores, question)

@@ -159,9 +159,9 @@ class SentencePruner(_SentenceSelector):
         scorer: The model that scores sentences: a cross-encoder, a :class:`TokenScorer` or an
             embedder; see :data:`SentenceScorer`.
         threshold: The minimum score of the sentences to keep; ``None`` for no minimum.
-        share: The share of sentences to keep, above 0 and at most 1, out of the sentences of all
-            passages of a query. Those with the highest scores are kept, and their number is rounded
-            up. ``None`` for no limit. If ``threshold`` is set too, a sentence must meet both
+        share: The share of the sentences to keep, counted over all passages of a query; above 0 and
+            at most 1. Those with the highest scores are kept, and their number is rounded up.
+            ``None`` for no limit. If ``threshold`` is set too, a sentence must meet both
             conditions.
 
     Raises:

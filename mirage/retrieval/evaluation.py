@@ -250,10 +250,9 @@ def evaluate(
             A document's id is the part of the passage id before ``#``, and its grade is the highest
             of its passages in the qrels.
         query_ids: The ids of the queries to measure; by default all queries of the run and qrels.
-        cluster: How to assign queries to clusters of correlated queries: the metadata key that has
-            the name of the cluster, a function that returns the name for a query, or the names by
-            query id. The default is :attr:`Query.cluster <mirage.Query>`. It is used only if
-            queries are passed as ``relevance``.
+        cluster: Names of the clusters of correlated queries: a key of the queries' metadata, a
+            function of a query, or a mapping from query id. The default is :attr:`Query.cluster
+            <mirage.Query>`. It is used only if queries are passed as ``relevance``.
 
     Raises:
         MissingPackageError: The extra ``retrieval`` is not installed.

@@ -111,9 +111,9 @@ class RetrievalRun(Mapping[str, Hits]):
         """Write a run file, with ranks counted from 1.
 
         A query without passages has no line in the file; to restore it, pass its id to
-        :meth:`read`. If an id contains a space, as file names may, fields are separated by tabs,
-        which :meth:`read` accepts but few other tools do. An existing file is replaced only when
-        the new one is complete.
+        :meth:`read`. If an id contains a space, fields are separated by tabs. :meth:`read`
+        accepts tabs, but few other tools do. An existing file is replaced only when the new one
+        is complete.
 
         Args:
             path: The path of the file. If it ends in ``.gz``, the file is compressed.

@@ -50,10 +50,9 @@ def read(content: Content) -> ScoreFile:
 
 
 def _is_metric(content: Content, name: str) -> bool:
-    """Return whether the column ``name`` contains a metric.
+    """Return whether the column ``name`` contains a metric, with scores in most of its rows.
 
-    In a metric's column, more than half of the values are scores or missing. The other values are
-    errors.
+    Missing scores count as scores; all other values are errors.
     """
     values = [row.get(name) for _, row in content.rows]
     return sum(map(is_score, values)) > len(values) / 2

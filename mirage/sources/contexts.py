@@ -53,11 +53,10 @@ def query_of(
         text: Question.
         retrieved: Retrieved texts in the order of the prompt; ``None`` if there are none.
         reference: Reference answer; ``None`` if there is none.
-        relevant: Relevant texts; ``None`` if there are none. A retrieved text is relevant if it is
-            equal to one of them.
-            Relevant texts that the retrieval missed get the ids ``unretrieved-1`` and so on. A
-            warning is logged if a relevant text matches several retrieved texts, or only a part of
-            one.
+        relevant: Relevant texts; ``None`` if there are none. A retrieved text is relevant if it
+            equals one of them. Relevant texts that were not retrieved get the ids ``unretrieved-1``
+            and so on. A warning is logged if a relevant text matches several retrieved texts, or
+            only a part of one.
         retrieved_ids: Ids of the retrieved texts; by default their positions.
         relevant_ids: Ids of the relevant passages. If they are passed, ``relevant`` is ignored.
 

@@ -117,8 +117,8 @@ def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degre
 
     Args:
         products: Inner product of the values and the step of each start, of shape ``(starts,
-            columns)``. A step is 0 before the start and 1 from it on. Values and steps are centred
-            by group.
+            columns)``. The step of a start is 0 before it and 1 afterwards. Values and steps are
+            centred by group.
         lengths: Squared length of the step of each start, of shape ``(starts, 1)``.
         squares: Sum of squares of the values, of shape ``(columns,)``.
         degrees: Degrees of freedom of the values.

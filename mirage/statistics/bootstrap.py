@@ -41,7 +41,7 @@ def bootstrap(
 
     Queries are the clusters, because judgments on one query are not independent. If queries
     themselves depend on each other, whole clusters of queries are drawn instead. The interval is
-    centred on the statistic. It is as wide as the central interval of the bootstrap draws,
+    centred on the statistic. Its width is that of the percentile interval of the bootstrap draws,
     corrected for a small number of queries (:func:`widened`).
 
     Args:
@@ -97,7 +97,7 @@ def sums_by_query(query: Ints, values: Floats) -> Floats:
 def middle(drawn: Floats | Ints, level: float) -> Floats:
     """Return the ends of the central interval that contains the share ``level`` of the draws.
 
-    The first axis of ``drawn`` is that of the draws. The result has the shape ``(2, ...)``.
+    ``drawn`` has the shape ``(draws, ...)``, and the result the shape ``(2, ...)``.
     """
     check_level(level)
     return np.asarray(np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0))
@@ -106,13 +106,13 @@ def middle(drawn: Floats | Ints, level: float) -> Floats:
 def draws_covariance(
     draws: Floats, counts: NDArray[np.int32], clusters: Sequence[str] = ()
 ) -> Floats:
-    """Estimate the covariance of estimates from a bootstrap over queries.
+    """Return the covariance matrix of estimates, computed from bootstrap draws of queries.
 
-    The estimate is the covariance of the draws times ``m / (n - 1)`` if each draw consists of ``m``
-    of ``n`` queries. With ``m = n``, the variance of the draws is smaller than that of the
-    estimates, by a factor of ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988,
-    Resampling Inference with Complex Survey Data, Journal of the American Statistical Association
-    83, 231-241). The estimate is NaN with fewer than two queries.
+    It is the covariance of the draws times ``m / (n - 1)`` if each draw consists of ``m`` of ``n``
+    queries. With ``m = n``, the variance of the draws is smaller than that of the estimates, by a
+    factor of ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988, Resampling
+    Inference with Complex Survey Data, Journal of the American Statistical Association 83,
+    231-241). The result is NaN with fewer than two queries.
 
     Args:
         draws: The estimates on each draw, of shape ``(draws, estimates)``.
@@ -166,7 +166,7 @@ def widened(
 
 
 def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
-    """Return the factor that corrects the deviations of draws from their mean for few queries.
+    """Return the factor by which deviations of draws from their mean must be multiplied.
 
     Its square is the factor of the covariance in :func:`draws_covariance`.
     """
@@ -177,7 +177,7 @@ def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
 
 
 def _cluster_counts(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the number of times that the first draw contains each cluster, and cluster sizes.
+    """Return how often the first draw contains each cluster, and the size of each cluster.
 
     The first draw is enough, because all draws contain the same number of clusters.
     """

@@ -24,8 +24,8 @@ def upper_bounds(
 ) -> Floats:
     """Return the upper confidence bound for the mean of each column.
 
-    The method adds a hypothetical cluster to the data. It is as large as the largest cluster, and
-    all its values are the largest possible value. Clusters are weighted by random exponential
+    The method adds a hypothetical cluster to the data. This cluster is as large as the largest one,
+    and all its values are the largest possible value. Clusters are weighted by random exponential
     deviates, and the bound is a percentile of the weighted means (Gaffke 2005, Three Test
     Statistics for a Nonparametric One-Sided Hypothesis on the Mean of a Nonnegative Variable,
     Mathematical Methods of Statistics 14, 451-467; Learned-Miller & Thomas 2019, arXiv 1905.06208).

@@ -1,9 +1,9 @@
 """Accuracy, ROC area and calibration of labels or scores against human labels, from arrays.
 
-Balanced accuracy is the mean recall over labels. The recall of a label is the share of sentences
-with this true label to which the judge gave it. MEMERAG (arXiv 2502.17163, appendix E) reports its
-mean over languages, all with the same weight. A judge that guesses has a balanced accuracy of 1
-divided by the number of labels, whatever the frequencies of the labels are.
+Balanced accuracy is the mean recall over labels. The recall of a label is the share of the
+sentences with this true label that the judge labels correctly. MEMERAG (arXiv 2502.17163, appendix
+E) reports its mean over languages. A judge that guesses has a balanced accuracy of 1 divided by the
+number of labels, whatever the frequencies of the labels are.
 
 Sentences of one query are not independent. Standard errors and intervals therefore treat
 queries as clusters.
@@ -45,7 +45,7 @@ class Tallies(NamedTuple):
 
     Attributes:
         cluster: Integer that identifies each cluster, sorted.
-        total: Number of sentences, of shape ``(clusters, labels)``.
+        total: Number of sentences with each true label, of shape ``(clusters, labels)``.
         right: Number of sentences that each judge labelled correctly, of shape ``(clusters, labels,
             judges)``.
     """
@@ -108,7 +108,7 @@ def standard_errors(tallies: Sequence[Tallies]) -> Floats:
 
 
 def _influences(tallies: Tallies) -> Floats:
-    """Return the influence of each cluster on each recall.
+    """Return the first-order influence of each cluster of queries on each recall.
 
     The result has the shape ``(clusters, labels, judges)``.
     """
@@ -321,9 +321,9 @@ def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshol
 
 
 def _between(scores: Floats, cut: int) -> float:
-    """Return a threshold that splits sorted scores at index ``cut``.
+    """Return a threshold above ``scores[cut - 1]`` and at most ``scores[cut]``.
 
-    It is above all scores before this index, and not above the others.
+    The scores are sorted.
     """
     # At both ends there is only one neighbouring score.
     if cut in (0, len(scores)):
@@ -455,8 +455,8 @@ class Bin(NamedTuple):
 
     Attributes:
         lower: Lower end of the scores in the bin.
-        upper: Upper end.
-        sentences: Number of sentences.
+        upper: Upper end of the scores in the bin.
+        sentences: Number of sentences in the bin.
         mean_score: Mean score of the sentences.
         positive: Share of the sentences that have the positive label.
     """

@@ -137,8 +137,8 @@ def mean_intervals(
     ``phi`` is estimated from the variance between clusters. The estimate is unreliable if nearly
     all values are near an end of the range (:data:`NEAR`) and a few other values determine the
     mean, as with language probabilities. If fewer than :data:`FEWEST_FOR_MEANS` clusters have a
-    value that is not near this end, ``phi`` therefore gets a lower limit: its value if the queries
-    within each cluster were identical.
+    value that is not near this end, ``phi`` is therefore at least the value that it would have if
+    the queries within each cluster were identical.
 
     Values without a finite range have the interval of Student's t. Both kinds use
     :func:`small_sample`.

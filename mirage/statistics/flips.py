@@ -1,4 +1,4 @@
-"""Exact tests of how many units turned from right to wrong when none turned from wrong to right.
+"""Exact tests of how many units turned from right to wrong, if none turned the other way.
 
 A unit is a query or a cluster of queries. A flip is the change of a unit from right to wrong.
 """
@@ -37,7 +37,7 @@ alarm.
 def flip_p_value(units: int, worse: int) -> float:
     """Return the exact p-value of a number of flips, if no unit turned from wrong to right.
 
-    A flip is a unit (a query or a cluster) that turned from right to wrong.
+    A flip is a query or cluster that turned from right to wrong.
 
     Under the null hypothesis, each unit changes with the same unknown probability, and changes for
     better and for worse are equally likely. The p-value is the maximum over all values of the

@@ -22,9 +22,9 @@ def held_out_tau_interval(
     the held-out models. Tau is ``2 p - 1`` for the share ``p`` of pairs of held-out models in the
     right order; ties count half. The variance of the share is estimated by the jackknife, which
     leaves out all pairs of one model at a time (Efron & Stein 1981, The Jackknife Estimate of
-    Variance, Annals of Statistics 9, 586-596). This variance is not allowed to be smaller than that
-    of a share of ``n`` independent pairs, for ``n`` models. The interval is a score interval
-    (Wilson 1927, Journal of the American Statistical Association 22, 209-212) with Student's t.
+    Variance, Annals of Statistics 9, 586-596). It is at least the variance of a share of ``n``
+    independent pairs, for ``n`` models. The interval is a score interval (Wilson 1927, Journal of
+    the American Statistical Association 22, 209-212) with Student's t.
     ``validation/coverage/held_out_tau.py`` prints the coverage.
 
     Args:

@@ -33,10 +33,11 @@ def paired_means(
     Interval and p-value come from the same permutation test, which swaps the results of the two
     systems on all queries of a cluster together
     (:func:`mirage.statistics.permutation.sign_flip_tests`). An interval includes 0 if and only if p
-    is above ``1 - level``. Intervals are too narrow if a small sample of a skewed metric misses its
-    largest differences. Their ends are therefore moved out to those of Student's t interval with
-    two added clusters (:func:`gap_interval`). If an interval excludes 0, its end nearer to 0 stays
-    in place. ``validation/coverage/paired.py`` prints coverage and false positive rates.
+    is above ``1 - level``. In a small sample of a skewed metric, the largest differences may be
+    missing, and such an interval would be too narrow. Its ends are therefore moved out to those of
+    Student's t interval with two added clusters (:func:`gap_interval`). If an interval excludes 0,
+    its end nearer to 0 stays in place. ``validation/coverage/paired.py`` prints coverage and false
+    positive rates.
 
     Args:
         gaps: Differences, of shape ``(queries, columns)``; NaN if a query has no difference.

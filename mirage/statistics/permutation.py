@@ -37,9 +37,8 @@ def permutation_p_values(
 
     A unit is, for example, a query. Swapping the results of the two systems for a unit changes the
     sign of the unit's differences. The test statistic is the sum of a column. The p-value is the
-    share of the ways to swap that make the sum at least as far from 0 as it is without swapping. If
-    there are at most ``permutations`` ways to swap the units that differ, all are enumerated, and p
-    is exact.
+    share of swaps after which the sum is at least as far from 0 as without swapping. If there are
+    at most ``permutations`` ways to swap the units that differ, all are enumerated, and p is exact.
 
     Args:
         differences: Difference of the two systems on each unit, of shape ``(units, comparisons)``.
@@ -104,12 +103,12 @@ def sign_flip_tests(
     """Return two-sided p-values of paired differences and the matching intervals.
 
     A unit is a query, or a cluster of queries whose results are swapped together. P-values are
-    those of :func:`permutation_p_values`. An interval contains every mean that the
-    same test does not reject: if this mean is subtracted from the differences, p is above ``1 -
-    level``. It therefore includes 0 if and only if p is above ``1 - level``. Its ends are quantiles
-    of the means of random subsets of units (Hartigan 1969, Using Subsample Values as Typical
-    Values, Journal of the American Statistical Association 64, 1303-1317). Two queries with a
-    difference of 0 are added as one unit. They do not change p, but they make the interval wider
+    those of :func:`permutation_p_values`. An interval contains every mean that the test does not
+    reject, that is, for which p is above ``1 - level`` after the mean is subtracted from the
+    differences. It therefore includes 0 if and only if p is above ``1 - level``. Its ends are
+    quantiles of the means of random subsets of units (Hartigan 1969, Using Subsample Values as
+    Typical Values, Journal of the American Statistical Association 64, 1303-1317). Two queries with
+    a difference of 0 are added as one unit. They do not change p, but they make the interval wider
     than 0 if all differences are equal (Agresti & Min 2005, Statistics in Medicine 24, 729-740, add
     half a pair to each cell for the same reason).
 
@@ -164,7 +163,7 @@ def sign_flip_tests(
 
 
 def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Append a unit with a difference of 0 to the sums of differences and the sizes of units.
+    """Return the differences and sizes of units (queries), with a unit of difference 0 added.
 
     Its size is twice the mean size of the units: two queries if each unit is a query.
     """
@@ -176,10 +175,10 @@ def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floa
 def _draw_flips(
     units: int, changed_units: Ints, permutations: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
-    """Yield random choices of the units to swap, in blocks.
+    """Yield random choices of the units (such as queries) whose results are swapped, in blocks.
 
-    Each block has the shape ``(permutations of the block, units)``. For the ``changed_units``, the
-    draws are the same as in :func:`permutation_p_values`.
+    Each block has the shape ``(permutations in the block, units)``. ``changed_units`` are the
+    indices of units with a difference; for these, choices are as in :func:`permutation_p_values`.
     """
     rng = np.random.default_rng(seed)
     size = -(-len(changed_units) // 8)
@@ -191,9 +190,9 @@ def _draw_flips(
 
 
 def _unchanged_flips(units: int, permutations: int, seed: int) -> Iterator[Flips]:
-    """Yield random choices of the units to swap, in blocks; small choices are cached.
+    """Yield random choices of the units (such as queries) whose results are swapped, in blocks.
 
-    Each block has the shape ``(permutations of the block, units)``.
+    Each block has the shape ``(permutations in the block, units)``. Small results are cached.
     """
     if permutations * units > _REMEMBERED:
         yield from _drawn_flips(units, permutations, seed)
@@ -210,15 +209,15 @@ def _drawn_flips(units: int, permutations: int, seed: int) -> Iterator[Flips]:
 
 @lru_cache(maxsize=1)
 def _remembered_flips(units: int, permutations: int, seed: int) -> tuple[NDArray[np.uint8], ...]:
-    """Return the blocks of :func:`_drawn_flips`, packed as bits and cached."""
+    """Return the blocks of :func:`_drawn_flips`, packed as bits; the last result is cached."""
     blocks = _drawn_flips(units, permutations, seed)
     return tuple(np.packbits(flips, axis=1) for flips in blocks)
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return two means in ascending order: of the swapped units, and of all other units.
+    """Return the mean difference of swapped units and that of other units, the lower one first.
 
-    Both arrays have one row per permutation and one column per comparison.
+    ``flips`` marks the swapped units. Both arrays have the shape ``(permutations, comparisons)``.
     """
     signs = flips.astype(np.float64)
     swapped, counts = signs @ units, signs @ sizes
@@ -272,7 +271,7 @@ def _count_as_far(sums: Floats, units: Floats) -> Floats:
 
 
 def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed: int = 0) -> Floats:
-    """Return one-sided p-values of paired differences, corrected for the number of columns.
+    """Test whether each mean paired difference is above 0; correct for the number of columns.
 
     The test statistic of a column is its Student's t with the skewness removed (Hall 1992, On the
     Removal of Skewness by Transformation, Journal of the Royal Statistical Society B 54, 221-228).
@@ -289,13 +288,12 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
     would be far too conservative. ``validation/power/regression.py`` prints the error rates.
 
     Args:
-        differences: Differences of shape ``(units, columns)``; larger values are stronger evidence;
-            NaN if a unit has no value.
+        differences: Differences of shape ``(units, columns)``; NaN if a unit has no value.
         permutations: Number of random permutations.
         seed: Random seed.
 
     Returns:
-        One p-value per column; 1 for a column with a mean that is not above 0.
+        One-sided p-value of each column; 1 if its mean is not above 0.
 
     Raises:
         SettingError: If ``permutations`` is below 1.

@@ -58,11 +58,9 @@ def simulated_verdicts(
             a loss this large.
         permutations: Number of random permutations, and of random weightings.
         seed: Random seed.
-        facts: Indices of the features that check facts. A cluster that loses at least half of the
-            range of such a feature counts as an answer that turned from right to wrong. These
-            answers are not used as evidence if another cluster gained in one of these features and
-            did not lose half of the range of any. The test of these answers assumes that all
-            answers were reworded, which is the worst case.
+        facts: Indices of the features that check facts. Large losses in these features count as
+            answers that turned from right to wrong, which are tested by :func:`_flip_p_values`. The
+            test assumes that all answers were reworded, which is the worst case.
         noise: Noise between runs, with variances of shape ``(simulations, features)``, for values
             as shares of the range of each feature. By default the tests assume no noise.
 
@@ -103,7 +101,7 @@ def _blocks(simulations: int, numbers: int) -> Iterator[slice]:
 
 
 def _p_values(sums: Floats, signs: Floats) -> Floats:
-    """Return the permutation p-values of each simulation, of shape ``(simulations, features)``."""
+    """Return the p-values of the permutation test, of shape ``(simulations, features)``."""
     simulations, clusters, features = sums.shape
     flat = sums.swapaxes(0, 1).reshape(clusters, -1)
     squares = np.square(flat).sum(axis=0)

@@ -96,7 +96,7 @@ def _solve(a: float, b: float, target: Floats, log_odds: Floats) -> Floats:
         a: First parameter of the distribution.
         b: Second parameter of the distribution.
         target: Logarithm of the probability of a smaller value, for each quantile.
-        log_odds: Start of the iteration, for each quantile ``x``: ``log(x / (1 - x))``.
+        log_odds: Initial guess of ``log(x / (1 - x))``, for each quantile ``x``.
     """
     scale = _log_beta(a, b)
     for _ in range(_NEWTON_STEPS):
@@ -238,7 +238,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _stirling(x: float) -> float:
-    """Return the error of Stirling's approximation of the logarithm of the gamma function."""
+    """Return the log-gamma function of ``x`` minus Stirling's approximation of it."""
     square = 1 / (x * x)
     series = 0.0
     for coefficient in reversed(_STIRLING):

@@ -41,7 +41,7 @@ def error_draws(covariance: Floats, degrees: Floats | float, *, seed: int = 0) -
 
 
 def t_scales(degrees: Floats, draws: int, rng: np.random.Generator) -> Floats:
-    """Draw the ratios of estimated to true standard errors, for errors by Student's t.
+    """Draw ratios of estimated to true standard errors, as Student's t implies them.
 
     In a draw, the ratios of all models are at the same quantile of their distributions. A ratio is
     NaN if there are no degrees of freedom.
@@ -52,7 +52,7 @@ def t_scales(degrees: Floats, draws: int, rng: np.random.Generator) -> Floats:
         rng: Random generator.
 
     Returns:
-        The ratios, of shape ``(draws, models)``, or ``(draws, 1)`` if all models are alike.
+        The ratios, of shape ``(draws, models)``, or ``(draws, 1)`` if ``degrees`` are equal.
     """
     largest = float(degrees.max())
     squares = rng.chisquare(largest, (draws, 1))
@@ -159,7 +159,7 @@ def winner_interval(
 
 
 def _reach(errors: Floats, alone: Bools, level: float) -> Floats:
-    """Return the smallest significant difference between every two models.
+    """Return the smallest significant difference of each pair of models.
 
     The result has the shape ``(models, models)``. ``errors`` and ``alone`` are as in
     :func:`rank_sets`.

@@ -39,9 +39,9 @@ class RunNoise(NamedTuple):
     def widen_p_values(self, p_values: Floats, means: Floats, features: Floats | int = 1) -> Floats:
         """Return p-values that allow for the noise between runs.
 
-        The p-value and the mean of a normally distributed estimate define its standard error.
-        Possible variances between runs (:meth:`_variances`) are added to the square of this
-        standard error. The result is the mean of the p-values with these larger errors.
+        A p-value and the mean that it tests imply a standard error, if the mean is normally
+        distributed. Possible variances between runs (:meth:`_variances`) are added to the square of
+        this standard error. The result is the mean of the p-values with these larger errors.
 
         Args:
             p_values: One-sided p-values without noise between runs.
@@ -80,9 +80,9 @@ class RunNoise(NamedTuple):
         return np.where(apply, np.minimum(means + high, 1.0), bounds)
 
     def _variances(self) -> Floats:
-        """Return possible variances of the difference between a run and the baseline.
+        """Return, for each feature, possible variances of the difference of a run and the baseline.
 
-        They are along a new first axis.
+        The first axis has the possible variances.
 
         The sample variance of ``runs`` normal means is a multiple of a chi-squared deviate with
         ``runs - 1`` degrees of freedom. Dividing the observed variance by quantiles of that deviate

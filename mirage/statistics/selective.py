@@ -90,7 +90,7 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
         risk: Error rate to rule out, above 0 and below 1.
 
     Returns:
-        The p-value; 1 if no item of some kind is decided correctly.
+        The p-value; 1 if, for one of the kinds, no item is decided correctly.
     """
     from scipy.special import betainc, betaincinv
 

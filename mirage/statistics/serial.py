@@ -53,8 +53,8 @@ def serial_differences(
     with days as clusters. It is multiplied by :func:`day_inflation`, because neighbouring days are
     correlated if successive values are correlated. Student's t has the degrees of freedom of the
     period with fewer days (Hsu 1938, Contributions to the Theory of Student's t-test as Applied to
-    the Problem of Two Samples, Statistical Research Memoirs 2, 1-24). This test is conservative for
-    small numbers of independent groups of any size and variance (Ibragimov & Muller 2016, Inference
+    the Problem of Two Samples, Statistical Research Memoirs 2, 1-24). The test is conservative for
+    few independent groups, whatever their sizes and variances (Ibragimov & Muller 2016, Inference
     with Few Heterogeneous Clusters, Review of Economics and Statistics 98, 83-96).
 
     Args:

@@ -95,8 +95,7 @@ def _p_values(
     ``earlier`` and ``later`` have the number of times that each item got each verdict.
 
     Returns:
-        The p-values with ties broken at random, and the p-values in which ties count as at least as
-        extreme.
+        The p-values with ties broken at random, and the p-values in which ties count fully.
     """
     pooled, size = earlier + later, later.sum(axis=1)
     expected = size[:, None] * (pooled / np.maximum(pooled.sum(axis=1, keepdims=True), 1))
@@ -121,7 +120,7 @@ def _p_values(
 
 
 def _outcomes(pooled: Ints, size: int) -> tuple[Ints, Floats]:
-    """Return all ways in which ``size`` verdicts on an item can be distributed, with probabilities.
+    """Return all possible counts of verdicts among ``size`` verdicts, and their probabilities.
 
     The verdicts are drawn without replacement from all verdicts on the item, so that their counts
     have a multivariate hypergeometric distribution. ``pooled`` contains the number of times that

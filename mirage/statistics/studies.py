@@ -204,7 +204,7 @@ def validate(
 def _simulate(
     method: Method, design: StudyDesign, level: float, seed: int, number: int
 ) -> tuple[float, float]:
-    """Run one simulation, and return its success (0 to 1) and the mean width of its intervals.
+    """Run simulation ``number``; return its success (0 to 1) and the mean width of its intervals.
 
     The success is the share of the intervals that contain their true value. For joint intervals, it
     is 1 if all of them do, else 0. For an alarm, it is 1 if the alarm is raised, and the width is
@@ -269,7 +269,7 @@ def _gate(sample: StudySample) -> SimulatedVerdicts:
     """Return the verdicts of :func:`mirage.testing.assert_no_regression` on simulated runs.
 
     The verdicts are computed by :func:`simulated_verdicts`. ``tests/testing/test_planning.py``
-    checks that they equal those of the original function.
+    checks that both functions return equal verdicts.
     """
     design, codes = sample.design, sample.codes
     if design.score == "skewed":

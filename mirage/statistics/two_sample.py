@@ -176,7 +176,7 @@ def exchanged_p_values(
 
 
 def _all_ways(later: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return all ways to choose the clusters of the second set, without changing their number.
+    """Return all ways to choose the clusters of the second set; their number stays the same.
 
     ``later`` is true for the clusters that are now in the second set. The result has the shape
     ``(ways, clusters)``; each row is true for the chosen clusters.

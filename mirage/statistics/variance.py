@@ -24,7 +24,7 @@ class VarianceComponents(NamedTuple):
 def variance_components(repeats: Floats) -> VarianceComponents:
     """Estimate the variance within queries and between them by one-way analysis of variance.
 
-    The variance within is the mean of the queries' sample variances. The variance between queries
+    The variance within queries is the mean of their sample variances. The variance between queries
     is the variance of the query means, minus the part that the variance of the repeats explains
     (Searle, Casella & McCulloch 1992, Variance Components, section 3.6). Queries with few repeats
     have the same weight as others. The variance of a mean over ``n`` queries with ``k`` repeats

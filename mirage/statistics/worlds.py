@@ -127,8 +127,8 @@ class StudyDesign:
         """Share of the queries without a tie whose scores must drop to 0 to produce the effect.
 
         Raises:
-            SettingError: The effect is larger than the loss if the scores of all queries without a
-                tie dropped to 0.
+            SettingError: The effect is too large: even dropping all of these scores to 0 does not
+                produce it.
         """
         share = self.effect / (self.rate * (1 - self.ties))
         if share > 1:

@@ -31,7 +31,7 @@ _ALL = 2**LEAVES - 1
 
 
 class _Masks(NamedTuple):
-    """The leaves that a row can reach, as far as one feature decides it.
+    """The leaves that a row can still reach after one of its features was compared.
 
     A mask has one bit per leaf of a tree. The lowest bit is that of the leftmost leaf.
 
@@ -47,7 +47,7 @@ class _Masks(NamedTuple):
     leaves: NDArray[np.uint32]
 
     def of(self, values: Floats) -> NDArray[np.uint32]:
-        """Return the masks for each value of the feature, of shape ``(values, trees)``."""
+        """Return the mask of reachable leaves for each value, of shape ``(values, trees)``."""
         rows = np.searchsorted(self.thresholds, values)
         rows[np.isnan(values)] = -1
         return self.leaves[rows]
@@ -108,9 +108,9 @@ class TreeArrays:
 
         ``rows`` has the shape ``(rows, features)``, and the result the shape ``(rows,)``.
 
-        If a row goes right at a node, it cannot reach the leaves below the left child. The masks of
-        these nodes are combined, and the leftmost remaining leaf is the one that the row reaches
-        (QuickScorer, Lucchese et al. 2015, SIGIR, 73-82).
+        Each node has a bit mask that clears the leaves below its left child. If a row goes right at
+        a node, it cannot reach these leaves. The masks of all such nodes are combined, and the row
+        reaches the leftmost leaf that remains (QuickScorer, Lucchese et al. 2015, SIGIR, 73-82).
         """
         leaves = np.full((len(rows), len(self.roots)), _ALL, np.uint32)
         for masks in self._masks:
@@ -123,13 +123,13 @@ class TreeArrays:
 
     @cached_property
     def _leaves_before(self) -> Ints:
-        """The number of leaves before each node, in all trees."""
+        """The number of leaves that precede each node, counted over all trees."""
         leaf = self.feature < 0
         return np.cumsum(leaf) - leaf
 
     @cached_property
     def _masks(self) -> list[_Masks]:
-        """The masks of each feature that the trees use."""
+        """For each feature that the trees use, the leaves that its values can reach."""
         features = sorted({*self.feature.tolist()} - {-1})
         return [self._masks_of(feature) for feature in features]
 
@@ -146,7 +146,7 @@ class TreeArrays:
         return _Masks(feature, thresholds, leaves)
 
     def _without_left(self, nodes: Ints, trees: Ints) -> NDArray[np.uint32]:
-        """Return the mask of all leaves that are not below the left child, for each node."""
+        """Return, for each node, the mask of all leaves that are not below its left child."""
         first, end = (
             self._leaves_before[child[nodes]] - self._leaves_before[self.roots[trees]]
             for child in (self.left, self.right)
@@ -156,8 +156,8 @@ class TreeArrays:
     def is_sound(self, features: int) -> bool:
         """Return whether the arrays are valid trees.
 
-        The nodes must be in depth-first order, the number of leaves and their values must be valid,
-        and no node may compare a feature that does not exist.
+        Nodes must be in depth-first order and refer to existing features. Values must be finite,
+        and no tree may have more than :data:`LEAVES` leaves.
 
         Args:
             features: Number of features that the trees may use.
@@ -176,7 +176,7 @@ class TreeArrays:
         )
 
     def _is_depth_first(self) -> bool:
-        """Return whether the roots and children are those of complete trees, in order."""
+        """Return whether the nodes form complete trees in depth-first order."""
         inner = np.flatnonzero(self.feature >= 0)
         # The number of right children that are still to come, before each node and at the end: a
         # leaf completes a subtree, and any other node adds a right child.

@@ -224,7 +224,7 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
 
 
 def stored_shares(data: Mapping[str, TrainingData], trees: TreeArrays) -> Shares:
-    """Return the predictor of won shares whose ``trees`` were fitted to ``data`` earlier."""
+    """Return the model of won shares that consists of ``trees``, which were fitted to ``data``."""
     return Shares(trees, {code: _mean(part.values) for code, part in data.items()})
 
 
@@ -305,7 +305,7 @@ def _mean_wins(logits: Floats, others: Floats, exp: Callable[[Floats], Floats]) 
 
 
 def _exact_exp(x: Floats) -> Floats:
-    """Return the exponential of each number, with the same last digit on every processor.
+    """Return the exponential of each number; the result is identical on every processor.
 
     The last digit of numpy's exponential of a real number depends on the processor. For complex
     numbers, numpy calls the C library instead, as ``scipy.special.expit`` does.

@@ -32,8 +32,8 @@ class Texts:
         terse: A true answer in few words, or an abstention if no passage answers the query.
         false: A fluent false answer that is worded differently from the reference, or a confident
             invention if no passage answers the query.
-        other_false: A false answer that is wrong about another fact than ``false`` is. Only
-            answerable queries of the hard level have it; otherwise it is empty.
+        other_false: A false answer that changes another fact than ``false`` does. Only answerable
+            queries of the hard level have it; otherwise it is empty.
     """
 
     true: tuple[str, str]
@@ -153,11 +153,11 @@ class Draft:
         return replace(self, sentences=tuple(sentences))
 
     def citing(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
-        """Return a copy in which each sentence has the citations that ``cite`` returns for it."""
+        """Return a copy in which each sentence has the citations ``cite(sentence)``."""
         return self.saying(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
 
     def worded(self, word: Callable[[str], str]) -> Draft:
-        """Return a copy in which each sentence has the text that ``word`` returns for its text."""
+        """Return a copy in which the text of each sentence is replaced with ``word(text)``."""
         return self.saying(Sentence(word(s.text), s.citations) for s in self.sentences)
 
     @property
@@ -172,7 +172,7 @@ class Draft:
     def written(self, language: Language) -> str:
         """Return the whole response as text.
 
-        The answer has its reasoning before it or, if the draft has a frame, Markdown around it.
+        With a frame, the answer has Markdown around it; without one, it follows the reasoning.
 
         Args:
             language: Language of the response, which decides where citations are inserted.
@@ -212,7 +212,7 @@ class Scene:
 
     @property
     def corpus(self) -> MirageDataset:
-        """The queries in the language of :attr:`query`, from ``corpora``."""
+        """The bundled corpus in the language of :attr:`query`, from :attr:`corpora`."""
         return self.corpora[self.query.language]
 
     @property
@@ -267,7 +267,7 @@ class Scene:
         return self.at(self.corpora[(main, neighbour)[place]][self.query.id])
 
     def parsed(self, text: str, *, headings: bool = False, reason: str = "") -> Draft:
-        """Parse a text into a draft.
+        """Return the draft of a response that is given as text.
 
         Args:
             text: Text of a response.
@@ -302,11 +302,11 @@ def _write_terse(scene: Scene) -> Draft:
 
 
 def _write_quotes(scene: Scene) -> Draft:
-    """Quote one sentence of each relevant passage.
+    """Return a draft that quotes one sentence of each relevant passage.
 
-    From each passage, the function takes the sentence that states the most right answers. Among
-    equals, it takes the sentence that shares most words with the reference. If the quoted sentences
-    do not state all right answers, as for a question about a sum, the reference is written instead.
+    This is the sentence that states the most right answers or, among equals, shares the most words
+    with the reference. If the quotes do not state all right answers, as for a question about a sum,
+    the draft is made of the reference instead.
     """
     draft, language = _write_reference(scene), scene.query.language
     wanted = set(tokenize(draft.text, language))
@@ -456,5 +456,5 @@ courtesies of a chat model.
 
 
 def faultless(scene: Scene) -> Draft:
-    """Write a response without faults to a scene's query, in the manner of the scene."""
+    """Return a draft without faults that answers the scene's query in the scene's manner."""
     return MANNERS[scene.manner](scene)

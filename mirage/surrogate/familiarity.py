@@ -73,7 +73,7 @@ class Familiarity:
 
     @classmethod
     def of(cls, part: TrainingData, residuals: Mapping[str, Floats]) -> Familiarity:
-        """Compute the profiles of a language's models, and collect the residuals on them.
+        """Return the familiarity for one language, from its models' profiles and residuals.
 
         Args:
             part: Training data of the language.

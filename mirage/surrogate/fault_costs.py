@@ -90,7 +90,7 @@ def _changed_queries(spoilt: np.ndarray, clean: np.ndarray) -> int:
 
 
 def order_violations(costs: list[FaultCost]) -> list[str]:
-    """Return a message for each pair of faults whose costs are in the wrong order.
+    """Return a message for each pair of faults of which the milder one costs as much or more.
 
     Missing or wrong citations should cost less than a wrong abstention, and a wrong abstention
     should cost less than any falsehood.

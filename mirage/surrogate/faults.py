@@ -30,7 +30,7 @@ def _lie(draft: Draft, scene: Scene, _: Random) -> Draft:
 
 
 def _name_wrong_entity(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Replace the right answer in the draft with a wrong one; the other words stay the same.
+    """Return the draft with a wrong answer in place of the right one; other words stay the same.
 
     If this does not remove the right answer, for instance because it occurs in another spelling,
     return the handwritten false answer instead.
@@ -90,7 +90,7 @@ def _answer_off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
 def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
     """Return an abstention: a general one, or one that was written for another query.
 
-    On the hard level, only general abstentions are used, because those for another query mention
+    At the hard level, only general abstentions are used, because those for another query mention
     facts from that query's passages.
     """
     if scene.level == "hard" or rng.random() < 0.5:
@@ -160,9 +160,9 @@ def _copy_citations(draft: Draft, new: Draft) -> Draft:
 def _add_falsehood(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
     """Add a false statement about a fact that the query does not ask for.
 
-    The statement is a sentence of a passage with changed numbers. If no suitable sentence has a
-    number, it is a sentence of the handwritten false answer. A suitable sentence mentions neither a
-    right nor a wrong answer to the query. Return ``None`` if there is none.
+    The statement is a sentence of a passage with changed numbers. If none has a number, the
+    statement is a sentence of the handwritten false answer. Sentences that mention a right or wrong
+    answer to the query are skipped. If none is left, return ``None``.
     """
     candidates = (*scene.query.answers, *scene.query.wrong_answers)
 

@@ -91,7 +91,7 @@ They answer unanswerable questions, exchange right and wrong answers, or have fe
 
 
 class Level(NamedTuple):
-    """The simulated systems of a level.
+    """The simulated systems of a level (quick or hard) of the bundled leaderboards.
 
     Attributes:
         systems: Systems on which the surrogates of the level are trained.

@@ -114,7 +114,7 @@ class PooledModel:
     """A fitted regression that predicts a model's logit from the means of its features.
 
     Attributes:
-        shared: Shared regressor; ``None`` if there is none.
+        shared: Regressor for all languages together; ``None`` if there is none.
         scale: Standard deviation of each feature.
         centres: Mean of each feature, by language.
         offsets: Mean logit, by language.
@@ -233,8 +233,8 @@ class Candidate:
 
     Attributes:
         recipe: Configuration of the regression.
-        of_shared: Residuals of the shared regressor alone, by language, in the order of the
-            language's models.
+        of_shared: Residuals of the regressor for all languages (shared) alone, by language, in the
+            order of the language's models.
         of_all: Residuals of the whole regression, by language, in the order of the language's
             models.
         weights: Weight of the logits that are predicted from verdicts, and weight of the logits
@@ -435,7 +435,7 @@ def _signs(data: Data) -> list[int]:
 
 
 def _training_tournaments(data: Data) -> int:
-    """Return the number of tournaments of each language that the shared regressor is trained on.
+    """Return the number of tournaments per language on which the shared regressor is trained.
 
     A tournament is a bootstrap sample of the queries, with the logits fitted to it.
     """
@@ -446,7 +446,7 @@ def _training_tournaments(data: Data) -> int:
 def _held_out_residuals(
     data: Data, name: str | None, folds: Sequence[set[str]], seed: int
 ) -> Residuals:
-    """Return the residuals of the shared regressor ``name`` on held-out models, by language."""
+    """Return the residuals of a regressor, trained on all languages, on held-out models."""
     residuals = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
         rest = {code: part.without(fold) for code, part in data.items()}
@@ -563,7 +563,7 @@ def _stacking_weights(
 def _folds(data: Data, seed: int) -> list[set[str]]:
     """Split the models of all languages into folds that have a similar number of groups each.
 
-    All models of a group are in the same fold.
+    All models of a group, such as those with the same kind of fault, are in the same fold.
     """
     members: dict[str, set[str]] = {}
     for part in data.values():
@@ -583,10 +583,10 @@ def _model_names(data: Data) -> list[str]:
 def _ridge_residuals(
     part: TrainingData, of_shared: Floats, recipe: Recipe, folds: Sequence[set[str]], scale: Floats
 ) -> Floats:
-    """Return the residuals that remain on one language's held-out models.
+    """Return the residuals of the ridge regression on one language's held-out models.
 
-    A ridge regression predicts ``of_shared``, the residuals of the shared regressor; its
-    predictions are subtracted from them.
+    It predicts ``of_shared``, the residuals of the shared regressor. The result has one residual
+    per model: ``of_shared`` minus the prediction.
     """
     if recipe.alpha is None:
         return of_shared
@@ -613,7 +613,7 @@ def _standardise(X: Floats, centre: Floats, scale: Floats) -> Floats:
 
 
 def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
-    """Fit the ridge regression of ``y`` on ``Z`` in one language, and return its coefficients.
+    """Return the coefficients of a ridge regression of ``y`` on the models' features ``Z``.
 
     If there is no shared regressor, ``monotone`` restricts the signs of the coefficients.
     """

@@ -56,7 +56,7 @@ def simulated_arena(
     """Compute features, logits and verdicts of simulated systems on a language's bundled corpus.
 
     The logits of the systems are fitted in tournaments, which are bootstrap samples of the queries.
-    Each sample has as many queries as the corpus; larger samples would overstate the evidence. On
+    Each sample has as many queries as the corpus; larger samples would overstate the evidence. At
     the hard level, samples draw whole dossiers. A dossier is a set of passages that several
     questions share, so a system that misreads one passage may fail on several questions.
 
@@ -64,8 +64,8 @@ def simulated_arena(
         code: ISO 639-1 code.
         suite: Features to compute. By default those of :meth:`mirage.FeatureSuite.default`.
         systems: Systems to simulate. By default those of the level in this language.
-        scored_on: Queries on which features are computed, with ids from the bundled corpus. By
-            default the bundled corpus itself.
+        scored_on: Queries, with ids from the bundled corpus, from which features are computed; by
+            default those of the corpus.
         utilities: Numbers from which the simulated judge computes the utility of a response.
         level: Level of the bundled corpus.
         number: Number of tournaments.
@@ -179,7 +179,7 @@ def train_on_arena(
 
 
 def hard_data(code: str) -> dict[str, TrainingData]:
-    """Return the training data of one language on the hard level, with its code as the only key."""
+    """Return the training data of one language at the hard level, as a mapping from its code."""
     with one_thread():
         arena = simulated_arena(code, level="hard", number=HARD_TOURNAMENTS)
     groups = SIMULATED["hard"].groups
@@ -214,10 +214,10 @@ def write_pretrained(
     """Train the bundled surrogates, and write them with a manifest into a folder.
 
     With the same versions of the libraries on the same platform, the files are identical byte for
-    byte. They do not include the verdicts; with them, the files would be three times as large. On
-    the quick level, the surrogate of a language is trained on this language only. On the hard
-    level, the surrogates share trees that are trained on all of the languages, because the
-    questions are the same in every language.
+    byte. To keep them small, they do not include the verdicts of the simulated judge. At the quick
+    level, the surrogate of a language is trained on this language only. At the hard level, the
+    surrogates share trees that are trained on all of the languages, because the questions are the
+    same in every language.
 
     Args:
         folder: Folder for the files.
@@ -226,7 +226,7 @@ def write_pretrained(
         n_jobs: Number of processes.
 
     Returns:
-        Messages about faults whose costs are in the wrong order; see
+        One message for each pair of faults of which a surrogate penalises the milder one more; see
         :func:`~mirage.surrogate.fault_costs.order_violations`.
     """
     from joblib import Parallel, delayed

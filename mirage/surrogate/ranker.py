@@ -168,7 +168,7 @@ class Validation:
 
     @property
     def r2_in_paper(self) -> dict[str, float]:
-        """Like :attr:`r2`, but with the mean logit of all models, including the held-out models.
+        """R² as in :attr:`r2`, but with the mean logit of all models, including held-out ones.
 
         The tables of MIRAGE-Bench use this definition. In practice, this mean is not known when a
         logit is predicted. A surrogate that always predicts the mean of the training models has a
@@ -662,9 +662,9 @@ class SurrogateRanker(NearNames):
         stored = all(part.judgments is not None for part in self._data.values())
         if candidate.recipe.verdicts and not stored:
             raise FeatureError(
-                "this surrogate was stored without the verdicts on which it was trained, so it "
-                "cannot be fitted again without the held-out models; train it again with `mirage "
-                "surrogate train` or mirage.surrogate.pretraining.train_on_arena"
+                "this surrogate was saved without its training verdicts, so it cannot be refitted "
+                "with models held out; train a new one with `mirage surrogate train` or "
+                "mirage.surrogate.pretraining.train_on_arena"
             )
 
     def _require_fitted(self) -> tuple[Candidate, FittedModel]:

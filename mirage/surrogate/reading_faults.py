@@ -39,18 +39,18 @@ def _tell_lie(draft: Draft, scene: Scene, _: Random) -> Draft:
 
 
 def _quote_first_match(draft: Draft, scene: Scene, _: Random) -> Draft | None:
-    """Answer with the sentences that match the question best, from the passage that matches best.
+    """Return a draft of the sentences of the best matching passage that match the question best.
 
-    Return ``None`` if these sentences state all right answers.
+    The result is ``None`` if these sentences state all right answers.
     """
     best = _closest_passages(scene)[0]
     return _unless_right(draft.saying(_closest_sentences(scene, best)), scene)
 
 
 def _stop_after_one(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Answer from one relevant passage only, although several are needed.
+    """Return a draft from one relevant passage only, although several are needed.
 
-    Return ``None`` if the result states all right answers.
+    The result is ``None`` if the draft states all right answers.
     """
     passage = scene.relevant[int(rng.integers(len(scene.relevant)))]
     return _unless_right(draft.saying(_closest_sentences(scene, passage)), scene)
@@ -76,7 +76,7 @@ def _miscalculate(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
 
 
 def _slip(form: str, step: int) -> str:
-    """Return a spelling of an answer with the last digit of its first number changed.
+    """Return the spelling ``form`` of an answer with the last digit of its first number changed.
 
     ``step`` is added to the digit, modulo 10.
     """

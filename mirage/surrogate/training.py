@@ -118,7 +118,7 @@ class TrainingData:
         return widened(self.y, self.counts, self.clusters)
 
     def table(self, row: int) -> FeatureTable:
-        """Return the features of the model with the index ``row`` as a table."""
+        """Return the feature table of the model with the index ``row``."""
         names, values = (self.query_ids, self.features), self.values[row]
         return FeatureTable(self.models[row], self.language, *names, values, facts=self.facts)
 
@@ -379,7 +379,7 @@ def require_models(judged: Sequence[str], available: Sequence[str], noun: str) -
     Args:
         judged: Names of the judged models.
         available: Names of the models that are available.
-        noun: What must be available for each model, as a noun for the error message.
+        noun: Noun that the error message uses for the missing data, such as ``feature table``.
 
     Raises:
         JudgmentError: If none of the judged models is available.

@@ -164,7 +164,7 @@ class Utilities:
 
         Args:
             plain: New numbers, as ``{"weights": {aspect: number}, "faults": {fault: {aspect:
-                number}}}``. Other numbers are not changed.
+                number}}}``.
 
         Raises:
             SettingError: If a number is not valid or a section is not a mapping.

@@ -100,8 +100,8 @@ def group_fields(file: ScoreFile) -> dict[str, dict[str, str]]:
     """Return the fields that group items, such as ``document``, and the group of each item.
 
     Items of one group may be dependent. A field groups items if it has a name like ``document`` or
-    ``session`` and occurs with more than half of the items. It must have at least two distinct
-    values, and at least two items must share a value.
+    ``session`` and more than half of the items have it. It must have at least two distinct values,
+    and at least two items must share a value.
 
     Returns:
         A mapping from field name to a mapping from item to group.

@@ -30,9 +30,8 @@ def with_flips(
 ) -> Floats:
     """Combine a permutation test, a bootstrap and a test of flips into p-values of a loss.
 
-    A loss in a feature is significant in two cases. Either the permutation test and the bootstrap
-    are both significant, so the larger of their p-values counts. Or the test of flips is
-    significant.
+    A loss in a feature is significant if the permutation test and the bootstrap are both
+    significant (the larger of their p-values counts), or if the test of flips is significant.
 
     The permutation test is conservative if few answers flip. For example, if three answers turn
     from right to wrong and none turns from wrong to right, the p-value of this test is at least

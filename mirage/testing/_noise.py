@@ -32,8 +32,8 @@ class Noise:
             feature's range; of shape ``(pairs of answers, units + 1, features)``.
         members: Indices of the units of each cluster, of shape ``(clusters, largest size)``.
         sizes: Number of queries in each cluster.
-        possible_losses: Mean loss of the queries of each cluster if all of them drop to their
-            worst value, as a share of a feature's range, of shape ``(clusters, features)``.
+        possible_losses: Mean loss in each cluster if all of its queries drop to their worst value,
+            as a share of a feature's range, of shape ``(clusters, features)``.
         moved: Share of the queries that get better or worse because the system changed, in
             addition to the random differences in ``pairs``.
         correlation: Correlation of these changes between queries of one cluster.
@@ -53,7 +53,7 @@ class Noise:
     facts: tuple[bool, ...]
 
     def clusters(self, queries: int) -> int:
-        """Return the number of clusters that contain about this many queries in all."""
+        """Return the number of clusters that contain about this many queries in total."""
         return max(1, round(queries / float(self.sizes.mean())))
 
     def without_duplicates(self, column: int) -> Noise:
@@ -93,9 +93,8 @@ def assumed_noise(
         unstable: Share of the answers that differ when a query is repeated.
         moved: Share of the queries that a change of the system makes better or worse.
         size: Number of queries in each cluster.
-        correlation: Correlation between two queries of one cluster, for changes of the system. It
-            is also the correlation between two features, for these changes and for the differences
-            between repeats.
+        correlation: Correlation of the system's changes between two queries of one cluster. It is
+            also the correlation between two features, for these changes and for repeats.
         features: Number of features.
     """
     rng = np.random.default_rng(0)

@@ -20,12 +20,12 @@ _TIMES = 3  # answers to each query of a baseline
 
 
 def methods() -> Mapping[str, Method]:
-    """Return the method of this module that :func:`mirage.statistics.validate` studies, by name."""
+    """Return the method that :func:`mirage.statistics.validate` studies here, by name."""
     return {"plan": METHODS["worse"]._replace(promise=_promised)}
 
 
 def _promised(design: StudyDesign, level: float, seed: int) -> float:
-    """Return the mean of the power that :func:`plan` predicts from several simulated baselines."""
+    """Return the power that :func:`plan` predicts, averaged over several simulated baselines."""
     if not design.effect:
         raise SettingError("a power study needs 'effect', the loss to detect; set it")
     names = tuple(f"measure {j}" for j in range(design.features))

@@ -136,12 +136,11 @@ def save_baseline(
         path: The file to write; an existing file is replaced.
         on: The queries: a language code (for the bundled queries), a dataset or a leaderboard. The
             default is the same as for :func:`assert_feature`.
-        suite: The features to store. By default, these are the features that
-            :func:`assert_no_regression` compares by default. The leaderboard's features (if ``on``
-            is a leaderboard) or else all features that need no model are stored as well, so that
-            you can select them with its argument ``features``. Of these default features, those for
-            which the dataset lacks the data are left out. If a feature has no value for another
-            reason, the reason is stored.
+        suite: The features to store. By default, these are the default features of
+            :func:`assert_no_regression`, and the features of ``on`` if it is a leaderboard, or else
+            all features that need no model. A later comparison can select any of them. Default
+            features for which the dataset lacks the data are left out. If a feature has no value
+            for another reason, the reason is stored.
         model: Name of the model in the file; by default that of the generator or run, or
             ``"my-model"``.
 

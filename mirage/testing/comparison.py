@@ -392,7 +392,7 @@ def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Flo
 
 
 def newly_missing(before: FeatureTable, after: FeatureTable) -> NDArray[np.bool_]:
-    """Return whether only the earlier run has a value, of shape ``(queries, features)``."""
+    """Return a mask ``(queries, features)`` of the values that only the earlier run has."""
     return np.isnan(after.values) & ~np.isnan(before.values)
 
 

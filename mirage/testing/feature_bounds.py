@@ -329,7 +329,7 @@ def _check_settings(limits: Mapping[str, float | None], alpha: float) -> dict[st
 def check_range(
     feature: str, limits: Mapping[str, float | None], declared: Mapping[str, Facts]
 ) -> None:
-    """Raise an error if a bound is outside the range of a feature, so that it decides nothing.
+    """Raise an error if a bound is outside the range of a feature and so has no effect.
 
     Args:
         feature: Name of the feature.

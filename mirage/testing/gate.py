@@ -30,8 +30,8 @@ class Gated(NamedTuple):
         substitute_for: Kinds of gold data that make this feature unnecessary. The feature is
             compared only if each of them is available for fewer than half of the answerable
             queries.
-        may_lack: Whether a good answer can lack a value of the feature. Its query is not lost, but
-            the missing value does not support the verdict ``no worse``.
+        may_lack: Whether a good answer can lack a value of the feature. The query of such an answer
+            is not lost, but the verdict ``no worse`` then needs more queries.
     """
 
     name: str

@@ -500,7 +500,7 @@ class _Effects:
         )
 
     def bounds(self) -> list[Bound]:
-        """Return a bound for each feature whose better direction (higher or lower) is known.
+        """Return a bound for each feature for which higher or lower values are better.
 
         Features without a value, and features for which every possible value satisfies the bound,
         are left out.
@@ -631,8 +631,8 @@ class MutationScore:
             minimum: The minimum, from 0 to 1.
 
         Returns:
-            ``"holds"`` if the score reaches the minimum with every seed, ``"broken"`` if with no
-            seed, otherwise ``"inconclusive"``. Also ``"inconclusive"`` if no fault was tried.
+            ``"holds"`` if the score is at least the minimum for every seed, ``"broken"`` if it is
+            below for every seed; otherwise, or if no fault was tried, ``"inconclusive"``.
         """
         scores = self.by_seed(self.shares[0]) if self.fates else ()
         reached = [score >= minimum for score in scores]

@@ -63,8 +63,7 @@ class Design(NamedTuple):
     Attributes:
         queries: Number of queries.
         repeats: Number of answers per query.
-        calls: Number of answers that each run needs. Saving the baseline needs the same number
-            once.
+        calls: Number of answers that each run needs, and that the baseline needs once.
         cost: Cost of the calls of one run and of writing the queries, in the currency of
             ``call_cost`` and ``query_cost`` (see :func:`plan`).
         chances: Probabilities that the regression test gives the right verdict.
@@ -165,9 +164,8 @@ def plan(
     their number. Noise between the runs of a baseline is not simulated.
 
     The gate also counts answers that turned from right to wrong. The more answers have a new
-    wording, the more of them must have turned for an alarm. The simulation assumes that the wording
-    of all answers changed. ``validation/power/power.py`` compares such predictions with real
-    outcomes.
+    wording, the more must turn wrong for an alarm. The simulation assumes that the wording of all
+    answers changed. ``validation/power/power.py`` compares such predictions with real outcomes.
 
     Args:
         loss: Mean loss in a feature, as a share of its range. It is also the margin: the loss that
@@ -345,7 +343,7 @@ def _possible_losses(baseline: Baseline, names: Sequence[str]) -> dict[str, Floa
 class _SimulatedGate(NamedTuple):
     """The test of ``assert_no_regression``, applied to simulated comparisons.
 
-    Only the first feature has a simulated loss; the differences in the others are noise.
+    Only the first feature has a simulated loss; differences in all other features are noise.
     """
 
     noise: Noise
@@ -450,7 +448,7 @@ class ExtraQueries(NamedTuple):
 
     Attributes:
         queries: Number of additional queries, if they are like those of the comparison; ``None`` if
-            more than :data:`MOST` queries are needed in all.
+            more than :data:`MOST` queries are needed in total.
         repeats: Number of repeats per query that is enough instead. ``None`` if repeats are not
             enough, or if the runs have none, so that their effect is not known.
         power: Probability of a right verdict with these numbers: ``worse`` if the loss is as large
@@ -516,9 +514,7 @@ def extra_queries_needed(
 
 
 def _repeat_variance(comparison: Comparison) -> Floats:
-    """Return how much of the variance between two runs is due to differences between repeats.
-
-    It is the part of the variance of a query's difference that more repeats would reduce.
+    """Return the part of the variance between two runs that more repeats would reduce.
 
     Returns:
         One variance per feature; NaN if one of the runs has no repeats.

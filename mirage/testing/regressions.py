@@ -316,7 +316,7 @@ def _style_above_margin(comparison: Comparison) -> list[str]:
 
 
 def _missing_above_margin(comparison: Comparison) -> list[str]:
-    """Return the features of which more answers lack a value now than the margin permits."""
+    """Return the features whose share of newly missing values is above the margin."""
     missing = newly_missing(comparison.before, comparison.after).mean(axis=0)
     shares = dict(zip(comparison.before.features, missing, strict=True))
     return [

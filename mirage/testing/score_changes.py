@@ -35,7 +35,8 @@ class NeededItems(NamedTuple):
 
     Attributes:
         metric: The metric that needs the most items.
-        items: Number of items in all; ``None`` if :data:`mirage.testing.planning.MOST` are too few.
+        items: Number of items in total; ``None`` if :data:`mirage.testing.planning.MOST` are too
+            few.
         repeats: Number of repeats of each item that is enough instead; ``None`` if it is not known.
         power: Probability of the right verdict with these numbers.
     """

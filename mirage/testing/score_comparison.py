@@ -62,9 +62,9 @@ def compare_scores(
     ``1 - alpha`` for each metric. ``validation/coverage/compared_scores.py`` prints the rates of
     wrong verdicts.
 
-    A failed score counts as the worst score of its scale. Otherwise the mean of a system that fails
-    more often would rise. An item that only ``before`` has counts as a complete loss for the
-    verdict ``no worse``, and does not count for ``worse``.
+    A failed score counts as the worst score of its scale, so that a system cannot raise its mean by
+    failing more often. An item that only ``before`` has counts as a complete loss for the verdict
+    ``no worse``, and does not count for ``worse``.
 
     Args:
         before: Earlier scores. A file may be a results file from ragas, DeepEval, promptfoo,

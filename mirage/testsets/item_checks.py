@@ -112,7 +112,7 @@ def stands(form: str, text: str, language: str | Language) -> bool:
     Args:
         form: The name, number, date or phrase.
         text: The text.
-        language: The language of both.
+        language: The language of the form and the text.
 
     Example:
         >>> stands("12 members", "The council has twelve members.", "en")

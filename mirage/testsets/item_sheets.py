@@ -250,7 +250,7 @@ def _csv_cells(row: SheetRow) -> list[str]:
 def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
     """Read a sheet that :func:`write_sheet` wrote and somebody filled in.
 
-    CSV rows with only empty cells are skipped; a warning counts them.
+    CSV rows whose cells are all empty are skipped; a warning says how many.
 
     Args:
         path: The file of the sheet: CSV if its name ends in ``.csv``, otherwise JSON Lines.

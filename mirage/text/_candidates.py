@@ -133,8 +133,8 @@ def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
 def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Span]:
     """Yield the span of each minimal sequence of words that approximately matches a spelling.
 
-    A sequence is minimal if it no longer matches without its first or its last word. Both ends are
-    found by bisection, because adding words never makes the match worse.
+    A sequence is minimal if it does not match without its first or its last word. Both ends are
+    found by bisection, which is possible because more words never make the match worse.
     """
     pattern = _CHARACTERS if entry.tokens == "character" else _WORDS
     words = [match.span() for match in pattern.finditer(fold(sentence).text)]

@@ -121,9 +121,10 @@ class _Sentence(NamedTuple):
         start: Offset of the first character.
         end: Offset after the last character.
         words: Number of words.
-        rest: Number of content words that are not part of a cue, a candidate or the question.
+        rest: Number of content words that are in no cue (words such as "not"), in no candidate
+            answer and not in the question.
         kinds: Kinds of the cues in the sentence.
-        mentions_candidate: Whether the sentence mentions a candidate.
+        mentions_candidate: Whether the sentence mentions a candidate answer.
         opens_with: Two flags, each 1 or 0: whether the sentence opens with a word such as "yes",
             and whether it opens with a word such as "no".
     """
@@ -145,7 +146,7 @@ _NO_SENTENCE = _Sentence(0, 0, 0.0, 0, frozenset(), False, (0.0, 0.0))
 
 
 class _Scene(NamedTuple):
-    """A text with the data from which the features of its mentions are computed."""
+    """A text with the data from which features of its mentions of answers are computed."""
 
     text: str
     folded: str
@@ -212,9 +213,9 @@ def _describe_sentence(scene: _Scene, span: Span) -> _Sentence:
 
 @lru_cache(maxsize=2048)
 def _topical_cues(question: str, entry: Language) -> frozenset[tuple[str, str]]:
-    """Return the kinds and texts of cues (words such as "not") in the question's topic.
+    """Return the kinds and texts of the cue words that belong to the topic of a question.
 
-    "Fiction", for example, denies nothing in an answer to a question about a work of fiction.
+    "Fiction", for example, is a cue, but denies nothing in an answer about a work of fiction.
     """
     folded = fold(question)
     return frozenset(
@@ -225,7 +226,7 @@ def _topical_cues(question: str, entry: Language) -> frozenset[tuple[str, str]]:
 
 
 def _detach(cue: Cue, mentions: Sequence[Mentioned], folded: str) -> Cue:
-    """Return a cue without the part that is also the end of a mention.
+    """Return a cue word without the part that is also the end of a mentioned answer.
 
     In Korean, for example, "than" is an ending that is attached to the mentioned word.
     """
@@ -409,7 +410,7 @@ def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> floa
 def _side_nearness(
     scene: _Scene, mention: Mentioned, kind: int, sentence: Span
 ) -> tuple[float, float]:
-    """Return how near cue words are to a mention, before it and after it.
+    """Return how near a mention the nearest cue words (such as "not") are, before and after it.
 
     Only cues of the given kind (an index in :data:`CUES`) in the same clause count. Each of the two
     values is 1 if the cue is the next word, less if it is farther away, and 0 if there is none.
@@ -425,12 +426,12 @@ def _side_nearness(
 
 
 def _marking_nearness(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
-    """Return how near a cue word is to a mention, on the side on which the language marks nouns.
+    """Return how near a cue word, such as "than", is to a mention, on one side of it.
 
     In languages with postpositions, such as Japanese, the cue must follow the mention. In other
-    languages it must precede the mention. Only cues of the given kind (an index in :data:`CUES`)
-    count, and only without another candidate in between. The value is 1 if the cue is the next
-    word, less if it is farther away, and 0 if there is none.
+    languages it must precede it. Only cues of the given kind (an index in :data:`CUES`) in the same
+    sentence count, and only without another candidate in between. The value is 1 if the cue is the
+    next word, less if it is farther away, and 0 if there is none.
     """
     if scene.entry.code in _POSTPOSED:
         ends = [m.start for m in scene.mentions if m.start >= mention.end]
@@ -552,7 +553,7 @@ def _verdicts(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _rest(scene: _Scene, span: Span) -> frozenset[str]:
-    """Return the content words of a span, except those in a cue, a mention or the question.
+    """Return the content words of a span that are in no cue, no mention and not in the question.
 
     A cue is a word or phrase that shows how a text presents a statement, such as "not".
     """

@@ -49,7 +49,7 @@ Tokens = tuple[str, ...]
 
 
 class Cue(NamedTuple):
-    """The span (start and end offset) and the kind of a cue word or phrase in a folded text."""
+    """The span and the kind of a cue, a word or phrase such as "not", in a folded text."""
 
     start: int
     end: int
@@ -57,7 +57,7 @@ class Cue(NamedTuple):
 
 
 def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
-    """Yield the cue words and phrases of a text, ordered by language, kind and position.
+    """Yield the cues (words such as "not") of a text, ordered by language, kind and position.
 
     ``folded`` is the folded form of ``text``, to which the spans of the cues refer. If the text
     contains Latin letters, English cues are also found in texts of other languages.
@@ -142,7 +142,7 @@ def phrase_pattern(
 ) -> re.Pattern[str]:
     """Return a pattern that matches any of the phrases in a text folded by ``form``.
 
-    In a phrase, ``*`` is the rest of a word, and `` ... `` is a short gap.
+    In a phrase, ``*`` matches the rest of a word, and `` ... `` a few words.
     """
     return re.compile(_alternation([_phrase(nfc(phrase), entry, form) for phrase in phrases]))
 

@@ -177,10 +177,10 @@ def _strings(value: Any, *, scalars: bool) -> Iterator[str]:
 
 
 class _Page:
-    """A text whose layout is masked step by step; its length never changes.
+    """A text in which layout, such as Markdown, is replaced with :data:`GAP` step by step.
 
-    ``brackets`` are the citations in the text. ``context`` is ``None`` if the question and the
-    passages are unknown, or if the language has no bundled leaderboard.
+    The length of the text never changes. ``brackets`` are the citations in it. ``context`` is
+    ``None`` if question and passages are unknown or the language has no bundled leaderboard.
     """
 
     def __init__(
@@ -280,7 +280,7 @@ def mask_layout(
 
 
 def blank_layout(text: str) -> str:
-    """Replace the masks in a text with spaces, and the borders of table cells with line breaks.
+    """Replace masked characters with spaces, and the borders of table cells with line breaks.
 
     The length does not change.
     """
@@ -297,7 +297,7 @@ def remove_layout(text: str, original: str) -> str:
     """Return a masked text without its layout, and without lines that contained only layout.
 
     Args:
-        text: Masked text.
+        text: Text in which layout is masked, that is, replaced with :data:`GAP` characters.
         original: The same text before masking; returned if nothing was masked.
     """
     if text == original:
@@ -319,7 +319,7 @@ _GAPS = re.compile(f"{GAP}+")
 
 
 def _replace_gap(gap: re.Match[str]) -> str:
-    """Return the text that replaces adjacent masks: a space for more than three, else nothing."""
+    """Return the text for a run of masked characters: a space for more than three, else nothing."""
     return " " if len(gap[0]) > 3 else ""
 
 
@@ -519,7 +519,7 @@ def _blank_emphasis(text: str) -> str:
 
 
 def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> bool:
-    """Return whether a span is an entry of a list of sources: passages, a title or a link.
+    """Return whether a span is an entry in a list of sources: passages, a title or a link.
 
     Args:
         page: The text.

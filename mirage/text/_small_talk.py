@@ -5,8 +5,8 @@ of phrases covers all such sentences. Therefore the words of a sentence are put 
 small-talk words, function words, and all others. Small-talk words are greetings, thanks, and words
 about questions, answers and documents. They come from ``data/small_talk.json`` and the phrases that
 ship with mirage. A sentence is small talk if it consists mostly of small-talk words and contains no
-number and no name. None of its words of the third class may occur in the question, and hardly any
-in the passages.
+number and no name. Its other words must not occur in the question, and hardly any of them in the
+passages.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
 
 
 def _count_shared(tokens: Iterable[str], texts: Sequence[str], entry: Language) -> int:
-    """Return how many of the tokens occur in any of the texts, possibly with another ending."""
+    """Return how many tokens occur in at least one of the texts, possibly with another ending."""
     text_forms = [_comparable_forms(text, entry) for text in texts]
     return sum(any(_is_among(token, forms, entry) for forms in text_forms) for token in tokens)
 
@@ -383,11 +383,11 @@ _CONTACT = re.compile(r"(?:\d[ ().\-/–]{0,2}){6}|https?:|www\.|\S@\S")
 
 
 def is_template(text: str, context: Context) -> bool:
-    """Return whether a sentence recurs and says nothing about the question or the answer.
+    """Return whether a sentence recurs in most answers and says nothing about the question.
 
-    Such a sentence contains no word of the question. It does not deny or retract an answer, and it
-    does not refuse one. A disclaimer does neither, nor does a negation about another topic, as in
-    "We never ask for your password".
+    Such a sentence contains no word of the question, and does not deny, retract or refuse an
+    answer. Disclaimers and negations about another topic, as in "We never ask for your password",
+    are allowed.
     """
     if not is_recurring(text, context.recurring):
         return False
@@ -441,7 +441,7 @@ def _without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _is_disclaimer(text: str, context: Context) -> bool:
-    """Return whether a sentence only limits what an answer is good for: "This is no legal advice."
+    """Return whether a sentence only limits the use of an answer: "This is no legal advice."
 
     None of its words may occur in the question, and its disclaimer may not occur in a passage.
     """
@@ -474,7 +474,7 @@ _LACKS = SIGNS.index("any_lacking")
 
 
 def _may_abstain(text: str, context: Context) -> bool:
-    """Return whether a sentence may state that there is no answer, because it denies something."""
+    """Return whether a sentence denies something, so that it may state that there is no answer."""
     entry = context.language
     phrase = _fold_phrase(text)
     if any(word in phrase for code in (entry.code, "en") for word in vocabulary(code).hesitation):
@@ -522,8 +522,8 @@ def _opens_with_affirmation(text: str, classes: _WordClasses, words: Vocabulary)
 def _extra_words_allowed(text: str) -> int:
     """Return 2 for a question, 1 for an exclamation, and 0 for any other sentence.
 
-    A sentence may contain more other words if it has more small-talk words. The result is added to
-    its number of small-talk words, because questions and exclamations are more often small talk.
+    It is added to the number of small-talk words in the sentence, because questions and
+    exclamations are more often small talk.
     """
     last = text.rstrip(_AFTER_MARK)[-1:]
     return 2 if _is_question(text) else 1 if last in ("!", "！") else 0

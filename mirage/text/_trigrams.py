@@ -115,7 +115,7 @@ def _possible_languages(words: Sequence[str], languages: Sequence[str]) -> Seque
     """Return those of ``languages`` that are possible, given the special letters in the words.
 
     A special letter, such as ß or ñ, is used in only one or a few languages. If few words have
-    special letters, all languages are possible. Otherwise only the languages of these letters are.
+    special letters, all languages are possible. Otherwise only those that use these letters are.
     """
     # All special letters are outside of ASCII.
     marked = [word for word in words if not word.isascii()]

@@ -79,9 +79,9 @@ def equal_spans(value: FormValue, text: str, language: str) -> Iterator[Span]:
 
 @lru_cache(maxsize=1 << 14)
 def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
-    """Parse the spellings of an answer that are a date, a year, an amount or a person's name.
+    """Return the values of the spellings that are a date, a year, an amount or a person's name.
 
-    Spellings with other words are left out.
+    ``forms`` are the spellings of one answer. Spellings with other words are left out.
     """
     entry = Language.of(language)
     values = (_form_value(form, entry) for form in forms)
@@ -163,7 +163,7 @@ def _gregorian(text: str, entry: Language) -> str:
 
 
 def _year_of_era(match: re.Match[str]) -> str:
-    """Return the Gregorian year of a year such as 昭和5年, in as many characters."""
+    """Return the Gregorian year of a match such as 昭和5年, cut to the length of the match."""
     year = _ERAS[match[1]] + (1 if match[2] == "元" else int(match[2]))
     return f"{year}年"[: len(match[0])]
 
@@ -325,8 +325,8 @@ def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
 class _Units(NamedTuple):
     """Patterns that find a unit after or before a number, and the unit that each name means.
 
-    Before a number stand names of units in Swahili and Yoruba (``kilomita 6,600``), and in all
-    languages the signs of ``units.json`` under "before" (``€25``, ``百分之25``).
+    The units before a number are names in Swahili and Yoruba (``kilomita 6,600``) and, in all
+    languages, the signs under "before" in ``units.json`` (``€25``, ``百分之25``).
     """
 
     after: re.Pattern[str]
@@ -385,8 +385,7 @@ def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int
     """Find the unit of a number.
 
     Returns:
-        Start and end of the number together with its unit, and the unit. If there is no unit, it is
-        an empty string.
+        Start and end of the number together with its unit, and the unit, which is empty if missing.
     """
     if entry.gram_length == 2 and (degrees := _DEGREES_OF_KIND.match(text, end)):
         for kind, unit in _KINDS_BEFORE.items():
@@ -432,7 +431,7 @@ def _is_equal(wanted: _Amount, stated: _Amount) -> bool:
 
 
 def _is_distinctive(value: Decimal) -> bool:
-    """Return whether a number says enough without its unit, as in "2.4 million, not 4.2"."""
+    """Return whether a number can be compared without its unit: if it is large or has decimals."""
     return value != int(value) or value >= _DISTINCTIVE
 
 

@@ -203,11 +203,11 @@ def _words(code: str, marked: bool = False) -> _Words:
 def _contrast_patterns(
     contrast: Iterable[str], limits: Sequence[str], entry: Language, marked: bool
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return two patterns that match where a contrast splits a sentence.
+    """Return two patterns that match the places at which words of contrast split a sentence.
 
     The first pattern matches before a word that begins a new part, such as "but". The second
-    matches after a word whose ending marks the end of a part. If ``marked`` is true, the words are
-    also matched with their accents.
+    matches after a word whose ending marks the end of a part. Words in ``limits`` are not used. If
+    ``marked`` is true, the words are also matched with their accents.
     """
     opening_words, ending_words = set[str](), set[str]()
     for word in set(contrast).difference(limits):
@@ -221,7 +221,7 @@ def _contrast_patterns(
 
 
 def _iter_classified_words(entry: Language) -> Iterator[tuple[int, str]]:
-    """Yield the words of all word classes, each with the bit that stands for its class."""
+    """Yield the words of all classes, such as negation, with the bit that stands for the class."""
     language_lexicon, extra_lists = (
         lexicon(entry.code),
         packaged_json("abstentions.json")[entry.code],
@@ -480,7 +480,7 @@ def _piece_of_characters(text: str, words: _Words, question: str, figures: int) 
 def _summarize(
     positions: Sequence[tuple[float, int, bool]], new: float, repeated: float, figures: int
 ) -> _Piece:
-    """Return the description of a part of a sentence.
+    """Return the :class:`_Piece` for a part of a sentence, given its classified words.
 
     Args:
         positions: Position of each word in the part, the word classes, and whether the word is in
@@ -739,7 +739,7 @@ def _signs_of_world(sentences: Sequence[_Sentence]) -> Iterator[float]:
 
 
 def _signs_of_subject(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
-    """Yield the features from ``figures_in`` on, which distinguish refusals from negative facts."""
+    """Yield the features of :data:`SIGNS` from ``figures_in`` on, which mark negative facts."""
     cues = _of_kind("cue", pieces, kinds)
     yield float(any(p.figures for p in cues))
     yield float(max((p.told_words for p in cues), default=0))

@@ -98,8 +98,9 @@ def _has_context(
 ) -> bool:
     """Return whether enough words around a difference are the same in both texts.
 
-    In a short answer, it is enough if all other words are the same. For a number in place of
-    another number, this holds for a short reference too, and another difference may be near.
+    It is enough if a short answer is otherwise the same. If one number replaces another, it is also
+    enough if a short reference is otherwise the same, and a short answer may have another
+    difference nearby.
 
     Args:
         reference: The tokens of the reference.
@@ -127,7 +128,7 @@ def _shared_around(steps: Sequence[_Step], step: int, *, over_gaps: bool = False
     Args:
         steps: The steps of the alignment.
         step: Index of the step.
-        over_gaps: Whether to include the shared tokens behind one other difference.
+        over_gaps: Whether to include, on each side, the shared tokens beyond the next difference.
     """
     reach = 3 if over_gaps else 1
     near = steps[max(step - reach, 0) : step + reach + 1]
@@ -135,11 +136,11 @@ def _shared_around(steps: Sequence[_Step], step: int, *, over_gaps: bool = False
 
 
 def _share_context(reference: Sequence[str], answer: Sequence[str], entry: Language) -> bool:
-    """Return whether two texts may share enough words around a difference.
+    """Return whether two texts may have enough words in common around a difference.
 
-    Of the shared tokens before and after it, at least half are a run on one side of it. This quick
-    check saves most alignments. In short texts, fewer shared tokens may be enough, so that these
-    are always aligned.
+    This quick check makes most alignments unnecessary. Long texts need a common run of half of the
+    required tokens, because at least half of them must be on one side of the difference. For short
+    texts, which may need fewer tokens, the result is always true.
     """
     context, longest = SHARED_CONTEXT[entry.tokens], LONGEST_REPLACEMENT[entry.tokens]
     if len(reference) < context + longest or len(answer) <= max(

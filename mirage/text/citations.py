@@ -110,8 +110,8 @@ class Passages(NamedTuple):
     def with_footnotes(self, text: str, entry: Language) -> Passages:
         """Return a copy that also contains the footnotes of a text, such as ``[^1]: Passage 3``.
 
-        If the numbers that the text cites show that they are positions, ids that are numbers are
-        left out (:meth:`_reading_numbers_of`).
+        Ids that are numbers are left out if the citations show that numbers in the text are
+        positions (:meth:`_reading_numbers_of`).
 
         Args:
             text: Text that defines footnotes and refers to them.
@@ -280,9 +280,10 @@ def _citation_forms(entry: Language) -> _Forms:
 def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citation]:
     """Yield every span of a text that looks like a citation, in order.
 
-    A citation is in brackets, in parentheses, a superscript, or a footnote mark. The definition of
-    a footnote, such as ``[^1]: Passage 3``, is also a citation of the passages that it names. So is
-    an id or a title after a label such as "Source:" or after words such as "according to".
+    A citation may be in brackets or parentheses, or be a superscript or a footnote mark. The
+    definition of a footnote, such as ``[^1]: Passage 3``, is also a citation of the passages that
+    it names. So is an id or a title after a label such as "Source:" or after words such as
+    "according to".
 
     Args:
         text: The text.
@@ -298,7 +299,7 @@ def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citati
 
 
 def _definitions(text: str, passages: Passages) -> list[Citation]:
-    """Return the lines that define footnotes or list sources, such as ``[1] doc-01``."""
+    """Return the lines that define a footnote or a source (``[1] doc-01``), as citations."""
     if not passages.footnotes:
         return []
     matches = ((m, passages.footnotes.get(_fold_key(m[1]))) for m in _DEFINITION.finditer(text))
@@ -330,7 +331,7 @@ def _citations_between(
 def _named_sources(
     text: str, start: int, end: int, entry: Language, passages: Passages
 ) -> list[Citation]:
-    """Return the ids and titles after words such as "Source:" and "according to"."""
+    """Return the sources that a text names after "Source:" or "according to", as citations."""
     has_label = text.find(":", start, end) >= 0 or text.find("：", start, end) >= 0
     labels = _source_labels(entry).finditer(text, start, end) if has_label else ()
     spans = [span for label in labels for span in _sources_after(label, text, end, entry, passages)]
@@ -394,7 +395,7 @@ def _source_labels(entry: Language, most: int | None = None) -> re.Pattern[str]:
 def unread_source(text: str, entry: Language, passages: Passages) -> str:
     """Return the first line such as "Source: manual" that names no shown passage.
 
-    The result is empty if there is none. Links are no such lines.
+    The result is empty if there is none. Lines with links are ignored.
     """
     text = nfc(text)
     for label in _source_labels(entry, 2).finditer(text):
@@ -415,7 +416,7 @@ _AROUND_NAME = " \t*_.`\"'“”„«»()"
 
 @lru_cache(maxsize=64)
 def _attributions(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of phrases such as "according to", before and after the name of a source."""
+    """Return patterns of phrases such as "according to" before a source's name, and after it."""
     codes = dict.fromkeys(("en", entry.code))
     phrases = [nfc(phrase) for code in codes for phrase in _phrases(code, "according_to")]
     before = any_of(phrase for phrase in phrases if "..." not in phrase)
@@ -432,9 +433,9 @@ _Span = tuple[tuple[int, int], tuple[str, ...]]
 
 
 def _name_from(match: re.Match[str], end: int, passages: Passages) -> list[_Span]:
-    """Return the span and the id of the passage whose id or title follows "according to".
+    """Return the span and id of the passage whose id or title follows the phrase in ``match``.
 
-    If the phrase opens a line, the span contains the phrase, which belongs to the next sentence.
+    If the phrase, such as "according to", opens a line, the span includes it.
     """
     text, start = match.string, match.end()
     for name, id_ in passages.names:
@@ -446,7 +447,7 @@ def _name_from(match: re.Match[str], end: int, passages: Passages) -> list[_Span
 
 
 def _name_until(match: re.Match[str], start: int, passages: Passages) -> list[_Span]:
-    """Return the span and the id of the passage whose id or title precedes a phrase."""
+    """Return the span and id of the passage whose id or title precedes the phrase in ``match``."""
     text, end = match.string, match.start()
     for name, id_ in passages.names:
         first = end - len(name)
@@ -599,7 +600,7 @@ def _ends_its_line(text: str, position: int) -> bool:
 
 
 def _repeats_word_before(before: str, content: str, entry: Language) -> bool:
-    """Return whether the word before a number in parentheses repeats it or joins it to another one.
+    """Return whether the word before a number in parentheses is the same number or a conjunction.
 
     Examples are "three (3)" and "(1) or (2)".
     """

@@ -250,7 +250,8 @@ def _certainty(
 ) -> tuple[float, ...]:
     """Return for each candidate the probability that the text gives it as the answer.
 
-    A mentioned candidate has the probability of its group; any other candidate has 0.
+    A mentioned candidate has the probability of its group of compatible candidates; any other has
+    0.
     """
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     group_probability = {
@@ -265,8 +266,8 @@ def _certainty(
 def _select_committed(certainty: Sequence[float], groups: Sequence[int]) -> frozenset[int]:
     """Return the indices of the candidates that the text gives as its answer.
 
-    They are the mentioned candidates of the most probable group. The set is empty if the
-    probability of this group is low, or close to that of another group.
+    They are the mentioned candidates of the most probable group of compatible candidates. The set
+    is empty if the probability of this group is low, or close to that of another group.
     """
     by_group: dict[int, float] = {}
     for group, value in zip(groups, certainty, strict=True):

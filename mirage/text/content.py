@@ -88,7 +88,7 @@ def held_words(words: Sequence[str], text: str, code: str, share: float) -> list
     """Return whether a text contains each word in some form.
 
     In a language with spaces, the text contains a word if at least ``share`` of the word's n-grams
-    occur in words of the text. A word that is not longer than an n-gram must be a part of a word of
+    occur in words of the text. A word that is not longer than an n-gram must be part of a word in
     the text. In languages without spaces, the text is split into pairs of characters, and these
     pairs must include the word or at least ``share`` of its n-grams.
 
@@ -126,7 +126,7 @@ def _held_in_characters(words: Sequence[str], characters: str, share: float) -> 
 
 
 def _holds_odd_word(characters: str, word: str, share: float) -> bool:
-    """Return whether a text of characters contains a word that is not a pair of characters."""
+    """Return whether a text contains a word that is shorter or longer than a pair of characters."""
     if len(word) < _PAIR:
         # The only character of a text takes the place of a pair.
         return word == characters
@@ -172,7 +172,7 @@ def _gram_counts(table: _Grams, count: int) -> NDArray[np.int64]:
 
 
 def _similarity(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert shares of n-grams that two words have in common to matches from 0 to 1.
+    """Return the match of two words, from 0 to 1, for each share of common n-grams.
 
     :func:`match_table` describes the formula.
     """
@@ -334,7 +334,7 @@ class WordIndex:
 
     @cached_property
     def _odd(self) -> list[int]:
-        """The indices of the texts that have other words as a whole than as separate sentences."""
+        """The indices of the texts whose words differ if the sentences are processed separately."""
         forms = [text_form(text, self._entry) for text in self.texts]
         return [number for number, form in enumerate(forms) if not form.is_split]
 
@@ -396,16 +396,16 @@ class WordIndex:
     def _best_counts(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], totals: NDArray[np.int64]
     ) -> NDArray[Any]:
-        """Return the largest number of n-grams that each word shares with any word of each column.
+        """Return the largest number of n-grams that each word shares with any word of a sentence.
 
         Args:
             rows: For each n-gram that a word shares with a word of the texts, the index of the
-                first of these two words.
+                word.
             columns: For each of these n-grams, the index of the word of the texts.
             totals: The number of n-grams of each word.
 
         Returns:
-            One row for each column, and one column for each word.
+            One row for each column of :meth:`sentence_matches`, and one column for each word.
         """
         # Small integers take a fraction of the time, because the tables stay in the processor's
         # cache. The last row is for the starts of columns.
@@ -482,7 +482,7 @@ class _Tables(NamedTuple):
     totals: NDArray[np.int64]
 
     def extended(self, new: _Tables) -> _Tables:
-        """Return tables with the rows of these tables, followed by those of other tables."""
+        """Return tables with the rows of these tables, followed by those of ``new``."""
         return _Tables(
             np.concatenate((self.sentences, new.sentences)),
             np.concatenate((self.texts, new.texts)),

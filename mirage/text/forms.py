@@ -103,7 +103,7 @@ def _mark_stems(folded: str, entry: Language) -> str:
 
 
 def _mark(parts: Sequence[str]) -> str:
-    """Join parts with a mark before each, so that an empty part differs from a missing part."""
+    """Join texts with a mark before each, so that an empty text differs from a missing one."""
     return "".join([f"{SENTENCE_MARK}{part}" for part in parts])
 
 

@@ -107,7 +107,7 @@ Word = tuple[str, str]  # script and word
 def _stretches(text: str) -> list[list[Word]]:
     """Return the words of each sentence; a short sentence is joined with the next one.
 
-    Otherwise there would be too few words to identify a language.
+    A short sentence alone has too few words to identify a language.
     """
     stretches: list[list[Word]] = [[]]
     letters = 0
@@ -290,7 +290,8 @@ def _alphabet_evidence(
 def _may_be_names(words: Sequence[str], script: str) -> bool:
     """Return whether all of the words may be names.
 
-    This is so if they have few letters in total or, in the Latin script, all begin with a capital.
+    They may be names if they have few letters in total or, in Latin script, all begin with a
+    capital.
     """
     few = sum(map(len, words)) < _SHORTEST_WORD
     return few or (script == "Latin" and all(word[0].isupper() for word in words))
@@ -312,7 +313,7 @@ def _is_name(
 
 
 def _trigrams(text: str, script: str, languages: tuple[str, ...]) -> Mapping[str, float]:
-    """Return the log probability of each language from trigrams, limited from below."""
+    """Return the log probability of each language from trigrams, raised to a floor if lower."""
     if len(languages) < 2:
         return {}
     # Even one word with a letter that a language lacks can make its probability 0.
@@ -481,7 +482,7 @@ _KANA_LETTER = re.compile(f"[{_KANA}]")
 
 
 def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
-    """Return the log evidence that words are Japanese and not Chinese, as the value of ``ja``.
+    """Return a mapping from ``ja`` to the log evidence that words are Japanese and not Chinese.
 
     The evidence is based on two facts. Chinese is written without kana, but Japanese contains kana
     between every few characters. Some characters are in only one country's standard: GB 2312 for

@@ -130,7 +130,7 @@ _HALF = re.compile(
 
 
 def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
-    """Return whether phrase and text state, in words, different numbers that include a half.
+    """Return whether phrase and text state different numbers with a half, both in words.
 
     Such numbers need a separate check, because "three and a half hours" and "four and a half hours"
     have most n-grams in common.

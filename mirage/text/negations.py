@@ -71,7 +71,7 @@ def negation_faults(
     *,
     is_reference: bool = False,
 ) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a text in which a sentence and its likely source differ by a negation.
+    """Yield the start and end of each part of a text that differs from its source by a negation.
 
     A word for no at the beginning of a sentence, as in "No, it is not", answers a question and does
     not negate the rest of the sentence.
@@ -110,9 +110,9 @@ def negates(text: str, code: str) -> bool:
 def _likely_sources(
     sentence_words: frozenset[str], sources: _SentenceIndex, is_reference: bool
 ) -> list[str]:
-    """Return up to two sentences of the passages from which a sentence may have been copied.
+    """Return up to two sentences in ``sources`` from which a sentence may have been copied.
 
-    Most words of the shorter of the two sentences must also occur in the other one.
+    Most words of the shorter of both sentences must also occur in the longer one.
     """
     shortest = SHORTEST_OF_REFERENCE if is_reference else SHORTEST_SENTENCE
     holders = (sources.holders.get(word, ()) for word in sentence_words)
@@ -132,8 +132,8 @@ def _negation_differences(
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans of a sentence that differ from a source sentence by a negation.
 
-    Apart from the negation, such a span has about as many tokens as the words in its place in the
-    source. The words before and after it are the same in both sentences.
+    Such a span takes the place of about as many tokens of the source, not counting the negation.
+    The words before and after it are the same in both sentences.
     """
     # autojunk would ignore frequent words in long sentences, and negations are frequent.
     matcher = SequenceMatcher(
@@ -236,7 +236,7 @@ def _opening_length(sentence: str, code: str) -> int:
 
 @lru_cache(maxsize=64)
 def _opening_pattern(code: str) -> re.Pattern[str]:
-    """Return a pattern for a word for no before a mark, or in Thai before a space."""
+    """Return a pattern for a word for no before a punctuation mark or, in Thai, before a space."""
     marks = r"\s" if Language.of(code).script == "Thai" else r"\s*[^\w\s'’\"-]|\s+[-–—]\s"
     return re.compile(rf"\W*(?:{any_of(lexicon(code).no)})(?:{marks})")
 

@@ -56,7 +56,7 @@ def is_number(term: str) -> bool:
 
 
 def number_terms(text: str, code: str) -> frozenset[str]:
-    """Return the numbers of a text, written in digits, as terms.
+    """Return the numbers that a text states in digits, as terms (:attr:`NumberTerm.term`).
 
     Args:
         text: The text.
@@ -126,7 +126,7 @@ def _blank(text: str, numbers: Sequence[NumberTerm]) -> str:
 
 
 def _term(written: str, code: str) -> str:
-    """Return the term of a number with its separators and the word that multiplies it."""
+    """Return the term of a number as written, with separators and a word that multiplies it."""
     digits = _WRITTEN.search(written)
     number = digits[0] if digits else written
     if not _LETTERS.search(written):

@@ -260,7 +260,7 @@ def _factor(word: str, entry: Language) -> float:
 
 
 def _allows_number_inside_run(entry: Language) -> bool:
-    """Return whether a language may write number words without spaces around them."""
+    """Return whether the language may write number words without spaces around them."""
     return entry.gram_length == 2
 
 
@@ -636,7 +636,7 @@ def _month_table(entry: Language) -> Memo[str, int]:
 
 @lru_cache(maxsize=64)
 def _first_month_words(entry: Language) -> frozenset[str]:
-    """Return the first words of names of months that have two words."""
+    """Return the first word of each name of a month that has two words."""
     return frozenset(name.split()[0] for name in lexicon(entry.code).months if " " in name)
 
 

@@ -91,7 +91,7 @@ class RecurringSurvey:
         return bool(self._late)
 
     def recount(self, answers: Iterable[str]) -> None:
-        """Count again the sentences that :meth:`add` did not count from the first answer on.
+        """Count the sentences again that :meth:`add` did not count in all answers.
 
         ``answers`` must be all answers that were passed to :meth:`add`.
         """

@@ -154,7 +154,7 @@ def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> lis
 
 
 def _cuts(text: str, entry: Language, stops: frozenset[int]) -> list[int]:
-    """Return the offsets at which a sentence may end, including the end of the text."""
+    """Return the offsets at which a sentence may end; the last one is the end of the text."""
     offsets: list[int] = []
     # Line breaks are not printable, and most texts are.
     breaks = () if text.isprintable() else BREAK.finditer(text)

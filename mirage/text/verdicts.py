@@ -95,8 +95,8 @@ def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
 def _final_parts(text: str, entry: Language) -> Iterator[str]:
     """Yield the part of each sentence after its last word of contrast, such as "but".
 
-    A sentence without such a word is yielded whole. What a text itself says comes after that word:
-    "Some say no, but dogs are allowed".
+    A sentence without such a word is yielded whole. The text's own claim comes after the word, as
+    in "Some say no, but dogs are allowed".
     """
     for start, end in sentence_spans(text, entry.code):
         sentence = text[start:end]
@@ -143,5 +143,5 @@ def implied_verdict(text: str, question: str, language: str) -> bool | None:
 
 
 def _kinds(text: str, entry: Language) -> frozenset[str]:
-    """Return the kinds of cues in a text."""
+    """Return the kinds of cue words, such as negations, in a text."""
     return frozenset(CUES[cue.kind] for cue in cues(fold(text), text, entry))

@@ -265,7 +265,7 @@ def test_trees_that_are_stored_without_verdicts_predict_and_are_not_refitted(
     # Logits are stored in single precision.
     assert np.allclose(loaded.predict(table).draws, tree_ranker.predict(table).draws, atol=1e-6)
     for measure in (loaded.cross_validate, loaded.importances):
-        with pytest.raises(FeatureError, match="stored without the verdicts"):
+        with pytest.raises(FeatureError, match="saved without its training verdicts"):
             measure()
 
 

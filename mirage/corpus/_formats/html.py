@@ -163,7 +163,7 @@ class _Walk:
     def _whole(self, node: LexborNode, tag: str) -> Block | None:
         """Return a heading, a preformatted text or a table as one block.
 
-        The result is ``None`` for other elements, tables for layout, and elements in a list item.
+        For other elements, tables for layout, and elements in a list item, return ``None``.
         """
         if self._lists:
             return None
