@@ -32,12 +32,15 @@ class Occurrence(NamedTuple):
         end: Offset after the last character.
         verbatim: Whether the span contains the candidate letter by letter, apart from case and
             accents.
+        ending: Number of letters of the span after the candidate, as in Niger and "Nigeria". They
+            may belong to an ending or to another word.
         candidate: Index of the candidate. :func:`locate` always returns 0; callers replace it.
     """
 
     start: int
     end: int
     verbatim: bool
+    ending: int = 0
     candidate: int = 0
 
 
@@ -59,11 +62,11 @@ def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
     """
     entry = Language.of(language)
     occurrences = [
-        Occurrence(start + first, start + last, verbatim)
+        Occurrence(start + first, start + last, verbatim, ending)
         for start, end in sentence_spans(text, language)
         for form in forms
         if mention(form, text[start:end], entry) >= MENTIONED_AT
-        for first, last, verbatim in _find_form(form, text[start:end], entry)
+        for first, last, verbatim, ending in _find_form(form, text[start:end], entry)
     ]
     occurrences += (
         Occurrence(start, end, False)
@@ -86,11 +89,13 @@ def sentence_spans(text: str, language: str) -> tuple[Span, ...]:
 def select_occurrences(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
     """Select occurrences that do not overlap, and return them in the order of the text.
 
-    If occurrences overlap, the longest verbatim one is kept, or the longest if none is verbatim.
+    If occurrences overlap, the longest verbatim one is kept, or the longest if none is verbatim. If
+    they are equally long, the one with the shortest ending is kept.
     """
     chosen: list[Occurrence] = []
     ranked = sorted(
-        occurrences, key=lambda p: (not p.verbatim, p.start - p.end, p.start, p.candidate)
+        occurrences,
+        key=lambda p: (not p.verbatim, p.start - p.end, p.start, p.ending, p.candidate),
     )
     for occurrence in ranked:
         if all(occurrence.end <= other.start or occurrence.start >= other.end for other in chosen):
@@ -98,20 +103,21 @@ def select_occurrences(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
     return sorted(chosen)
 
 
-def _find_form(form: str, sentence: str, entry: Language) -> Iterator[tuple[int, int, bool]]:
-    """Yield the span of each mention of one spelling in a sentence, and whether it is verbatim.
+def _find_form(form: str, sentence: str, entry: Language) -> Iterator[tuple[int, int, bool, int]]:
+    """Yield the span of each mention of one spelling in a sentence.
 
+    After the span follow whether it is verbatim, and the number of letters of its ending.
     Approximate matches are searched for only if there is no verbatim one.
     """
-    verbatim = [(start, end, True) for start, end in _find_verbatim(form, sentence, entry)]
-    yield from verbatim or ((*span, False) for span in _find_approximate(form, sentence, entry))
+    verbatim = [(*span, True, ending) for span, ending in _find_verbatim(form, sentence, entry)]
+    yield from verbatim or ((*span, False, 0) for span in _find_approximate(form, sentence, entry))
 
 
-def _find_verbatim(form: str, sentence: str, entry: Language) -> Iterator[Span]:
+def _find_verbatim(form: str, sentence: str, entry: Language) -> Iterator[tuple[Span, int]]:
     folded = fold(sentence)
     for match in _form_pattern(form, entry).finditer(folded.text):
         start, end = folded.offsets[match.start()], folded.offsets[match.end() - 1] + 1
-        yield start, end
+        yield (start, end), len(match["ending"])
 
 
 @lru_cache(maxsize=4096)
@@ -124,10 +130,13 @@ def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
         # A number must not match inside of a longer number, such as 12 in 3.12 or 120.
         digits = r"(?<![\d.,])", r"(?![\d]|[.,]\d)"
         before = digits[0] if form[0].isdecimal() else ""
-        return re.compile(before + body + (digits[1] if form[-1].isdecimal() else ""))
+        after = digits[1] if form[-1].isdecimal() else ""
+        return re.compile(f"{before}{body}{after}(?P<ending>)")
     prefixes = rf"(?:{entry.prefixes})?" if entry.prefixes else ""
     after = r"(?![\d]|[.,]\d)" if form[-1].isdecimal() else ""
-    return re.compile(rf"(?<![{IN_WORD}])(?<!\d[.,]){prefixes}{body}{after}[{IN_WORD}]*")
+    return re.compile(
+        rf"(?<![{IN_WORD}])(?<!\d[.,]){prefixes}{body}{after}(?P<ending>[{IN_WORD}]*)"
+    )
 
 
 def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Span]:

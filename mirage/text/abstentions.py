@@ -433,7 +433,8 @@ def _is_english(text: str, target_words: _Words, english: _Words) -> bool:
 
 
 def _piece(tokens: Sequence[str], text: str, words: _Words, question: str) -> _Piece:
-    figures = sum(token.isdecimal() and token not in question for token in tokens)
+    gap = words.gap
+    figures = sum(token.isdecimal() and f"{gap}{token}{gap}" not in question for token in tokens)
     if words.gap:
         return _piece_of_words(tokens, f" {text} ", words, question, figures)
     return _piece_of_characters(text, words, question, figures)

@@ -51,6 +51,25 @@ NOTATIONS = [
 ]
 
 
+BEGINNINGS = [
+    ("en", "Niger", "Nigeria", "The river rises in Nigeria.", (0, 1)),
+    ("en", "Niger", "Nigeria", "The river rises in Niger.", (1, 0)),
+    ("en", "Nigeria", "Niger", "The river rises in Nigeria.", (1, 0)),
+    ("en", "India", "Indiana", "Not in Indiana but in India.", (1, 0)),
+    ("ru", "Рим", "Римини", "Это произошло в Римини.", (0, 1)),
+    ("ru", "Рим", "Римини", "Это произошло в Риме.", (1, 0)),
+    ("sw", "Kenya", "Kenyatta", "Ni Kenyatta.", (0, 1)),
+]
+
+
+@pytest.mark.parametrize(("language", "right", "wrong", "text", "expected"), BEGINNINGS)
+def test_an_answer_that_begins_with_another_is_not_that_answer(
+    language: str, right: str, wrong: str, text: str, expected: tuple[int, int]
+) -> None:
+    query = Query(id="q", language=language, text="?", answers=[[right]], wrong_answers=[[wrong]])
+    assert values(query, text) == expected
+
+
 @pytest.mark.parametrize(("language", "right", "wrong", "text", "expected"), NOTATIONS)
 def test_another_notation_of_a_value_is_the_same_answer(
     language: str, right: str, wrong: str, text: str, expected: tuple[int, int]
