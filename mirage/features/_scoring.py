@@ -41,7 +41,12 @@ def missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
     return missing | failed
 
 
-def pairs_of(dataset: MirageDataset, run: Run, gaps: Container[str]) -> dict[str, Pair]:
+def pairs_of(
+    dataset: MirageDataset,
+    run: Run,
+    gaps: Container[str],
+    recurring: frozenset[str] | None = None,
+) -> dict[str, Pair]:
     """Return the input of the features by query id, for each query that has a response.
 
     This input is the query, the response, the reasons why citations cannot be measured, and the
@@ -51,9 +56,12 @@ def pairs_of(dataset: MirageDataset, run: Run, gaps: Container[str]) -> dict[str
         dataset: The queries.
         run: The responses.
         gaps: Ids of the queries without a response text, which are left out.
+        recurring: Sentences that count as part of a template; by default those that recur in the
+            responses.
     """
     cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
-    recurring = recurring_sentences(response.text for response in run if response.text)
+    if recurring is None:
+        recurring = recurring_sentences(response.text for response in run if response.text)
     log_exclusions(run.model, cited, recurring)
     return {
         query.id: (query, run[query.id], cited, recurring)
@@ -82,17 +90,17 @@ def log_exclusions(model: str, gaps: CitationGaps, recurring: frozenset[str]) ->
     if gap is not None:
         _warn_once(model, gap.reason)
     if recurring:
-        _note_recurring(model, len(recurring), min(recurring))
+        _note_recurring(model, len(recurring), max(recurring, key=lambda text: (len(text), text)))
 
 
 @lru_cache(maxsize=256)
 def _note_recurring(model: str, number: int, sentence: str) -> None:
     """Log how many sentences recur; the same message is logged only once."""
-    _LOG.info(
-        "%s: sentences that recur in most answers, such as headings, are treated as layout unless "
-        "they deny an answer; there are %d of them, such as %r",
+    _LOG.warning(
+        "%s: %s not scored, because at least half of the answers contain it: %r; if a sentence "
+        "of every answer states a fact, check it yourself",
         model,
-        number,
+        "one sentence is" if number == 1 else f"{number} sentences are",
         sentence[:80],
     )
 

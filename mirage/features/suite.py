@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -228,6 +228,7 @@ class FeatureSuite(NearNames):
         run: Run,
         *,
         cluster: Cluster = None,
+        recurring: Collection[str] | None = None,
         n_jobs: int = 1,
         executor: Executor | None = None,
         progress: bool = True,
@@ -245,6 +246,9 @@ class FeatureSuite(NearNames):
                 <mirage.Query>`: a key of the queries' metadata, a function that takes a query and
                 returns the name of its cluster, or a mapping from query ids to such names. In the
                 confidence intervals of means, a cluster counts as one query.
+            recurring: Sentences that count as part of a template and are not scored, as
+                :func:`mirage.text.recurring.recurring_sentences` returns them. By default those
+                that at least half of the answers of the run contain.
             n_jobs: Number of processes, as in joblib. The result does not depend on it.
             executor: Executor whose workers compute the features instead of local processes; the
                 result is the same. Models that score pairs of texts are loaded on the workers, but
@@ -264,7 +268,13 @@ class FeatureSuite(NearNames):
                 query and the model.
         """
         tables = self.score_all(
-            dataset, [run], cluster=cluster, n_jobs=n_jobs, executor=executor, progress=progress
+            dataset,
+            [run],
+            cluster=cluster,
+            recurring=recurring,
+            n_jobs=n_jobs,
+            executor=executor,
+            progress=progress,
         )
         return tables[0]
 
@@ -275,6 +285,7 @@ class FeatureSuite(NearNames):
         runs: Iterable[Run],
         *,
         cluster: Cluster = None,
+        recurring: Collection[str] | None = None,
         n_jobs: int = 1,
         executor: Executor | None = None,
         progress: bool = True,
@@ -290,6 +301,7 @@ class FeatureSuite(NearNames):
             runs: The responses of each model.
             cluster: The clusters of dependent queries: a metadata key, a function or a mapping; see
                 :meth:`score`. By default :attr:`Query.cluster <mirage.Query>`.
+            recurring: Sentences that are not scored in any run; see :meth:`score`.
             n_jobs: Number of processes, as in joblib.
             executor: Executor whose workers compute the features instead of local processes.
             progress: Whether to show a progress bar.
@@ -326,8 +338,10 @@ class FeatureSuite(NearNames):
         # Each repeat is a run with one response per query, so it is scored like any other run.
         repeats = [repeat for run in runs for repeat in run.repeats]
         gaps = [missing_responses(dataset, run) for run in repeats]
+        template = None if recurring is None else frozenset(recurring)
         pairs = [
-            pairs_of(dataset, run, gaps_of) for run, gaps_of in zip(repeats, gaps, strict=True)
+            pairs_of(dataset, run, gaps_of, template)
+            for run, gaps_of in zip(repeats, gaps, strict=True)
         ]
         rows: list[dict[str, Row]] = [
             {id_: [NotComputed(why)] * len(self) for id_, why in gaps_of.items()}

@@ -23,6 +23,7 @@ from mirage.statistics.permutation import holm
 from mirage.statistics.serial import FEWEST_DAYS, serial_differences
 from mirage.statistics.two_sample import MeanDifference, mean_differences
 from mirage.testing.comparison import Verdict
+from mirage.text.recurring import recurring_sentences
 
 QUESTIONS = ("question_length", "other_language", "new_words")
 """Measures of the questions alone, which do not depend on the system."""
@@ -286,7 +287,9 @@ def drift(
 
     The function compares features that need no gold data, measures of the shown passages, rates of
     failures, empty answers and abstentions, and the questions themselves. If both logs have the
-    same questions, :func:`mirage.testing.assert_no_regression` detects smaller losses.
+    same questions, :func:`mirage.testing.assert_no_regression` detects smaller losses. Sentences
+    that recur in most answers of the earlier log count as a template in both logs, and are not
+    scored.
 
     A measure changed if its corrected p-value is at most ``alpha`` and the interval of its
     difference excludes 0. Two tests are made, and the result has the larger p-value and the wider
@@ -334,8 +337,12 @@ def drift(
             f"is in {after.dataset.language!r}; compare logs in the same language"
         )
     before, after = regroup([before, after])
+    # A sentence of the later answers alone is a change, and no template.
+    recurring = recurring_sentences(filter(None, (response.text for response in before.run)))
     sides = [
-        measure_log(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
+        measure_log(
+            log.dataset, log.run, suite, recurring=recurring, n_jobs=n_jobs, progress=progress
+        )
         for log in (before, after)
     ]
     return drift_of(before, after, sides, margin=margin, alpha=alpha, seed=seed)

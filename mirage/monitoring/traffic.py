@@ -7,7 +7,7 @@ have changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -70,6 +70,7 @@ def measure_log(
     run: Run,
     suite: FeatureSuite | None = None,
     *,
+    recurring: Collection[str] | None = None,
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LogMeasures:
@@ -80,6 +81,7 @@ def measure_log(
         run: The answers.
         suite: The features; by default those of :meth:`mirage.FeatureSuite.default`,
             ``support_lexical_all`` and ``answer_length``.
+        recurring: Sentences that are not scored; see :meth:`mirage.FeatureSuite.score`.
         n_jobs: Number of processes that compute features, as in joblib.
         progress: Whether to show a progress bar.
 
@@ -87,7 +89,9 @@ def measure_log(
         FeatureError: No feature can be computed, or one fails.
     """
     suite = suite or FeatureSuite(LOG_FEATURES, dataset.language)
-    features = suite.applicable(dataset).score(dataset, run, n_jobs=n_jobs, progress=progress)
+    features = suite.applicable(dataset).score(
+        dataset, run, recurring=recurring, n_jobs=n_jobs, progress=progress
+    )
     rates = traffic(dataset, run)
     table = FeatureTable(
         run.model,

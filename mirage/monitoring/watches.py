@@ -17,6 +17,7 @@ from mirage.monitoring.logs import Log
 from mirage.monitoring.traffic import measure_log
 from mirage.statistics.alarms import FEWEST_VALUES, RiseEvidence, rise_evidence
 from mirage.statistics.serial import day_inflation
+from mirage.text.recurring import recurring_sentences
 
 _WEEK = {"day": 7, "week": 1, "month": 1}  # number of periods in a weekly pattern
 
@@ -129,7 +130,18 @@ def watch(
     if not 0 < alpha < 1:
         raise SettingError(f"alpha must be above 0 and below 1, such as 0.05; got {alpha}")
     parts = log.by(period)
-    table = measure_log(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress).table
+    needed = fewest_periods(period)
+    # The first days decide what is a template. A faulty sentence would otherwise become one as soon
+    # as it is in most answers of the log.
+    first = [r.text for part in list(parts.values())[:needed] for r in part.run if r.text]
+    table = measure_log(
+        log.dataset,
+        log.run,
+        suite,
+        recurring=recurring_sentences(first),
+        n_jobs=n_jobs,
+        progress=progress,
+    ).table
     position = {id_: i for i, part in enumerate(parts.values()) for id_ in part.dataset.query_ids}
     codes = np.array([position[id_] for id_ in table.query_ids])
     entries = [facts(name, table.facts) for name in table.features]
@@ -147,7 +159,6 @@ def watch(
     weekday = np.array([min(p.times.values()).weekday() for p in parts.values()]) % _WEEK[period]
     losses = (directed.values * np.array([*signs.values()]))[order]
     evidence, starts = trend_evidence(losses, codes[order], weekday, widths)
-    needed = fewest_periods(period)
     # Bonferroni: the sum of the error rates of all measures is at most alpha.
     p_values, start = np.minimum(len(signs) / evidence[-1], 1.0), starts[-1]
     if len(parts) < needed:

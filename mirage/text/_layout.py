@@ -26,6 +26,7 @@ from mirage.text._small_talk import (
     attributions,
     has_number,
     is_heading,
+    is_own_content,
     is_small_talk,
     is_template,
     is_ticket,
@@ -755,7 +756,8 @@ def mask_small_talk(
 ) -> str:
     """Return a masked answer in which sentences of small talk are masked too.
 
-    If all sentences are small talk, none is masked.
+    If all sentences are small talk, none is masked. Sentences that recur in most answers are masked
+    only if another sentence has content: an answer that consists of them is no template.
 
     Args:
         text: Answer in which layout is masked.
@@ -767,13 +769,20 @@ def mask_small_talk(
         return text
     page = _Page(text, context.language, brackets, context)
     nexts = [start for start, _ in spans[1:]] + [len(text)]
-    small_talk = []
+    small_talk: list[int] = []
+    templates: list[int] = []
+    has_content = False
     for position, ((start, end), until) in enumerate(zip(spans, nexts, strict=True)):
         edge = all(index in small_talk for index in range(position)) or position >= len(spans) - 3
-        if not page.has_citation(start, until) and is_small_talk(
-            page.plain_text(start, end), context, edge=edge
-        ):
-            small_talk.append(position)
+        sentence = page.plain_text(start, end)
+        if page.has_citation(start, until) or not is_small_talk(sentence, context, edge=edge):
+            has_content = has_content or is_own_content(sentence, context)
+            continue
+        small_talk.append(position)
+        if is_template(sentence, context):
+            templates.append(position)
+    if not has_content:
+        small_talk = [position for position in small_talk if position not in templates]
     if len(small_talk) < len(spans):
         for position in small_talk:
             page.mask(*spans[position])

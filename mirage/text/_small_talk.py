@@ -34,6 +34,7 @@ __all__ = [
     "attributions",
     "has_number",
     "is_heading",
+    "is_own_content",
     "is_small_talk",
     "is_template",
     "is_ticket",
@@ -406,6 +407,18 @@ def is_template(text: str, context: Context) -> bool:
     if _ALTERNATIVE in kinds and (not rest or _TRUTH in kinds):
         return False  # "or perhaps not", "any of them may be correct"
     return not _may_abstain(text, context)
+
+
+def is_own_content(text: str, context: Context) -> bool:
+    """Return whether a sentence is content that does not recur in most answers.
+
+    "Gladly!" alone is no content, but a yes or no may be the answer.
+    """
+    if is_recurring(text, context.recurring):
+        return False
+    words = vocabulary(context.language.code)
+    has_words = bool(_classify_words(text, words).rest)
+    return has_words or has_number(text) or _opens_with_yes_or_no(text, words)
 
 
 def _corrects(text: str, entry: Language) -> bool:

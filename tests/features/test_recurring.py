@@ -151,3 +151,35 @@ def test_a_recurring_sentence_is_in_half_of_the_answers(answers: list[str]) -> N
 
 def is_in(sentence: str, answer: str) -> bool:
     return sentence in recurring_sentences([answer] * 10)
+
+
+STUCK = "Gladly! You can exchange the product within 90 days in every store of MediaMarkt."
+
+
+def test_an_answer_that_recurs_as_a_whole_is_scored() -> None:
+    dataset = MirageDataset(list(MirageDataset.bundled("en"))[:20])
+    run = respond(dict.fromkeys(dataset.query_ids, STUCK), dataset, model="stuck", progress=False)
+    table = FeatureSuite.default("en").score(dataset, run, progress=False)
+    assert mean(table, "unknown_facts") > 0.9
+    assert mean(table, "target_language") > 0.9
+
+
+def test_the_caller_may_decide_what_is_a_template() -> None:
+    dataset = MirageDataset(list(MirageDataset.bundled("en"))[:20])
+    texts = {query.id: f"{query.reference}{FOOTERS['en']}" for query in dataset}
+    run = respond(texts, dataset, model="references", progress=False)
+    suite = FeatureSuite("unknown_facts")
+    assert mean(suite.score(dataset, run, progress=False), "unknown_facts") == 0
+    table = suite.score(dataset, run, recurring=(), progress=False)
+    assert mean(table, "unknown_facts") > 0.2
+
+
+def test_sentences_that_are_not_scored_are_shown_once(caplog: pytest.LogCaptureFixture) -> None:
+    dataset = MirageDataset(list(MirageDataset.bundled("en"))[:20])
+    promise = "We also give you a voucher for 25 euros."
+    texts = {query.id: f"{query.reference} {promise}" for query in dataset}
+    run = respond(texts, dataset, model="promises", progress=False)
+    for _ in range(2):
+        FeatureSuite("unknown_facts").score(dataset, run, progress=False)
+    (message,) = [record.message for record in caplog.records if "not scored" in record.message]
+    assert "voucher for 25 euros" in message
