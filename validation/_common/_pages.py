@@ -93,12 +93,13 @@ PAGES: Mapping[str, Page] = {
     "gate": Page(
         "coverage/gate_errors",
         "The gate",
-        "This page shows how often the verdicts of `assert_no_regression`, the test for CI, are "
-        "wrong in simulations, and thus how far you can trust a verdict about your system. No "
-        "rate of wrong verdicts exceeds 5 % by more than two standard errors, with one exception: "
-        "if whole runs vary, a baseline of one run is not enough. Then false `worse` rises to 28 % "
-        "and false `no worse` to 9 %. With a baseline of three runs, both stay below 4 %, so "
-        "record three runs.\n\n"
+        "This page shows how often the verdicts of the [gate](../../guides/ci.md#three-verdicts) "
+        "are wrong in simulations, and thus how far you can trust a verdict about your system. The "
+        "gate (`mirage check`, or `assert_no_regression` in pytest) compares the answers of a "
+        "system with those of a baseline. No rate of wrong verdicts exceeds 5 % by more than two "
+        "standard errors, with one exception: if whole runs vary from day to day, a baseline of "
+        "one run is not enough. Then false `worse` rises to 28 % and false `no worse` to 9 %. With "
+        "a baseline of three runs, both stay below 4 %, so record three runs.\n\n"
         "Two rates are measured; each should be at most 5 %:\n\n"
         "- *False `worse`*: the verdict is `worse`, although the simulated system has a true mean "
         "loss of 0.\n"
@@ -152,28 +153,34 @@ PAGES: Mapping[str, Page] = {
     "history": Page(
         "coverage/history",
         "Histories of commits",
-        "`mirage history` tests after each commit whether a feature has dropped and stayed lower. "
-        "This page shows how often it raises a false alarm, and how often it finds a real drop. "
-        "In the simulations, each query has a probability of a right answer, and the system is run "
-        "once at each commit. The name of a row has these parts:\n\n"
+        "[`mirage history`](../../guides/ci.md#over-many-commits) tests after each commit whether "
+        "a feature (an automatic measure of answers) has dropped and stayed lower. This page shows "
+        "how often it raises a false alarm, and how often it finds a real drop. With 40 queries "
+        "and 15 earlier commits, it finds most drops if the answers to a tenth of the queries "
+        "become wrong. With 5 queries, or if each query is asked only once in a run, it finds "
+        "few.\n\n"
+        "In the simulations, each query has a probability of a right answer. The system is run "
+        "once at each commit, and each query is asked once or three times in a run. Two features "
+        "are measured. The name of a row has these parts:\n\n"
         "- the number of queries, and how often each is asked in a run;\n"
         "- *day noise*: all answers of a run become better or worse together, as on a bad day of "
-        "a model's API. The figure is the standard deviation of this effect on the logit scale;\n"
+        "a model's API. The number is the standard deviation of this effect on the logit scale "
+        "(the logarithm of the odds of a right answer);\n"
         "- *clusters of five*: five queries tend to be right or wrong together.",
         (
             Section(
                 "False alarms in 100 commits without a loss",
-                "A figure is the share of simulated histories of 100 commits that have at least "
+                "Each number is the share of simulated histories of 100 commits that have at least "
                 "one alarm. The columns differ in what a commit changes:\n\n"
                 "- *no change*: nothing.\n"
-                "- *permuted*: a tenth of the queries exchange their probabilities, so the mean "
-                "stays the same.\n"
-                "- *around a base*: each query loses 0.02 with a probability of 0.95, or else "
-                "gains 0.38, always from the same starting probabilities. The mean over all "
-                "possible queries stays the same.\n"
+                "- *permuted*: a tenth of the queries exchange their probabilities of a right "
+                "answer, so the mean stays the same.\n"
+                "- *around a base*: the probability of each query falls by 0.02 (in 95 % of "
+                "cases) or rises by 0.38. Each commit starts from the same probabilities. The "
+                "mean over all possible queries stays the same.\n"
                 "- *from commit to commit*: a tenth of the queries change in this way, and the "
-                "changes add up. The mean over the queries then really drifts. Therefore these "
-                "alarms are not false, and there is no nominal rate.",
+                "changes add up over the commits. The mean over these queries then really "
+                "changes. Therefore these alarms are not false, and there is no nominal rate.",
                 (
                     Column("none", "no change", ALPHA),
                     Column("permuted", "permuted", ALPHA),
@@ -183,22 +190,22 @@ PAGES: Mapping[str, Page] = {
                 ("false alarms",),
             ),
             Section(
-                "Power: a tenth of the facts lost",
-                "At one commit, the first of two features becomes 0 on a tenth of the queries. A "
-                "figure is the share of simulated histories with an alarm at this commit or the "
-                "four after it. A row name gives the number of commits before the loss. "
-                "In the column *permuted*, each commit also permutes the probabilities of a tenth "
-                "of the queries, as above.",
+                "Power if a tenth of the answers become wrong",
+                "At one commit, the first of the two features becomes 0 on a tenth of the queries. "
+                "Each number is the share of simulated histories with an alarm at this commit or "
+                "at one of the next four. The name of a row gives the number of commits before the "
+                "loss. In the column *permuted*, a tenth of the queries also exchange their "
+                "probabilities at each commit, as above.",
                 (Column("none", "no other change", None), Column("permuted", "permuted", None)),
                 ("found",),
             ),
             Section(
                 "Texts in 18 languages",
-                "Here `compare_commits` tests texts of simulated systems, scored by the gate's "
-                "features. A history has 15 commits without a change, and then five commits of a "
-                "changed system. There is one row for all languages, with fewer histories than "
-                "above. The columns are the shares of histories with an alarm in the last five "
-                "commits, in three cases:\n\n"
+                "Here `mirage history` (in Python, `compare_commits`) tests texts of simulated "
+                "systems, measured with the features that `mirage check` compares. A history has "
+                "15 commits without a change, and then five commits of a changed system. There are "
+                "54 histories, three in each language. The columns are the shares of histories "
+                "with an alarm in the last five commits, in three cases:\n\n"
                 "- *no change*: nothing changed (false alarms).\n"
                 "- *another style*: only the style of writing changed (false alarms).\n"
                 "- *a tenth becomes false*: a tenth of the answers became false (power).",
@@ -225,12 +232,13 @@ PAGES: Mapping[str, Page] = {
         "Paired differences",
         "`mirage.statistics.paired_means` compares two systems that answered the same queries. "
         "This page shows how often its 95 % interval contains the true mean difference, and how "
-        "often its test finds a difference at a significance level of 0.05.",
+        "often its test finds a difference at a significance level of 0.05. Only with skewed "
+        "differences on 20 queries is the coverage too low (0.906).",
         (
             Section(
                 "Coverage, false positives and power",
-                "The name of a row says how the differences between the systems are drawn, and "
-                "gives the number of queries:\n\n"
+                "The name of a row gives the distribution of the differences between the systems "
+                "and the number of queries:\n\n"
                 "| part of the row name | meaning |\n"
                 "| --- | --- |\n"
                 "| equal systems | the true mean difference is 0 |\n"
@@ -300,7 +308,7 @@ PAGES: Mapping[str, Page] = {
                 "These rankings have eight models and 14 queries in each language. Each row comes "
                 "from 100 simulations. *Similar models* have true logits from 0.3 to -0.3, and "
                 "*unequal models* from 1.5 to -1.5. In rows with *translated queries*, all "
-                "languages have the same queries, and a model's strength on a query has this "
+                "languages have the same queries, and a model's strength on a query has the given "
                 "correlation between any two languages. In the other rows, each language has "
                 "queries of its own. The first column is the coverage of the interval "
                 "of a model's mean logit over the languages.",
@@ -320,8 +328,11 @@ PAGES: Mapping[str, Page] = {
         "Judged rankings",
         "`Ranking.from_judgments` gives each model a logit and a rank, each with a 95 % interval. "
         "This page shows how often these intervals contain the true value, for different numbers "
-        "of models and queries. In the simulations, the logits of the models are equally spaced, "
-        "every pair is judged on every query, and a fifth of the verdicts are ties.",
+        "of models and queries. A logit is a model's strength in comparisons with the others. In "
+        "the simulations, the logits of the models are equally spaced, every pair is judged on "
+        "every query, and a fifth of the verdicts are ties. The coverage of logits is close to "
+        "95 %, and that of rank intervals close to 100 %, because they hold for all models at "
+        "once.",
         (
             Section(
                 "Coverage by number of models and queries",
@@ -348,9 +359,12 @@ PAGES: Mapping[str, Page] = {
     "intervals": Page(
         "coverage/intervals",
         "Logits, biases and agreement",
-        "This page shows how often the 95 % intervals of logits, of judges' biases and of the "
-        "agreement of annotators contain the true value. It also shows how often the permutation "
-        "test of the gate (the comparison of a run with a baseline) raises a false alarm. "
+        "This page shows how often the 95 % intervals of logits (the strengths of models in "
+        "comparisons), of judges' biases and of the agreement of annotators contain the true "
+        "value. It also shows how often the permutation test of the "
+        "[gate](../../guides/ci.md#three-verdicts) (the comparison of a run with a baseline) "
+        "raises a false alarm. If queries form clusters, pass the clusters: without them, "
+        "intervals are too narrow, and there are too many false alarms.\n\n"
         "Verdicts on the same query are correlated in all simulations. The name of a row gives a "
         "*design*, the way in which the verdicts are drawn and used, and a number of queries. "
         "The designs are:\n\n"
@@ -367,9 +381,8 @@ PAGES: Mapping[str, Page] = {
         "and the deviations of a model from its usual strength on them have this correlation |\n"
         "| clusters ignored, correlation 0.2 or 0.7 | the same, but the clusters are not passed to "
         "the library |\n\n"
-        "Without the clusters, the library cannot know that the queries are correlated, and its "
-        "intervals are too narrow. Rates in bold are therefore expected in the rows *clusters "
-        "ignored*. They show why you should pass clusters.",
+        "Rates in bold are expected in the rows *clusters ignored*, because the library cannot "
+        "know there that the queries are correlated.",
         (
             Section(
                 "Logits of six models",
@@ -416,7 +429,7 @@ PAGES: Mapping[str, Page] = {
             ),
             Section(
                 "The permutation test of the gate",
-                "Two runs of the same system are compared on three features. A figure is the "
+                "Two runs of the same system are compared on three features. Each number is the "
                 "share of simulations in which the test calls any feature worse, which is a false "
                 "alarm. A feature is 0 or 1 on each query, except in the rows *few large losses, "
                 "many small gains*, in which the changes are skewed. The three kinds of row with "
@@ -458,9 +471,13 @@ PAGES: Mapping[str, Page] = {
         "`mirage.retrieval.evaluate` gives the mean of a retrieval measure, such as nDCG@10, with "
         "a 95 % interval, and compares two runs with a test. This page shows how often the "
         "interval contains the true mean, and how often the test calls two equal runs different. "
-        "Queries are drawn at random from the judged topics of NoMIRACL and MIRACL in four "
-        "languages, and the results are those of BM25. The mean over all these topics is the true "
-        "mean. The data are read from the folder `$MIRAGE_DATA`.",
+        "With 20 queries, the intervals are somewhat wider than necessary, and the test is "
+        "conservative. With 100 queries, most rates are close to the nominal ones. With 5 queries, "
+        "there is no interval.\n\n"
+        "Queries are drawn at random from the questions with relevance judgments in the datasets "
+        "NoMIRACL and MIRACL, in four languages, and BM25 retrieves the passages. The mean over "
+        "all these questions is the true mean. The script reads the datasets from the folder that "
+        "the environment variable `MIRAGE_DATA` names.",
         (
             Section(
                 "Coverage and false positives by measure",
@@ -490,16 +507,18 @@ PAGES: Mapping[str, Page] = {
     "grids": Page(
         "coverage/grids",
         "Grids of pipelines",
-        "A grid compares all combinations of the components of a RAG pipeline. This page shows "
-        "how often the 95 % intervals in its result table contain the true value, and how often "
-        "its test finds a difference that does not exist. The simulated grids have three "
-        "retrievers, two rerankers and three generators, which makes 18 pipelines. Components "
-        "change the probability of a right answer, on some queries more than on others.",
+        "A [grid](../../guides/grids.md) compares all combinations of the components of a RAG "
+        "pipeline. This page shows how often the 95 % intervals in its result table contain the "
+        "true value, and how often its test finds a difference that does not exist. All these "
+        "rates are close to the nominal ones or better.\n\n"
+        "The simulated grids have three retrievers, two rerankers and three generators, which "
+        "makes 18 pipelines. Components change the probability of a right answer, on some queries "
+        "more than on others.",
         (
             Section(
                 "Coverage and false positives by kind of grid",
-                "The name of a row says how much the components matter, and how many queries are "
-                "in the sample. In *one component matters*, only the retriever affects the "
+                "The name of a row gives the importance of the components and the number of "
+                "queries in the sample. In *one component matters*, only the retriever affects the "
                 "answers. In *queries asked twice*, all components matter, and each query occurs "
                 "twice with almost the same answers; the two form a cluster. A judge is simulated "
                 "too, whose verdicts are compared with a metric. The columns are:\n\n"
@@ -585,10 +604,10 @@ def _text(page: Page, results: Mapping[str, Any]) -> str:
         f"({results['date']}, commit {results['commit'][:7]}, "
         f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{file})).",
         *([rest] if rest else []),
-        "The nominal rate is in brackets in the column title. The number in brackets after a "
-        "figure is its standard error in thousandths: 0.950 (12) means 0.950 with a standard error "
-        f"of 0.012. {bold}{blank} For rates of 0 and 1, the standard error is computed after "
-        "adding one success and one failure.",
+        "The nominal rate, the one that the library claims, is in brackets in the column title. "
+        "The number in brackets after a rate is its standard error in thousandths: 0.950 (12) "
+        f"means 0.950 with a standard error of 0.012. {bold}{blank} For rates of 0 and 1, the "
+        "standard error is computed after adding one success and one failure.",
     ]
     for section, table in zip(page.sections, tables, strict=True):
         parts += [f"## {section.title}", section.text, table]
