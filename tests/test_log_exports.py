@@ -194,6 +194,26 @@ def test_texts_in_inputs_and_outputs(value: Any, wanted: Any, text: str | None) 
 # Field names, damaged lines -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ('["Ada.", "B."]', ["Ada.", "B."]),
+        ("['Ada.', 'B.']", ["Ada.", "B."]),
+        ('[{"text": "Ada.", "id": "d1"}]', ["Ada."]),
+        ("[]", []),
+        ("[1] Ada.", ["[1] Ada."]),
+        ("[sic]", ["[sic]"]),
+        ("Ada.", ["Ada."]),
+    ],
+)
+def test_passages_in_a_text_are_read_as_a_list(
+    tmp_path: Path, cell: str, expected: list[str]
+) -> None:
+    row = {"question": "Who?", "passages": cell, "answer": "Ada [1]."}
+    (query,) = logs.read(write(tmp_path / "log.jsonl", [row]), language="en").dataset
+    assert [passage.text for passage in query.passages] == expected
+
+
 def test_texts_of_passages_may_have_other_names(tmp_path: Path) -> None:
     rows = [
         {

@@ -164,7 +164,7 @@ def test_beir(tmp_path: Path) -> None:
     ("form", "row", "message"),
     [
         ("kilt", {"id": "1", "input": "?", "output": "x"}, "field 'output': expected a list"),
-        ("kilt", {"id": "1", "output": []}, "field 'text'"),
+        ("kilt", {"id": "1", "output": []}, "field 'input': Input should be a valid string"),
         ("kilt", {"id": "1", "input": "?", "output": [{"provenance": [{}]}]}, "'wikipedia_id' is"),
         ("mkqa", {"example_id": 1}, "'queries' and 'answers' must be objects"),
         (
@@ -174,7 +174,15 @@ def test_beir(tmp_path: Path) -> None:
         ),
         ("answers", {"id": "1", "question": "?", "answers": {}}, "expected a text or a list"),
         ("answers", {"question": "?"}, "field 'id' is missing"),
-        ("answers", {"id": "1", "question": "?", "lang": "xx"}, "unknown language 'xx'"),
+        ("answers", {"id": "1", "question": "?", "lang": "xx"}, "'lang': unknown language 'xx'"),
+        ("answers", {"_id": "1", "query": ""}, "field 'query': String should have at least 1 char"),
+        ("answers", {"_id": "", "query": "?"}, "field '_id': String should have at least 1 char"),
+        ("answers", {"id": "1", "question": "?", "answer": ["x", ""]}, "field 'answer': String sh"),
+        ("answers", {"id": "1", "question": "?", "answer": {}}, "field 'answer': expected a text"),
+        ("kilt", {"id": KILT[0]["id"], "input": "?"}, "occurs a second time, first in .*, line 1"),
+        ("mkqa", MKQA[0], "field 'example_id': query '-50.* occurs a second time"),
+        ("xor-tydi", {"lang": "en", "id": "1", "question": ""}, "field 'question': String should"),
+        ("answers", {"id": "0", "question": "?"}, "field 'id': query '0' occurs a second time, f"),
     ],
 )
 def test_a_bad_row_is_one_error_with_its_line(
@@ -195,8 +203,25 @@ def test_forms_and_languages_are_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="field 'language' is missing"):
         MirageDataset.from_qa(json_lines(path, [{"id": "1", "question": "?"}]))
     twice = json_lines(path, [{"id": "1", "question": "?"}] * 2)
-    with pytest.raises(DatasetError, match="'1' occurs a second time"):
+    with pytest.raises(DatasetError, match="line 2, field 'id': query '1' occurs a second time"):
         MirageDataset.from_qa(twice, language="en")
+
+
+def test_errors_name_the_fields_of_the_user(tmp_path: Path) -> None:
+    row = {"key": "1", "ask": {"text": "Which?"}, "of": ["a", "b"], "right": "b"}
+    fields = {"id": "key", "question": "ask.text", "answers": "right", "choices": "of"}
+    path = tmp_path / "own.jsonl"
+    for change, message in (
+        ({"key": ""}, "field 'key': String should have at least 1 character"),
+        ({"right": "c"}, "field 'right': expected one of the 2 choices"),
+        ({"of": "a"}, "field 'of': expected a list of texts"),
+    ):
+        json_lines(path, [row | change])
+        with pytest.raises(DatasetError, match=message):
+            MirageDataset.from_qa(path, language="en", fields=fields)
+    json_lines(path, [row | {"ask": {"text": ""}}])
+    with pytest.raises(DatasetError, match=r"field 'ask\.text': String should have at least 1"):
+        MirageDataset.from_qa(path, language="en", fields={"id": "key", "question": "ask.text"})
 
 
 def test_popqa_is_read_with_its_answers(tmp_path: Path) -> None:
@@ -279,6 +304,8 @@ def test_rows_are_selected_and_merged(tmp_path: Path) -> None:
 
 def test_an_empty_cell_of_a_csv_file_is_no_answer(tmp_path: Path) -> None:
     path = tmp_path / "qa.csv"
-    path.write_text("id,question,answers\n1,How high?,2962 m\n2,Who?,\n", encoding="utf-8")
+    path.write_text(
+        "id,question,answers\n1,How high?,2962 m\n2,Who?,\n3,Who?,[]\n", encoding="utf-8"
+    )
     queries = MirageDataset.from_qa(path, language="en")
-    assert [query.answers for query in queries] == [(("2962 m",),), ()]
+    assert [query.answers for query in queries] == [(("2962 m",),), (), ()]

@@ -183,13 +183,17 @@ LATEX = {
 LATEX_TOKEN = re.compile("|".join(map(re.escape, LATEX)) + r"|[^\\{}$&#^_~%]")
 
 
+NOTES = r"\par\smallskip\parbox{\linewidth}{\footnotesize\raggedright"
+
+
 def check_latex(text: str) -> None:
     source = latex(text)
     tokens = LATEX_TOKEN.findall(source)
     assert "".join(tokens) == source
     assert "".join(LATEX.get(token, token) for token in tokens) == one_line(text)
     lines = to_latex(Table("", ("a",), (("b",),), notes=(text,), name=0)).split("\n")
-    assert lines[:2] == [f"% {one_line(text)}", r"\begin{table}"]
+    assert lines[0] == r"\begin{table}"
+    assert lines[-4:] == [NOTES, rf"{source}\par", "}", r"\end{table}"]
 
 
 # CSV ----------------------------------------------------------------------------------------------

@@ -486,8 +486,17 @@ def file_name(name: str) -> str:
 # Records ------------------------------------------------------------------------------------------
 
 
-def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
+def validated(
+    record: type[R], row: Mapping[str, Any], where: str, names: Mapping[str, str] | None = None
+) -> R:
     """Return a record built from a mapping.
+
+    Args:
+        record: Class of the record.
+        row: Values of its fields.
+        where: Location of the row, for error messages.
+        names: Names that fields have in the file, for error messages. By default these are the
+            names of the record's fields.
 
     Raises:
         DatasetError: If the mapping is not valid; the message names its location ``where`` and the
@@ -497,7 +506,9 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
         return record.model_validate(row, context={"where": where})
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
+        path = [str(part) for part in first["loc"]]
+        field = (names or {}).get(path[0]) if path else ""
+        field = ".".join(path) if field is None else field
         location = f"{where}, field {field!r}" if field else where
         message = first["msg"].removeprefix("Value error, ")  # pydantic's mark on our own messages
         others_text = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from string import Formatter
+from types import UnionType
 from typing import Any
 
 from mirage.errors import DatasetError
@@ -78,6 +81,44 @@ def first_duplicate(values: Iterable[str]) -> str | None:
             return value
         earlier.add(value)
     return None
+
+
+def check_new_query(query_id: str, places: dict[str, str], where: str, field: str = "id") -> None:
+    """Raise an error if an earlier row of a file has the same query id.
+
+    Args:
+        query_id: The id of the query.
+        places: The locations of the earlier queries, by id; this one is added.
+        where: The location of the query, for the message.
+        field: The name of the field that contains the id.
+    """
+    first = places.setdefault(query_id, where)
+    if first != where:
+        raise DatasetError(
+            f"{where}, field {field!r}: query {query_id!r} occurs a second time, first in {first}; "
+            "query ids must be unique"
+        )
+
+
+def list_in_text(value: Any, kinds: type | UnionType) -> Any:
+    """Return the list that a text contains in JSON or Python notation, or else the value itself.
+
+    Tables and logs often contain lists as texts. The elements of the list must be of the given
+    types, such as ``str | list``.
+
+    Example:
+        >>> list_in_text('["a", "b"]', str), list_in_text("[sic]", str)
+        (['a', 'b'], '[sic]')
+    """
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        for parse in (json.loads, ast.literal_eval):
+            try:
+                listed = parse(value.strip())
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            if isinstance(listed, list) and all(isinstance(each, kinds) for each in listed):
+                return listed
+    return value
 
 
 def rows_in(frame: Any) -> list[dict[str, Any]]:

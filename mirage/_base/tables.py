@@ -106,6 +106,24 @@ class Table:
         return replace(self, header=header, rows=tuple(rows), name=name, texts=texts)
 
 
+def no_interval_notes(reasons: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Return notes below a table on the names without an interval, one note per reason.
+
+    Args:
+        reasons: The reason why there is no interval, by name.
+        names: All names in the table. If all have the same reason, the note lists no names.
+    """
+    by_reason: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        by_reason.setdefault(why, []).append(name)
+    return [
+        f"no interval: {why}"
+        if len(those) == len(names)
+        else f"no interval, {', '.join(those)}: {why}"
+        for why, those in by_reason.items()
+    ]
+
+
 class Printed(ABC):
     """A result that is displayed as tables: as text, Markdown, LaTeX and in notebooks."""
 
@@ -223,7 +241,7 @@ def to_html(table: Table) -> str:
 def to_latex(table: Table) -> str:
     """Return a ``table`` environment for the LaTeX package booktabs, with the title as caption.
 
-    The notes become comments above the environment.
+    The notes are printed below the table in a smaller font.
     """
     text_columns = {table.name, *table.texts}
     columns = "".join("l" if j in text_columns else "r" for j in range(len(table.header)))
@@ -239,7 +257,6 @@ def to_latex(table: Table) -> str:
     caption = [f"\\caption{{{latex(table.title)}}}"] if table.title else []
     return "\n".join(
         [
-            *(f"% {one_line(note)}" for note in table.notes),
             r"\begin{table}",
             *caption,
             f"\\begin{{tabular}}{{{columns}}}",
@@ -249,9 +266,18 @@ def to_latex(table: Table) -> str:
             *body,
             r"\bottomrule",
             r"\end{tabular}",
+            *_latex_notes(table.notes),
             r"\end{table}",
         ]
     )
+
+
+def _latex_notes(notes: Sequence[str]) -> list[str]:
+    """Return the lines of a block with one paragraph per note; none if there are no notes."""
+    if not notes:
+        return []
+    start = r"\par\smallskip\parbox{\linewidth}{\footnotesize\raggedright"
+    return [start, *(rf"{latex(one_line(note))}\par" for note in notes), "}"]
 
 
 # Plain text ---------------------------------------------------------------------------------------

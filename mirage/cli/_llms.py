@@ -25,6 +25,10 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
+def _whole_or_zero(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)
@@ -64,6 +68,7 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "max_tokens": (_whole, "a whole number above 0"),
     "temperature": (_number, "a number"),
     "concurrency": (_whole, "a whole number above 0"),
+    "retries": (_whole_or_zero, "a whole number of at least 0"),
     "price": (str, ""),
     "cache": (_yes_or_no, "yes or no"),
 }
@@ -101,6 +106,11 @@ class LLMSettings:
     def concurrency(self) -> int:
         """The number of parallel calls."""
         return int(self._settings.get("concurrency", 8))
+
+    @property
+    def retries(self) -> int:
+        """The maximum number of retries of a call."""
+        return int(self._settings.get("retries", 5))
 
     def key(self) -> str | None:
         """Return the API key in the environment variable that ``--llm key_from=`` names, if any."""

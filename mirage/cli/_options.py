@@ -326,7 +326,8 @@ Llm = Annotated[
         "NAME=VALUE",
         "Setting of the LLM client; may be repeated. key_from=VARIABLE: environment variable with "
         "the API key (OPENAI_API_KEY by default if --base-url is absent); max_tokens=N; "
-        "temperature=T; concurrency=N: parallel calls; price=IN,OUT: price of a million input and "
+        "temperature=T; concurrency=N: parallel calls; retries=N: most retries of a call (5 by "
+        "default); price=IN,OUT: price of a million input and "
         "output tokens; cache=no: do not cache answers on disk.",
     ),
 ]

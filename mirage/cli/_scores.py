@@ -17,7 +17,7 @@ def feature_text(table: FeatureTable) -> str:
     The table has the mean of each feature with its interval, and the number of values that could
     not be computed. Notes below the table give the reasons.
     """
-    from mirage._base.tables import Table, parts, to_text
+    from mirage._base.tables import Table, no_interval_notes, parts, to_text
 
     title = f"{table.model}: {len(table)} queries in {table.language!r}"
     gaps = (table.values != table.values).sum(axis=0).tolist()
@@ -29,7 +29,8 @@ def feature_text(table: FeatureTable) -> str:
     )
     # All features without a single value are listed, but only three reasons for other gaps.
     missing = table.unmeasured
-    notes = [f"not measured, {name}: {why}" for name, why in missing.items()]
+    notes = no_interval_notes(_no_intervals(table), [n for n in table.features if n not in missing])
+    notes += [f"not measured, {name}: {why}" for name, why in missing.items()]
     reasons = sorted(
         {f"{name}: {why}" for (_, name), why in table.reasons.items() if name not in missing}
     )
@@ -44,6 +45,14 @@ def feature_text(table: FeatureTable) -> str:
     header = ("feature", "mean", "95 % interval", "not computed", "change")
     whole = Table(title, header, rows, notes=tuple(notes), name=0).filled()
     return "\n\n".join(map(to_text, parts(whole)))  # names are copied, so they are not cut
+
+
+def _no_intervals(table: FeatureTable) -> dict[str, str]:
+    """Return the reason why a mean has no interval, by name of the feature."""
+    from mirage.statistics.clusters import cluster_codes, no_interval_reasons
+
+    codes = cluster_codes(table.query_ids, table.clusters)
+    return no_interval_reasons(table.features, table.values, codes, table.intervals())
 
 
 def _stability(steady: Stability) -> str:
@@ -98,6 +107,7 @@ def _means(table: FeatureTable) -> dict[str, Any]:
         "language": table.language,
         "mean": dict(zip(table.features, table.mean().tolist(), strict=True)),
         "interval": dict(zip(table.features, table.intervals().tolist(), strict=True)),
+        "no_interval": _no_intervals(table),
         "repeats": 1 if table.repeats is None else len(table.repeats),
         "stability": [
             steady._asdict() for steady in table.stability() if table.repeats is not None

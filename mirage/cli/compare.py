@@ -61,6 +61,10 @@ def compare(
         ),
     ] = 0.1,
     comment: options.Comment = None,
+    junit: Annotated[
+        Path | None,
+        option("FILE", "Also write the result as JUnit XML, with one test case per metric."),
+    ] = None,
     report: Annotated[Path | None, option("FILE", "Also write the result as an HTML page.")] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -75,10 +79,10 @@ def compare(
     """
     from mirage._base.files import write_text
     from mirage.testing import compare_scores
-    from mirage.testing.comments import score_comment
+    from mirage.testing.comments import score_comment, score_junit
     from mirage.testing.score_page import write_comparison
 
-    for file in (comment, report):
+    for file in (comment, junit, report):
         check_folder(file)
     result = compare_scores(
         file_of(before),
@@ -97,6 +101,8 @@ def compare(
     )
     if comment is not None:
         write_text(comment, score_comment(result))
+    if junit is not None:
+        write_text(junit, score_junit(result))
     if report is not None:
         write_comparison(result, report)
     out_either(result, result.plain(), as_json)

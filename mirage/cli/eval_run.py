@@ -92,7 +92,9 @@ def eval_run(
     if compare is not None:
         differences = evaluations[0].compare(evaluations[1])
         parts.append(_differences(evaluations[0], evaluations[1], differences))
-        plain["differences"] = [asdict(row) for row in differences]
+        plain["differences"] = [
+            asdict(row) | {"no_interval": _no_interval(row)} for row in differences
+        ]
     out_either("\n\n".join(parts), plain, as_json)
 
 
@@ -108,7 +110,7 @@ def _relevance(source: str) -> Any:
 def _differences(
     measured: RetrievalEvaluation, other: RetrievalEvaluation, rows: list[RetrievalDifference]
 ) -> str:
-    from mirage._base.tables import Table, to_text
+    from mirage._base.tables import Table, no_interval_notes, to_text
 
     cells = tuple(
         (
@@ -122,15 +124,33 @@ def _differences(
     )
     header = ("measure", "difference", "95 % interval", "p", "Holm")
     title = f"{measured.name} less {other.name}: {rows[0].n} queries"
-    note = "p: paired permutation test; Holm: corrected for the measures."
-    return to_text(Table(title, header, cells, notes=(note,), name=0).filled())
+    notes = ["p: paired permutation test; Holm: corrected for the measures."]
+    reasons = {row.measure: why for row in rows if (why := _no_interval(row))}
+    notes += no_interval_notes(reasons, [row.measure for row in rows])
+    return to_text(Table(title, header, cells, notes=tuple(notes), name=0).filled())
+
+
+def _no_interval(row: RetrievalDifference) -> str:
+    """Return the reason why a difference has no interval; empty if it has one."""
+    if row.interval[0] == row.interval[0]:
+        return ""
+    return "fewer than 10 clusters of queries, or too few differ"
 
 
 def _plain(measured: RetrievalEvaluation) -> dict[str, Any]:
+    import numpy as np
+
+    from mirage.statistics.clusters import cluster_codes, no_interval_reasons
+
+    codes = cluster_codes(measured.query_ids, measured.clusters)
+    ends = np.array([row.interval for row in measured])
+    reasons = no_interval_reasons(measured.measures, measured.values, codes, ends)
     return {
         "run": measured.name,
         "level": LEVELS[measured.documents],
-        "measures": [row._asdict() for row in measured],
+        "measures": [
+            row._asdict() | {"no_interval": reasons.get(row.measure, "")} for row in measured
+        ],
         "absent": measured.absent,
         "queries": {
             query_id: dict(zip(measured.measures, row, strict=True))

@@ -99,5 +99,11 @@ def _generator(
 
     key = settings.key()
     headers = None if key is None else {"Authorization": f"Bearer {key}"}
-    concurrency = settings.concurrency
-    return HTTPGenerator(service, response=answer, headers=headers, concurrency=concurrency), []
+    generator = HTTPGenerator(
+        service,
+        response=answer,
+        headers=headers,
+        concurrency=settings.concurrency,
+        retries=settings.retries,
+    )
+    return generator, []

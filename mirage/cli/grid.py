@@ -129,6 +129,7 @@ def table(
     page: Page = None,
     order: Order = None,
     width: Width = None,
+    trust: options.TrustGrid = False,
     as_json: options.Json = False,
 ) -> None:
     """Print the table of finished cells, without running anything.
@@ -137,7 +138,7 @@ def table(
     """
     check_folder(file)
     check_page(page)
-    pipelines = _grid(grid)
+    pipelines = _grid(grid, trust)
     table = pipelines.table(limit=limit)
     if page is not None:
         _write_page(table, pipelines, page, limit)
@@ -174,6 +175,7 @@ def compare(
         ),
     ] = "holm",
     limit: Limit = None,
+    trust: options.TrustGrid = False,
     as_json: options.Json = False,
 ) -> None:
     """Test differences between finished cells of a grid.
@@ -182,7 +184,7 @@ def compare(
     are paired by query, and the p-values are corrected for multiple testing. To compare scores that
     other tools computed, use `mirage compare`.
     """
-    table = _grid(grid).table(limit=limit)
+    table = _grid(grid, trust).table(limit=limit)
     differences = table.compare(
         *(metric or ()),
         baseline=named_texts("--baseline", baseline) if baseline else None,

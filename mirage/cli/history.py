@@ -62,6 +62,8 @@ def history(
     the same queries, with the first commit or, after --accept, with the last accepted one. At least
     four earlier commits are needed.
 
+    The exit status is 0 even if commits are marked. To fail a build, use `mirage check`.
+
     If the file has results of `mirage judge --anchors`, the command also shows whether the judge
     has changed on its anchor pairs. It then attributes a drop of a judged score to the judge or to
     the system.

@@ -151,11 +151,16 @@ def _llm_judge(
 
 
 def _plain(measured: MetaEvaluation, compared: Comparisons | None) -> dict[str, Any]:
+    from mirage.metaeval.results import no_interval_reason
+
     plain: dict[str, Any] = {
         "judges": {
             result.name: {
                 "threshold": result.threshold,
-                "figures": {code: row._asdict() for code, row in result.figures.items()},
+                "figures": {
+                    code: row._asdict() | {"no_interval": no_interval_reason(measured, code)}
+                    for code, row in result.figures.items()
+                },
             }
             for result in measured
         },

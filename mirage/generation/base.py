@@ -161,7 +161,7 @@ class Recording:
 
     def fail(self, query: Query, error: Exception) -> None:
         """Record that a query failed with this error."""
-        if query.id == self.dataset.query_ids[0]:
+        if query.id == self.dataset.query_ids[0] and _is_from_outside(error):
             self._first_error = error
         self.add(failed(query, error))
 
@@ -203,6 +203,18 @@ class Recording:
         _LOG.warning(
             "model %r failed on %d of the %s; %s", self.name, len(failures), queries, first
         )
+
+
+def _is_from_outside(error: Exception) -> bool:
+    """Return whether an error passed through code outside this library, such as the user's model.
+
+    The traceback of other errors, such as that of a reply of the wrong type, shows nothing to the
+    user that the message does not say.
+    """
+    modules = (
+        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+    return any(module.partition(".")[0] != "mirage" for module in modules)
 
 
 @contextmanager

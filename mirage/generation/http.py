@@ -148,7 +148,8 @@ class HTTPGenerator:
         total_timeout: Seconds that a request may take with all of its retries.
         retries: Maximum number of retries of a request.
         backoff: Maximum wait before the first retry, in seconds; the limit doubles with each
-            further retry.
+            further retry. If requests in a row fail with the same status 5xx and none has
+            succeeded, those after the first 8 are tried once, and after 32 no more are sent.
         max_bytes: Maximum size of a response, in bytes after decompression. If a response is
             longer, the query fails without a retry.
 

@@ -346,7 +346,7 @@ class LLMEntry(EndpointEntry):
     server is part of the key under which results are stored.
     """
 
-    FREE = frozenset({"api_key", "concurrency", "timeout", "price", "cache"})
+    FREE = frozenset({"api_key", "concurrency", "timeout", "retries", "price", "cache"})
 
     model: str = Field(min_length=1)
     temperature: float | None = 0.0
@@ -354,6 +354,7 @@ class LLMEntry(EndpointEntry):
     parameters: dict[str, Any] = Field(default_factory=dict)
     concurrency: Positive = 8
     timeout: float = Field(120.0, gt=0)
+    retries: int = Field(5, ge=0)
     price: tuple[float, float] | None = None
     cache: bool = True
 
@@ -685,7 +686,7 @@ class DenseEntry(_IndexEntry, EndpointEntry):
     """
 
     MAKES = "mirage.retrieval.DenseRetriever"
-    FREE = frozenset({"api_key", "concurrency", "timeout", "batch_size"})
+    FREE = frozenset({"api_key", "concurrency", "timeout", "retries", "batch_size"})
     ADDED = frozenset({"query_model", "pooling", "max_length"})
 
     kind: Literal["dense"]
@@ -696,6 +697,7 @@ class DenseEntry(_IndexEntry, EndpointEntry):
     base_url: str | None = None
     concurrency: Positive = 8
     timeout: float = Field(120.0, gt=0)
+    retries: int = Field(5, ge=0)
     batch_size: Positive = 32
     query_prefix: str | None = None
     passage_prefix: str | None = None
@@ -1081,13 +1083,14 @@ class HTTPEntry(Entry):
     """
 
     MAKES = "mirage.generation.HTTPGenerator"
-    FREE = frozenset({"concurrency", "timeout"})
+    FREE = frozenset({"concurrency", "timeout", "retries"})
 
     kind: Literal["http"]
     url: str
     response: str = "answer"
     concurrency: Positive = 8
     timeout: float = Field(120.0, gt=0)
+    retries: int = Field(5, ge=0)
 
 
 class ReplayEntry(_RecordedEntry):

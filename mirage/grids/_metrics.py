@@ -24,6 +24,14 @@ def is_measure(metric: str) -> bool:
     return metric not in (*RESOURCES, COMPRESSION) and not is_feature(metric)
 
 
+def is_of_ranking(metric: str) -> bool:
+    """Return whether a metric is a retrieval measure with a known name, such as ``R@5``.
+
+    Cells with the same ranking of passages have the same value of such a metric.
+    """
+    return _MEASURE.fullmatch(metric) is not None and is_measure(metric)
+
+
 def higher_is_better(metric: str) -> bool | None:
     """Return whether higher values of a metric are better; ``None`` if that is unknown.
 

@@ -9,6 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from mirage.errors import DatasetError
 from mirage.grids.cells import EXPLANATIONS, Cell, Score, differing_axes
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
+from mirage.statistics.clusters import cluster_codes, no_interval_reasons
 
 COUNTS = ("n", "failed", "unmeasured")
 Style = Literal["interval", "side", "mean"]
@@ -119,8 +121,8 @@ def settings_line(cell: Cell, axes: Sequence[str]) -> str:
 def format_score(score: Score | None, style: Style = "interval", mark: str = "") -> str:
     """Format a mean and its interval, such as ``0.667 [0.400, 0.900]``.
 
-    Numbers have three decimals, or one if the mean is 10 or more. Means below 0.001 have two
-    significant digits and no interval. The text is ``-`` if the mean is NaN, and empty if there is
+    Numbers have three decimals, or one if the mean is 10 or more. If the mean is below 0.001, they
+    have two significant digits. The text is ``-`` if the mean is NaN, and empty if there is
     no score.
 
     Args:
@@ -131,16 +133,14 @@ def format_score(score: Score | None, style: Style = "interval", mark: str = "")
     """
     if score is None or math.isnan(score.mean):
         return "" if score is None else "-"
-    digits = 1 if abs(score.mean) >= 10 else 3
-    if 0 < abs(score.mean) < 0.001:
-        return f"{score.mean:.2g}{mark}"
+    form = ".2g" if 0 < abs(score.mean) < 0.001 else ".1f" if abs(score.mean) >= 10 else ".3f"
     low, high = score.interval
     ends = ""
     if not math.isnan(low) and style == "interval":
-        ends = f" [{low:.{digits}f}, {high:.{digits}f}]"
+        ends = f" [{low:{form}}, {high:{form}}]"
     elif not math.isnan(low) and style == "side":
-        ends = f" ±{max(high - score.mean, score.mean - low):.{digits}f}"
-    return f"{score.mean:.{digits}f}{mark}{ends}"
+        ends = f" ±{max(high - score.mean, score.mean - low):{form}}"
+    return f"{score.mean:{form}}{mark}{ends}"
 
 
 def _usual_counts(cells: Sequence[Cell], metric: str) -> str:
@@ -177,6 +177,8 @@ def _notes(
         yield f"{prefix}{number} queries{f' {missing}' if missing else ''}"
     if any(not math.isnan(s.interval[0]) for cell in cells for s in cell.scores.values()):
         yield _STYLE_NOTES[style]
+    if reasons := dict.fromkeys(chain.from_iterable(_no_intervals(cell, usual) for cell in cells)):
+        yield f"no interval: {', or '.join(reasons)}"
     if has_best:
         yield (
             "*: the best cell of its dataset, and cells that are not significantly different from "
@@ -184,6 +186,14 @@ def _notes(
         )
     if explained := {name: EXPLANATIONS[name] for name in usual if name in EXPLANATIONS}:
         yield ", ".join(f"{metric}: {text}" for metric, text in explained.items())
+
+
+def _no_intervals(cell: Cell, metrics: Collection[str]) -> Iterator[str]:
+    """Yield the reasons why the means of a cell on these metrics have no interval."""
+    codes = cluster_codes(cell.query_ids, cell.clusters)
+    for name in cell.values.keys() & metrics:
+        column, ends = cell.values[name][:, None], np.array([cell.scores[name].interval])
+        yield from no_interval_reasons([name], column, codes, ends).values()
 
 
 _STYLE_NOTES: Mapping[Style, str] = {

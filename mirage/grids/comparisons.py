@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
+from mirage.grids._metrics import is_of_ranking
 from mirage.grids.cells import Cell, axes_of, differing_axes
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.differences import CorrectedDifference
@@ -58,6 +59,9 @@ BEST_PERMUTATIONS = 2_000
 ALPHA = 0.05
 """The significance level of the tests that mark the best cells of a table."""
 
+
+_AFTER_RANKING = ("processor", "generator", "prompt", "show_k")
+"""The axes of the steps after the ranking, on which retrieval measures do not depend."""
 
 _CORRECTIONS = {
     "holm": ("Holm", ""),
@@ -221,7 +225,8 @@ def compare_cells(
         )
     if permutations is None:
         permutations = max(FIRST_PERMUTATIONS, PER_COMPARISON * len(pairs) * len(metrics))
-    rows = []
+    rows: list[CellDifference] = []
+    repeated = 0
     by_dataset: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_dataset.setdefault(pair[0].settings.get("dataset", ""), []).append(pair)
@@ -229,6 +234,9 @@ def compare_cells(
         # Pairs of one dataset share queries, so one set of permutations serves all of them.
         for dataset_pairs in by_dataset.values():
             both = [(a, b) for a, b in dataset_pairs if metric in a.values and metric in b.values]
+            distinct = _distinct_pairs(both, metric)
+            repeated += len(both) - len(distinct)
+            both = distinct
             gaps, codes = _differences(both, metric)
             means = _test_differences(gaps, codes, level, permutations, seed)
             rows += [
@@ -242,11 +250,49 @@ def compare_cells(
     notes = []
     if failed := len(cells) - len(measured):
         notes.append(f"{failed} cells failed and are not compared.")
-    if unshared := len(pairs) * len(metrics) - len(rows):
+    if repeated:
+        axes = f"{', '.join(_AFTER_RANKING[:-1])} and {_AFTER_RANKING[-1]}"
+        notes.append(
+            f"{repeated} pairs on retrieval metrics repeat another pair or have one ranking in "
+            f"both cells, and are left out: these metrics do not depend on {axes}."
+        )
+    if unshared := len(pairs) * len(metrics) - len(rows) - repeated:
         notes.append(f"{unshared} pairs have no query with a value in both cells.")
     tested = (replace(row, corrected=p) for row, p in zip(rows, corrected, strict=True))
     baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
     return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes), correction)
+
+
+def _distinct_pairs(pairs: Sequence[Pair], metric: str) -> list[Pair]:
+    """Return the pairs of cells to compare on a metric, without copies of the same comparison.
+
+    A retrieval measure has the same values in all cells with the same ranking, such as cells that
+    differ only in their generator. Copies would make a correction for multiple tests too strict.
+    """
+    if not is_of_ranking(metric):
+        return list(pairs)
+    ranking = _rankings([cell for pair in pairs for cell in pair], metric)
+    distinct: dict[frozenset[int], Pair] = {}
+    for a, b in pairs:
+        key = frozenset((ranking[id(a)], ranking[id(b)]))
+        if len(key) > 1:
+            distinct.setdefault(key, (a, b))
+    return list(distinct.values())
+
+
+def _rankings(cells: Sequence[Cell], metric: str) -> dict[int, int]:
+    """Return a number for each cell, by its ``id()``; cells with the same ranking share a number.
+
+    The number is the ``id()`` of the first cell with this ranking. Cells have the same ranking if
+    all their settings up to the ranking, their queries and their values are the same.
+    """
+    first: dict[tuple[object, ...], int] = {}
+    numbers = {}
+    for cell in cells:
+        settings = {a: value for a, value in cell.settings.items() if a not in _AFTER_RANKING}
+        key = (*sorted(settings.items()), cell.query_ids, cell.values[metric].tobytes())
+        numbers[id(cell)] = first.setdefault(key, id(cell))
+    return numbers
 
 
 def _false_discoveries(p_values: list[float]) -> list[float]:
@@ -261,9 +307,9 @@ def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> se
 
     The best cells are the cell with the best mean, and all cells that are not significantly
     different from it. The test is a paired permutation test at the significance level 0.05, with
-    Holm's correction for the number of comparisons on the dataset. Cells with the retriever
-    ``oracle`` are left out, because it reads the qrels. A dataset with a single cell has no best
-    cell.
+    Holm's correction for the number of comparisons on the dataset. Cells with the same ranking
+    count once on a retrieval measure. Cells with the retriever ``oracle`` are left out, because it
+    reads the qrels. A dataset with a single cell has no best cell.
 
     Args:
         cells: The cells, of any number of datasets.
@@ -280,15 +326,32 @@ def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> se
         if len(positions) < 2:
             continue
         sign = 1 if higher else -1
-        top = max(positions, key=lambda i: sign * cells[i].scores[metric].mean)
-        others = [i for i in positions if i != top]
+        copies = _copies(cells, positions, metric)
+        top = max(copies, key=lambda i: sign * cells[i].scores[metric].mean)
+        others = [i for i in copies if i != top]
         gaps, codes = _differences([(cells[i], cells[top]) for i in others], metric)
         permutations = max(BEST_PERMUTATIONS, PER_COMPARISON * len(others))
         tests = _test_differences(gaps, codes, 1 - ALPHA, permutations, seed=0)
         corrected = holm([test.p for test in tests]).tolist()
         pairs = zip(others, tests, corrected, strict=True)
-        best |= {top, *(i for i, test, p in pairs if test.n and p > ALPHA)}
+        distinct = [top, *(i for i, test, p in pairs if test.n and p > ALPHA)]
+        best.update(chain.from_iterable(copies[i] for i in distinct))
     return best
+
+
+def _copies(cells: Sequence[Cell], positions: Sequence[int], metric: str) -> dict[int, list[int]]:
+    """Group the positions of cells by the first cell with the same ranking.
+
+    If the metric is no retrieval measure, each cell is a group.
+    """
+    if not is_of_ranking(metric):
+        return {i: [i] for i in positions}
+    numbers = _rankings([cells[i] for i in positions], metric)
+    first = {id(cells[i]): i for i in positions}
+    groups: dict[int, list[int]] = {}
+    for i in positions:
+        groups.setdefault(first[numbers[id(cells[i])]], []).append(i)
+    return groups
 
 
 def _test_differences(

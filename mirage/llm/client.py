@@ -125,7 +125,9 @@ class LLM(NearNames):
             5xx, timeouts, lost connections, and malformed answers. Other statuses (400, 401, 403,
             404, ...), a filtered answer, a refusal and an exhausted quota are not retried. As long
             as no call has reached the endpoint, a call is tried three times at most. If none of
-            these attempts reaches it, all other calls on the same connection fail too.
+            these attempts reaches it, all other calls on the same connection fail too. The same
+            happens after 32 calls in a row that all failed with one status (5xx, 401, 402, 404, 405
+            or an exhausted quota), if no call has succeeded; all but the first 8 are tried once.
         backoff: Maximum wait before the first retry, in seconds; see
             :class:`~mirage.llm.retries.Retries`.
         max_bytes: Maximum size of a response, in bytes after decompression; 8 MiB by default. If a

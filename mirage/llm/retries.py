@@ -11,12 +11,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mirage._base.logs import logger
+
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 T = TypeVar("T")
 
+_LOG = logger("mirage.llm")
+
 _UNREACHED = 2  # most retries of a call if no call has ever reached the endpoint
+# If no call has ever succeeded, and so many calls in a row failed with the same HTTP status, ...
+_RETRIED_FAILURES = 8  # ... further calls are tried once.
+_MOST_FAILURES = 32  # ... no further call is sent.
+# Statuses that are not retried, and mean the same for all requests: a wrong key, no credit, a wrong
+# address or model, and (if not transient) an exhausted quota.
+_FINAL_STATUSES = (401, 402, 404, 405, 429)
 
 
 class TransientError(Exception):
@@ -47,15 +57,59 @@ class TransientError(Exception):
 
 @dataclass
 class Reach:
-    """The state of an endpoint (reached or given up), which all calls to it share.
+    """The state of an endpoint (reached, answering or given up), which all calls to it share.
 
     Attributes:
         reached: Whether a call has ever reached the endpoint.
+        answered: Whether a call has ever succeeded.
+        status: HTTP status of the last failed call, if it counts in ``failures``; else ``None``.
+        failures: Number of calls in a row that failed with this status.
         given_up: The reason why no more calls are sent; empty as long as calls may be sent.
     """
 
     reached: bool = False
+    answered: bool = False
+    status: int | None = None
+    failures: int = 0
     given_up: str = ""
+
+    def retries(self, most: int) -> int:
+        """Return how often a call may be retried, given the maximum of an endpoint that works."""
+        if self.given_up or (not self.answered and self.failures >= _RETRIED_FAILURES):
+            return 0
+        return most if self.reached else min(most, _UNREACHED)
+
+    def end_attempt(self, error: Exception | None) -> None:
+        """Record the outcome of an attempt: an error, or ``None`` if it succeeded."""
+        if not self.reached and not getattr(error, "unreached", False):
+            self.reached, self.given_up = True, ""
+        if error is None:
+            self.answered, self.given_up = True, ""
+
+    def fail(self, error: Exception) -> None:
+        """Record that a call failed, and give the endpoint up if it seems to answer no call."""
+        if not self.reached:
+            self.given_up = self.given_up or f"no earlier call reached the endpoint: {error}"
+            return
+        status = _status_of_endpoint(error)
+        if status != self.status:
+            self.status, self.failures = status, 0
+        self.failures += status is not None
+        if self.answered or self.given_up or self.failures < _MOST_FAILURES:
+            return
+        failures = f"{self.failures} calls in a row failed with HTTP {status}, and none succeeded"
+        self.given_up = f"{failures}: {error}"
+        _LOG.warning("%s, so no more calls are sent on this connection", failures)
+
+
+def _status_of_endpoint(error: Exception) -> int | None:
+    """Return the HTTP status of an error that does not depend on the request, else ``None``."""
+    status: int | None = getattr(error, "status", None)
+    if status is None:
+        return None
+    if isinstance(error, TransientError):
+        return status if status >= 500 else None
+    return status if status in _FINAL_STATUSES else None
 
 
 def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> TransientError | None:
@@ -109,6 +163,9 @@ class Retries:
 
     As long as no call has reached the endpoint, a call is retried twice at most. If these retries
     fail too, no further calls are sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
+    The same applies if an endpoint answers every call with the same HTTP status, such as 500 or
+    401: after 8 such calls in a row, calls are not retried, and after 32, no further calls are
+    sent. Nothing is given up once a call has succeeded.
 
     Attributes:
         most: Maximum number of retries of a call.
@@ -132,29 +189,18 @@ class Retries:
         Raises:
             TransientError: If the last attempt failed; the message gives the number of attempts.
         """
-        from tenacity import (
-            AsyncRetrying,
-            retry_if_exception_type,
-            stop_after_attempt,
-            stop_before_delay,
-        )
+        from tenacity import AsyncRetrying, retry_if_exception_type, stop_before_delay
 
         if reach.given_up:
             raise TransientError(
-                "the call was not sent, because no earlier call reached the endpoint: "
-                f"{reach.given_up}",
-                unreached=True,
+                f"the call was not sent, because {reach.given_up}",
+                status=reach.status,
+                unreached=not reach.reached,
             )
-
-        def is_unreachable(state: RetryCallState) -> bool:
-            return not reach.reached and (
-                bool(reach.given_up) or state.attempt_number > min(self.most, _UNREACHED)
-            )
-
-        is_enough = stop_after_attempt(self.most + 1) | stop_before_delay(self.total_s)
+        is_late = stop_before_delay(self.total_s)
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientError),
-            stop=lambda state: is_enough(state) or is_unreachable(state),
+            stop=lambda state: state.attempt_number > reach.retries(self.most) or is_late(state),
             wait=self._wait,
             reraise=True,
         )
@@ -167,17 +213,20 @@ class Retries:
             try:
                 result = await attempt(max(0.0, min(self.attempt_s, end - time.monotonic())))
             except Exception as error:
-                reach.reached |= not getattr(error, "unreached", False)
+                reach.end_attempt(error)
                 raise
-            reach.reached = True
+            reach.end_attempt(None)
             return result
 
         try:
             return await retrying(once)
         except TransientError as error:
-            if not reach.reached:
-                reach.given_up = reach.given_up or str(error)
-            raise self._final_error(error, attempts, reach) from None
+            failure = self._final_error(error, attempts, reach)
+        except Exception as error:
+            reach.fail(error)
+            raise
+        reach.fail(failure)
+        raise failure
 
     def _wait(self, state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()
@@ -187,7 +236,7 @@ class Retries:
 
     def _final_error(self, error: TransientError, attempts: int, reach: Reach) -> TransientError:
         count = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-        over = attempts > self.most or not reach.reached
+        over = attempts > reach.retries(self.most)
         why = "" if over else f", and the limit of {self.total_s:g} s allows no more"
         if why and error.retry_after is not None:
             why += f" (the server asks to wait {error.retry_after:.0f} s)"

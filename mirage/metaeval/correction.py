@@ -19,7 +19,7 @@ from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.errors import JudgmentError
 from mirage.human_agreement import known_agreement
 from mirage.metaeval.gold import MEAN
-from mirage.metaeval.judges import JudgeLike, Opinion, ask, judge_list
+from mirage.metaeval.judges import JudgeLike, Opinion, ask, judge_list, other_labels
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.statistics.bootstrap import Interval
@@ -175,7 +175,7 @@ def corrected_share(
         combined = cross_predicted(np.stack(scores, axis=1), labels, cluster, seed=seed)
         corrected = powered_mean(labels, combined, cluster=cluster, level=level)
         rows.append(CorrectedShare(TOGETHER, corrected.predicted, corrected))
-    notes = tuple(filter(None, (opinion.note(labelled.positive) for opinion in opinions)))
+    notes = tuple(note for opinion in opinions for note in _notes(opinion, decided))
     return CorrectedShares(tuple(rows), len(sentences), level, notes)
 
 
@@ -365,6 +365,14 @@ def _scores(opinion: Opinion, positive: str) -> Floats:
         return opinion.evidence
     labels: Sequence[str | None] = opinion.labels or ()
     return np.array([np.nan if label is None else float(label == positive) for label in labels])
+
+
+def _notes(opinion: Opinion, labelled: LabelledSentences) -> Iterator[str]:
+    """Return notes on the direction of a score, and on labels that people did not use."""
+    if direction := opinion.note(labelled.positive):
+        yield direction
+    if others := other_labels(opinion.labels or (), labelled.names):
+        yield f"{opinion.name} {others}"
 
 
 def _memerag_areas(name: str) -> Iterator[tuple[str, float]]:

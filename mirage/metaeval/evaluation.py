@@ -9,10 +9,18 @@ import numpy as np
 from mirage._base.arrays import Bools, Floats
 from mirage._base.rows import first_duplicate
 from mirage.dataset import Cluster
-from mirage.errors import JudgmentError
+from mirage.errors import JudgmentError, NoJudgmentError
 from mirage.features.base import Feature
 from mirage.metaeval.gold import MEAN, Truth
-from mirage.metaeval.judges import JudgeLike, Opinion, Score, ask, judge_list, name_of
+from mirage.metaeval.judges import (
+    JudgeLike,
+    Opinion,
+    Score,
+    ask,
+    judge_list,
+    name_of,
+    other_labels,
+)
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation, ThresholdSource
 from mirage.statistics import classification as cl
@@ -64,6 +72,7 @@ def evaluate(
             occurs in ``labelled``; a judge is a score, but ``labelled`` does not have exactly two
             labels, one of them the positive label; or all sentences of a language have the same
             label.
+        NoJudgmentError: A judge gave no label, or a score has no number, for any sentence.
         DatasetError: No sentence has a decided majority label.
         FeatureError: A feature has no value for any sentence.
         UnknownNameError: A name among ``judges`` is not the name of a feature.
@@ -129,17 +138,10 @@ def _labels(
     A score without a threshold gets one by cross-validation on ``truth``. The thresholds are
     ``None`` if the judge returns labels.
     """
+    _check_any_value(opinion, truth)
     evidence = opinion.evidence
     if evidence is None:
-        labels = opinion.labels or ()
-        if any(labels) and not {*labels} & {*truth.names}:
-            other_labels = sorted({label for label in labels if label})
-            raise JudgmentError(
-                f"judge {opinion.name!r} returned {', '.join(map(repr, other_labels[:5]))}, but "
-                f"people's labels are {', '.join(map(repr, truth.names))}; let the judge return "
-                "the same names"
-            )
-        return labels, None
+        return opinion.labels or (), None
     limits = opinion.reading.turned(np.full(len(truth), opinion.threshold or 0.0))
     if opinion.threshold is None:
         columns = truth.positive(opinion.name), truth.language, truth.cluster
@@ -153,6 +155,24 @@ def _labels(
         for value, limit in zip(evidence, limits, strict=True)
     )
     return labels, opinion.reading.turned(limits)
+
+
+def _check_any_value(opinion: Opinion, truth: Truth) -> None:
+    """Raise an error if a judge has no valid label, or a score no number, for any sentence."""
+    every = f"any of the {len(truth)} sentences"
+    if opinion.scores is not None:
+        if np.isnan(opinion.scores).all():
+            raise NoJudgmentError(f"score {opinion.name!r} has no value for {every}")
+        return
+    labels = opinion.labels or ()
+    if {*labels} & {*truth.names}:
+        return
+    if others := other_labels(labels, truth.names):
+        raise JudgmentError(f"judge {opinion.name!r} {others}; let the judge return the same names")
+    raise NoJudgmentError(
+        f"judge {opinion.name!r} gave no label to {every}; people's labels are "
+        f"{', '.join(map(repr, truth.names))}"
+    )
 
 
 # Figures ------------------------------------------------------------------------------------------

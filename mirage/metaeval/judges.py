@@ -8,7 +8,8 @@ a number for each sentence, and a threshold turns the numbers into labels. A sco
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -26,6 +27,7 @@ from mirage.text.responses import ParsedResponse
 from mirage.text.sentences import Sentence
 
 _UNDECLARED = Facts()
+_LABELS_SHOWN = 5  # most labels that a message lists
 
 
 @runtime_checkable
@@ -292,6 +294,19 @@ def name_of(judge: JudgeLike) -> str:
             "sentence, or an object with the attribute 'name' and the method 'label'"
         )
     return str(getattr(judge, "__name__", type(judge).__name__))
+
+
+def other_labels(labels: Iterable[str | None], names: Collection[str]) -> str:
+    """List the labels that are not in ``names`` and how often each occurs, most frequent first.
+
+    The text ends with the labels in ``names``. It is empty if there are no other labels.
+    """
+    counts = Counter(label for label in labels if label is not None and label not in names)
+    if not counts:
+        return ""
+    shown = ", ".join(f"{label!r} ({n})" for label, n in counts.most_common(_LABELS_SHOWN))
+    more = f" and {len(counts) - _LABELS_SHOWN} more" if len(counts) > _LABELS_SHOWN else ""
+    return f"returned {shown}{more}, but people's labels are {', '.join(map(repr, names))}"
 
 
 def judge_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:

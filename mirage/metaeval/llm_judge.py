@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from mirage._base.logs import logger
-from mirage.errors import JudgmentError, UnknownNameError
+from mirage.errors import JudgmentError, NoJudgmentError, UnknownNameError
 from mirage.llm import LLM, as_llm
 from mirage.llm.estimates import Estimate, estimate
 from mirage.llm.questions import Outcome, Question, ask_all
@@ -104,6 +104,7 @@ class LLMSentenceJudge:
         Raises:
             JudgmentError: A call failed (network, refusal, budget). The message has the number of
                 failures and the first reason. All other responses are in the cache.
+            NoJudgmentError: Every call failed.
             LLMError: The LLM is called at OpenAI, and there is no API key.
         """
         questions = self._questions(sentences)
@@ -139,7 +140,8 @@ class LLMSentenceJudge:
                 if self.llm.cache is None
                 else "the other responses are in the cache; run again for the rest"
             )
-            raise JudgmentError(
+            kind = NoJudgmentError if len(failed) == len(outcomes) else JudgmentError
+            raise kind(
                 f"judge {self.name!r} got no answer about {len(failed)} {total}; the first error "
                 f"is: {failed[0]}; {rest}"
             )

@@ -14,10 +14,11 @@ from mirage.errors import JudgmentError, UnknownNameError
 from mirage.metaeval.comparisons import Comparisons, compare
 from mirage.metaeval.fine_errors import FineErrors, fine_errors
 from mirage.metaeval.gold import MEAN, Truth
-from mirage.metaeval.judges import Reading
+from mirage.metaeval.judges import Reading, other_labels
 from mirage.models import HumanAgreement
 from mirage.statistics import classification as cl
-from mirage.statistics.bootstrap import Interval
+from mirage.statistics.bootstrap import FEWEST_QUERIES, Interval
+from mirage.statistics.clusters import few_clusters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +78,7 @@ class JudgeResult:
     Attributes:
         name: The name of the judge.
         figures: The agreement by language, and its mean over languages.
-        labels: The label that the judge gave each sentence; ``None`` if it gave no valid label.
+        labels: The label that the judge gave each sentence; ``None`` if it gave none.
         scores: The scores behind the labels; ``None`` for a judge that returns labels.
         thresholds: The threshold that was applied to each sentence's score; ``None`` for a judge
             that returns labels.
@@ -354,13 +355,32 @@ class MetaEvaluation:
             f"{mean.sentences} sentences of {mean.queries} queries in "
             f"{len(self.truth.languages)} languages" + (f"; {left_out}" if left_out else "")
         )
+        if reason := no_interval_reason(self, MEAN):
+            yield f"no interval: {reason}"
         if any(result[MEAN].invalid for result in self.judges):
             yield "invalid: sentences to which the judge gave no valid label; they count as wrong"
         for result in self.judges:
+            if others := other_labels(result.labels, self.truth.names):
+                yield f"{result.name} {others}"
             if result.threshold:
                 yield f"{result.name}: {result.threshold}"
             if result.direction:
                 yield result.direction
+
+
+def no_interval_reason(measured: MetaEvaluation, language: str) -> str:
+    """Return the reason why balanced accuracies have no interval; empty if they have one.
+
+    Args:
+        measured: The evaluation of the judges.
+        language: The language, or :data:`MEAN`.
+    """
+    languages = measured.truth.languages if language == MEAN else (language,)
+    counts = {code: len(measured.tallies[code].total) for code in languages}
+    code = min(counts, key=counts.__getitem__)
+    queries = len(np.unique(measured.truth.query[measured.truth.rows(code)]))
+    reason = few_clusters(counts[code], queries, FEWEST_QUERIES)
+    return f"{reason} in {code!r}" if reason and len(counts) > 1 else reason
 
 
 def _rounded(interval: Interval) -> tuple[float, float] | None:

@@ -91,10 +91,12 @@ def read_sentences(path: str | Path, *, language: str | None = None) -> tuple[An
         DatasetError: A row is invalid; the message names the file, the line and the field.
     """
     default, texts = _default(language), dict[tuple[str, str], str]()
-    return tuple(
-        _sentence(validated(_Row, {**default, **fields}, location), location, texts)
-        for location, fields in read_rows(Path(path))
-    )
+    sentences = []
+    for location, fields in read_rows(Path(path)):
+        _check_format(fields, location)
+        row = validated(_Row, {**default, **fields}, location)
+        sentences.append(_sentence(row, location, texts))
+    return tuple(sentences)
 
 
 def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> None:
@@ -166,6 +168,7 @@ def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | No
     texts: dict[tuple[str, str], str] = {}
     positions: dict[tuple[object, ...], int] = {}
     for location, fields in rows:
+        _check_format(fields, location)
         row = validated(_LabelledRow, {**default, **fields}, location)
         if row.rater:
             position = positions.setdefault(row.content, len(sentences))
@@ -181,6 +184,16 @@ def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | No
     return Columns(
         tuple(sentences), tuple(tuple(by_name.values()) for by_name in labels), tuple(fine), settled
     )
+
+
+def _check_format(fields: Mapping[str, Any], location: str) -> None:
+    """Raise an error if a row is from a file of MEMERAG, whose rows contain whole answers."""
+    if {"context", "answer"} <= fields.keys() and "sentence" not in fields:
+        raise DatasetError(
+            f"{location}: this is a row of MEMERAG with a whole answer; pass the folder of the "
+            "file (in Python LabelledSentences.memerag), or convert the file with `mirage data "
+            "convert FILE --from memerag --labels FILE`"
+        )
 
 
 def _default(language: str | None) -> dict[str, str]:

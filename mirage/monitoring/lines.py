@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mirage._base.rows import PASSAGE_NAMES, is_missing, present
+from mirage._base.rows import PASSAGE_NAMES, is_missing, list_in_text, present
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.models import Response
 from mirage.monitoring.exports import FORMATS
@@ -222,11 +222,13 @@ def _passages(
     """Return the texts and the ids of the passages that were shown.
 
     The texts are ``None`` if the line has no passages. The ids are ``None`` if no passage has one.
+    A text that is a list in the notation of JSON or Python is read as this list.
     """
     value = _value(row, names["passages"])
     if value is None:
         return None, None
     where = f"{where}, field {_used_name(row, names['passages'])!r}"
+    value = list_in_text(value, str | dict)
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list):
         raise DatasetError(f"{where}: expected a list of passages, got {type(value).__name__}")

@@ -13,14 +13,20 @@ from numpy.typing import NDArray
 
 from mirage._base.logs import logger
 from mirage._base.passages import NOTHING_JUDGED, document_of
-from mirage._base.tables import Printed, Table, frame_of
+from mirage._base.tables import Printed, Table, frame_of, no_interval_notes
 from mirage.dataset import Cluster, clusters_of
-from mirage.errors import DatasetError, SettingError, UnknownNameError, needing
+from mirage.errors import (
+    DatasetError,
+    MissingPackageError,
+    SettingError,
+    UnknownNameError,
+    needing,
+)
 from mirage.models import Query
 from mirage.retrieval.run import RetrievalRun, descending_scores
 from mirage.sources.trec import read_qrels
 from mirage.statistics.bootstrap import Interval, check_level
-from mirage.statistics.clusters import cluster_codes, mean_intervals
+from mirage.statistics.clusters import cluster_codes, mean_intervals, no_interval_reasons
 from mirage.statistics.differences import CorrectedDifference
 from mirage.statistics.paired import paired_means
 from mirage.statistics.permutation import holm
@@ -205,7 +211,9 @@ class RetrievalEvaluation(Printed):
     def _tables(self) -> tuple[Table]:
         unit = "documents" if self.documents else "passages"
         rows = tuple((row.measure, *_cells(row.mean, row.interval)) for row in self)
-        notes = []
+        ends = np.array([row.interval for row in self])
+        reasons = no_interval_reasons(self.measures, self.values, self._codes(self.query_ids), ends)
+        notes = no_interval_notes(reasons, self.measures)
         if self.absent:
             notes.append(f"{_queries(self.absent)} not in the run (counted as 0)")
         if self.strange:
@@ -216,7 +224,7 @@ class RetrievalEvaluation(Printed):
             )
         title = f"{self.name}: {self._measured} queries, {unit}"
         header = ("measure", "mean", "95 % interval")
-        return (Table(title, header, rows, notes=tuple(notes), name=0),)
+        return (Table(title, header, rows, notes=tuple(notes), name=0).filled(),)
 
     def _codes(self, query_ids: Sequence[str]) -> NDArray[np.intp]:
         return cluster_codes(query_ids, self.clusters)
@@ -379,6 +387,8 @@ def _measure(ir_measures: Any, name: str) -> Any:
             measure = ir_measures.parse_measure(name)
         if measure.params.get("cutoff", 1) > 0 and ir_measures.DefaultPipeline.supports(measure):
             return measure
+        if measure.params.get("cutoff", 1) > 0:
+            _check_providers(ir_measures.providers.registry.values(), name, measure)
     except NameError:
         _, at, cutoff = name.partition("@")
         candidates = [f"{each}{at}{cutoff}" for each in ir_measures.measures.registry]
@@ -390,6 +400,17 @@ def _measure(ir_measures: Any, name: str) -> Any:
         f"{name!r} is not a measure of ir_measures; write it as nDCG@10, R@100 or AP, with a "
         "cutoff if the measure needs one"
     )
+
+
+def _check_providers(providers: Iterable[Any], name: str, measure: Any) -> None:
+    """Raise an error with the command to install if a package that is missing has the measure."""
+    for provider in providers:
+        command = provider.install_instructions()
+        if command and not provider.is_available() and provider.supports(measure):
+            raise MissingPackageError(
+                f"{name!r} is a measure of ir_measures, but the package that computes it is not "
+                f"installed; install it with: {command}"
+            )
 
 
 def _intervals(values: NDArray[np.float64], codes: NDArray[np.intp], level: float) -> list[Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mirage._base.files import table_rows, validated
+from mirage._base.rows import check_new_query
 from mirage.errors import DatasetError
 from mirage.models import Query
 
@@ -45,6 +46,7 @@ def queries(path: str | Path, language: str = "en", *, paragraphs: bool = False)
         ...     [query.answers for query in queries(path)]
         [(('Ada', 'A. L.'),)]
     """
+    places: dict[str, str] = {}
     for where, row in table_rows(Path(path)):
         outputs = _outputs(row, where)
         forms = list(dict.fromkeys(o["answer"] for o in outputs if o.get("answer")))
@@ -55,7 +57,9 @@ def queries(path: str | Path, language: str = "en", *, paragraphs: bool = False)
             "answers": [forms] if forms else [],
             "relevant": _relevant(outputs, where, paragraphs),
         }
-        yield validated(Query, fields, where)
+        query = validated(Query, fields, where, {"text": "input"})
+        check_new_query(query.id, places, where)
+        yield query
 
 
 def qrels(path: str | Path, *, paragraphs: bool = False) -> dict[str, dict[str, int]]:

@@ -7,8 +7,6 @@ accepted spellings (forms) of one answer; each of them is right.
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mirage._base.files import rows_of, table_rows, validated
-from mirage._base.rows import value_at
+from mirage._base.rows import check_new_query, list_in_text, value_at
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Query
@@ -179,7 +177,11 @@ def answers(
     paths = [Path(path)] if isinstance(path, str | Path) else path
     rows = chain.from_iterable(map(rows_of, paths))
     if where is None:
-        yield from (_query(*row, number, language, fields) for number, row in enumerate(rows))
+        places: dict[str, str] = {}
+        for number, (place, row) in enumerate(rows):
+            query = _query(place, row, number, language, fields)
+            check_new_query(query.id, places, place, _field_of(row, "id", fields))
+            yield query
         return
     merged: dict[str, Query] = {}
     for number, (place, row) in enumerate(rows):
@@ -230,27 +232,40 @@ def _query(
             return value_at(row, fields[name], where)
         return _first_value(row, FIELDS[name], where, default)
 
+    names = {name: _field_of(row, name, fields) for name in FIELDS}
     content = {
         "id": value("id", str(number) if fields else None),
         "language": value("language", language),
         "text": value("question"),
     }
     if fields and "choices" in fields:
-        content |= _choice_question(content["text"], value("choices"), value("answers"), where)
+        content |= _choice_question(
+            content["text"], value("choices"), value("answers"), where, names
+        )
     else:
-        content["answers"] = _answers(value("answers", []), where)
+        content["answers"] = _answers(value("answers", []), where, names["answers"])
     if fields and "reference" in fields:
         content["reference"] = value("reference")
-    return validated(Query, content, where)
+    return validated(Query, content, where, names | {"text": names["question"]})
 
 
-def _choice_question(question: Any, choices: Any, answer: Any, where: str) -> dict[str, Any]:
+def _field_of(row: Mapping[str, Any], name: str, fields: Mapping[str, str] | None) -> str:
+    """Return the name that a field of a query has in a row of the format ``answers``."""
+    if fields and name in fields:
+        return fields[name]
+    return next((each for each in FIELDS[name] if row.get(each) is not None), name)
+
+
+def _choice_question(
+    question: Any, choices: Any, answer: Any, where: str, names: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the text, the answers and the wrong answers of a multiple-choice question.
 
     ``answer`` names the right choice by its number, counted from 0, its letter or its text.
+    ``names`` are the names of the fields in the file, for error messages.
     """
     if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
-        raise DatasetError(f"{where}: field 'choices': expected a list of texts")
+        raise DatasetError(f"{where}: field {names['choices']!r}: expected a list of texts")
     number = answer
     if isinstance(answer, str):
         letters = [chr(ord("A") + index) for index in range(len(choices))]
@@ -258,8 +273,8 @@ def _choice_question(question: Any, choices: Any, answer: Any, where: str) -> di
         number = forms.index(answer) if answer in forms else None
     if not isinstance(number, int) or not 0 <= number < len(choices):
         raise DatasetError(
-            f"{where}: field 'answers': expected one of the {len(choices)} choices, given by its "
-            f"number (from 0), letter or text; got {answer!r}"
+            f"{where}: field {names['answers']!r}: expected one of the {len(choices)} choices, "
+            f"given by its number (from 0), letter or text; got {answer!r}"
         )
     right = choices[number]
     return {
@@ -284,6 +299,7 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
         DatasetError: If a row is not valid or lacks the language; the message names the file and
             the line.
     """
+    places: dict[str, str] = {}
     for where, row in table_rows(Path(path)):
         texts, answers_by_language = row.get("queries"), row.get("answers")
         if not isinstance(texts, dict) or not isinstance(answers_by_language, dict):
@@ -308,7 +324,10 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
             "answers": [forms] if forms else [],
             "answerable": False if _is_unanswerable(entries) else None,
         }
-        yield validated(Query, fields, where)
+        names = {"id": "example_id", "text": f"queries.{keys[0]}"}
+        query = validated(Query, fields, where, names)
+        check_new_query(query.id, places, where, "example_id")
+        yield query
 
 
 def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
@@ -323,6 +342,7 @@ def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
     """
+    places: dict[str, str] = {}
     for where, row in table_rows(Path(path)):
         if _first_value(row, ("lang",), where) == language:
             fields = {
@@ -331,7 +351,9 @@ def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
                 "text": _first_value(row, ("question",), where),
                 "answers": _answers(row.get("answers", []), where),
             }
-            yield validated(Query, fields, where)
+            query = validated(Query, fields, where, {"text": "question"})
+            check_new_query(query.id, places, where)
+            yield query
 
 
 def beir(folder: str | Path, language: str) -> Iterator[Query]:
@@ -351,13 +373,16 @@ def beir(folder: str | Path, language: str) -> Iterator[Query]:
     folder = Path(folder)
     judged = read_qrels(folder / "qrels" / "test.tsv")
     path = next((p for p in sorted(folder.glob("queries.jsonl*"))), folder / "queries.jsonl")
+    places: dict[str, str] = {}
     for where, row in table_rows(path):
         query_id = str(_first_value(row, ("_id", "id"), where))
         if query_id in judged:
             relevant = [id_ for id_, grade in judged[query_id].items() if grade > 0]
             text = _first_value(row, ("text",), where)
             fields = {"id": query_id, "language": language, "text": text, "relevant": relevant}
-            yield validated(Query, fields, where)
+            query = validated(Query, fields, where)
+            check_new_query(query.id, places, where, "_id")
+            yield query
 
 
 def _is_kilt(path: Path) -> bool:
@@ -384,30 +409,20 @@ def _first_value(
     return value
 
 
-def _answers(value: Any, where: str) -> list[list[str]]:
-    """Return the answers, each as a list of its forms; a text or a flat list is one answer."""
-    value = _from_json(value)
+def _answers(value: Any, where: str, field: str = "answers") -> list[list[str]]:
+    """Return the answers, each as a list of its forms; a text or a flat list is one answer.
+
+    ``field`` is the name of the field in the file, for error messages.
+    """
+    value = list_in_text(value, str | list)
     if isinstance(value, str) and not value.strip():
         return []  # an empty cell of a CSV file
     listed = [value] if isinstance(value, str | int | float) else value
     if not isinstance(listed, list):
-        raise DatasetError(f"{where}: field 'answers': expected a text or a list of texts")
+        raise DatasetError(f"{where}: field {field!r}: expected a text or a list of texts")
     nested = listed if any(isinstance(each, list) for each in listed) else [listed]
     forms = [[str(form) for form in each if form is not None] for each in nested]
     return [each for each in forms if each]
-
-
-def _from_json(value: Any) -> Any:
-    """Return the list that a text contains in JSON or Python notation, or else the value itself."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        for parse in (json.loads, ast.literal_eval):
-            try:
-                listed = parse(value.strip())
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-            if listed and all(isinstance(each, str | list) for each in listed):
-                return listed
-    return value
 
 
 def _is_unanswerable(entries: list[dict[str, Any]]) -> bool:

@@ -190,7 +190,40 @@ def _mean_interval(
     square = reach**2 * spread
     centre, root = 2 * share + square, np.sqrt(square**2 + 4 * square * max(most, 0.0))
     ends = ((centre - root) / (2 + 2 * square), (centre + root) / (2 + 2 * square))
-    return low + width * ends[0], low + width * ends[1]
+    # Rounding errors can exceed the range.
+    return max(low + width * ends[0], low), min(low + width * ends[1], high)
+
+
+def no_interval_reasons(
+    names: Sequence[str], values: Floats, codes: Ints, intervals: Floats
+) -> dict[str, str]:
+    """Return the reason why :func:`mean_intervals` has no interval for a mean, by column.
+
+    Columns with an interval, or without any value, are left out.
+
+    Args:
+        names: Names of the columns.
+        values: Values of shape ``(queries, columns)``; NaN if a query has no value.
+        codes: Cluster of each query.
+        intervals: The intervals, of shape ``(columns, 2)``.
+    """
+    reasons = {}
+    for name, column, (low, _) in zip(names, values.T, intervals, strict=True):
+        present = ~np.isnan(column)
+        if np.isnan(low) and present.any():
+            clusters = len(np.unique(codes[present]))
+            reasons[name] = few_clusters(clusters, int(present.sum())) or (
+                "all values are equal, and their range is not known"
+            )
+    return reasons
+
+
+def few_clusters(clusters: int, queries: int, fewest: int = FEWEST_FOR_MEANS) -> str:
+    """Return a message if there are too few clusters for an interval; else an empty string."""
+    if clusters >= fewest:
+        return ""
+    unit = "queries" if clusters == queries else "clusters of queries"
+    return f"too few {unit} ({clusters}; at least {fewest} are needed)"
 
 
 def multipliers(clusters: Sequence[str], draws: int, *, seed: int) -> Floats:

@@ -151,8 +151,44 @@ def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
 
 
+def score_junit(result: ScoreComparison) -> str:
+    """Return JUnit XML of a comparison of scores, with one test case per metric.
+
+    The case of a metric fails if the metric is worse. It is skipped if the result is inconclusive,
+    or if the metric was not compared.
+    """
+    verdicts = [change.verdict for change in result.changes]
+    cases = {
+        "name": f"mirage compare {result.before} {result.after}",
+        "tests": str(len(verdicts) + len(result.not_compared)),
+        "failures": str(verdicts.count("worse")),
+        "errors": "0",
+        "skipped": str(verdicts.count("inconclusive") + len(result.not_compared)),
+    }
+    suite = ElementTree.Element("testsuite", {key: xml_text(value) for key, value in cases.items()})
+    for change in result.changes:
+        case = _named_case(suite, result.after, change.metric)
+        values = f"{change.before:.6f} to {change.after:.6f}, p {change.p:.4f}"
+        if change.verdict == "worse":
+            failure = ElementTree.SubElement(case, "failure", {"message": f"worse: {values}"})
+            losses = (f"{item}: {old:g} to {new:g}" for item, old, new in change.losses)
+            failure.text = xml_text("\n".join(losses))
+        elif change.verdict == "inconclusive":
+            at_most = f"inconclusive: the loss is at most {change.lost_at_most:.3f}"
+            ElementTree.SubElement(case, "skipped", {"message": at_most})
+    for name, why in result.not_compared.items():
+        case = _named_case(suite, result.after, name)
+        ElementTree.SubElement(case, "skipped", {"message": xml_text(f"not compared: {why}")})
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
+
+
 def _case(suite: ElementTree.Element, runs: BaselineComparison, name: str) -> ElementTree.Element:
-    about = {"classname": f"mirage.{runs.dataset.name}", "name": name}
+    return _named_case(suite, runs.dataset.name, name)
+
+
+def _named_case(suite: ElementTree.Element, group: str, name: str) -> ElementTree.Element:
+    about = {"classname": f"mirage.{group}", "name": name}
     return ElementTree.SubElement(suite, "testcase", {k: xml_text(v) for k, v in about.items()})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from command_line import mirage, refusal
@@ -45,6 +46,27 @@ def test_all_outputs_are_written(tmp_path: Path) -> None:
     assert [metric["metric"] for metric in plain["metrics"]] == ["exact_match", "string_present"]
     assert "exact" in (tmp_path / "c.md").read_text()
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+def test_junit_has_one_case_per_metric(tmp_path: Path) -> None:
+    before = write(tmp_path / "before.jsonl", [0.8] * 40, metric="right")
+    after = write(tmp_path / "after.jsonl", [0.3] * 40, metric="right")
+    with before.open("a") as old, after.open("a") as new:
+        for i, score in enumerate([0.8] * 34 + [0.1] * 3 + [1.0] * 3):
+            row = {"item": f"q{i}", "metric": "short", "score": 0.8}
+            old.write(json.dumps(row) + "\n")
+            new.write(json.dumps(row | {"score": score}) + "\n")
+    assert mirage("compare", before, after, "--junit", tmp_path / "x.xml").exit_code == 1
+    suite = ElementTree.parse(tmp_path / "x.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "1")
+    cases = {case.get("name"): case for case in suite}
+    failure = cases["right"].find("failure")
+    assert failure is not None
+    assert str(failure.get("message")).startswith("worse: 0.800000 to 0.300000, p 0.00")
+    assert "q0: 0.8 to 0.3" in str(failure.text)
+    skipped = cases["short"].find("skipped")
+    assert skipped is not None
+    assert "inconclusive: the loss is at most" in str(skipped.get("message"))
 
 
 def test_fields_scales_and_systems_are_options(tmp_path: Path) -> None:

@@ -36,6 +36,20 @@ def test_a_feature_alone_by_any_of_its_names(good: Path) -> None:
     assert message.endswith("did you mean 'citation_recall@10'?")
 
 
+def test_a_missing_interval_has_a_reason(tmp_path: Path) -> None:
+    queries, answers = tmp_path / "queries.jsonl", tmp_path / "run.jsonl"
+    bundled = MirageDataset.bundled(LANGUAGE)
+    MirageDataset(bundled[:4], name="few").save(queries)
+    rows = [{"query_id": query.id, "text": "Ndiyo, ni kweli."} for query in bundled[:4]]
+    answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    few = ("features", answers, "--dataset", queries, "--feature", "citation_recall@10")
+    why = "too few queries (4; at least 10 are needed)"
+    assert f"no interval: {why}" in mirage(*few).stdout
+    (plain,) = json.loads(mirage(*few, "--json").stdout)
+    assert plain["interval"] == {"citation_recall@10": [None, None]}
+    assert plain["no_interval"] == {"citation_recall@10": why}
+
+
 def test_a_minimum_holds_or_falls_short(good: Path, tmp_path: Path) -> None:
     bad = responses(tmp_path / "bad.jsonl", first_passage)
     least = ("--min", "citation_recall@10=0.6", "--min", "target_language=0.5")

@@ -205,7 +205,7 @@ WRITERS: dict[str, Callable[[Inputs, Path], tuple[Any, ...]]] = {
     ),
     "compare": lambda of, out: (
         *(of["scores.jsonl"], of["scores.jsonl"]),
-        *("--comment", out / "x.md", "--report", out / "x.html"),
+        *("--comment", out / "x.md", "--junit", out / "x.xml", "--report", out / "x.html"),
     ),
     "label": lambda of, out: (
         *(*IN_SWAHILI, of["good.jsonl"], "--rater", "ann", "--items", 5),

@@ -106,6 +106,30 @@ def test_the_budget_is_kept(server: ChatServer) -> None:
     assert "did you mean 'max_tokens'?" in refusal(*wrong, "max_token=3")
     assert "expected a whole number above 0" in refusal(*wrong, "max_tokens=0")
     assert "expected yes or no" in refusal(*wrong, "cache=maybe")
+    assert "expected a whole number of at least 0" in refusal(*wrong, "retries=-1")
+
+
+@pytest.mark.parametrize("endpoint", ["llm", "service"])
+def test_failed_calls_are_retried_as_often_as_requested(server: ChatServer, endpoint: str) -> None:
+    server.answer = lambda _: Reply("busy", status=429)
+    model = ("--model", "m", "--base-url", server.url)
+    source = model if endpoint == "llm" else ("--service", f"{server.root}/answer")
+    short = mirage("generate", *IN_SWAHILI, *source, "--llm", "retries=0")
+    assert short.exit_code == 1
+    assert len(server.requests) == 40
+
+
+def test_a_service_that_is_down_is_reported_soon(server: ChatServer) -> None:
+    server.answer = lambda _: Reply("down", status=500)
+    short = mirage(
+        "generate",
+        *IN_SWAHILI,
+        *("--service", f"{server.root}/answer"),
+        *("--llm", "retries=0", "--llm", "concurrency=1"),
+    )
+    assert short.exit_code == 1
+    assert "32 calls in a row failed with HTTP 500, and none succeeded" in short.stderr
+    assert len(server.requests) == 32
 
 
 def test_a_service_of_ones_own(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:

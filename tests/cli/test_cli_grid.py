@@ -42,6 +42,8 @@ def test_a_grid_is_planned_run_read_and_reported(tmp_path: Path) -> None:
     compare = ("grid", "compare", grid, "--metric", "qa_match", "--limit", 12)
     (row,) = json.loads(mirage(*compare, "--baseline", "retriever=none", "--json").stdout)
     assert (row["cell"]["retriever"], row["difference"], row["n"]) == ("bm25", 0.0, 12)
+    for command in ("table", "compare"):  # the same options as for run
+        assert mirage("grid", command, grid, "--limit", 12, "--trust").exit_code == 0
     page = tmp_path / "grid.html"
     assert mirage("grid", "table", grid, "--limit", 12, "--report", page).exit_code == 0
     assert "q01" in page.read_text()

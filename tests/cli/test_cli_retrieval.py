@@ -86,6 +86,23 @@ def test_documents_and_two_runs(index: Path, tmp_path: Path) -> None:
     (first, *_) = json.loads(done.stdout)["differences"]
     assert first["difference"] == pytest.approx(0.6)
     assert first["p"] < 0.001
+    assert first["no_interval"] == ""
+
+
+def test_a_missing_interval_has_a_reason(tmp_path: Path) -> None:
+    qrels, run, other = tmp_path / "qrels.txt", tmp_path / "a.trec", tmp_path / "b.trec"
+    qrels.write_text("".join(f"{n} 0 p{n} 1\n" for n in range(3)))
+    run.write_text("".join(f"{n} Q0 p{n} 1 1.0 a\n" for n in range(3)))
+    other.write_text("".join(f"{n} Q0 p1 1 1.0 b\n" for n in range(3)))
+    compared = ("eval-run", run, qrels, "--compare", other, "--measure", "RR@10")
+    text = mirage(*compared).stdout
+    assert text.count("no interval: too few queries (3; at least 10 are needed)") == 2
+    assert "no interval: fewer than 10 clusters of queries, or too few differ" in text
+    plain = json.loads(mirage(*compared, "--json").stdout)
+    (measure,) = plain["runs"][0]["measures"]
+    assert measure["interval"] == [None, None]
+    assert measure["no_interval"] == "too few queries (3; at least 10 are needed)"
+    assert plain["differences"][0]["no_interval"].startswith("fewer than 10 clusters")
 
 
 def test_the_same_command_opens_what_is_there(index: Path, tmp_path: Path) -> None:

@@ -214,6 +214,14 @@ def test_failing_on_every_query_is_an_error_that_shows_the_first(
     assert sorted(calls) == list(QUERIES.query_ids)
 
 
+@pytest.mark.parametrize("reply", [None, {"text": "Ndiyo"}])
+def test_an_invalid_reply_is_an_error_without_a_traceback_of_the_library(reply: Any) -> None:
+    with pytest.raises(GenerationError, match=r"of type .*expected a text") as caught:
+        respond(lambda _: reply, QUERIES, progress=False)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
 @pytest.mark.parametrize("in_loop", [False, True])
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_interrupts_pass_through(

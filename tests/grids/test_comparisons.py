@@ -8,7 +8,7 @@ import pytest
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import Cell, ResultTable
 from mirage.grids.cells import Score
-from mirage.grids.comparisons import CellComparisons
+from mirage.grids.comparisons import CellComparisons, best_cells
 from mirage.statistics.permutation import holm, permutation_p_values
 
 IDS = tuple(f"q{i}" for i in range(30))
@@ -171,3 +171,76 @@ def test_benjamini_and_hochberg_by_hand() -> None:
     assert "Holm" not in text
     with pytest.raises(SettingError, match="correction must be 'holm' or 'bh', got 'fdr'"):
         TABLE.compare(correction="fdr")  # type: ignore[arg-type]
+
+
+# Retrieval metrics --------------------------------------------------------------------------------
+
+
+def pipelines(*, seed: int = 0, generators: str = "ab") -> list[Cell]:
+    """Return cells of a grid, in which generators and prompts share the ranking of a retriever."""
+    rng = np.random.default_rng(seed)
+    cells = []
+    for retriever, reranker in (("bm25", "none"), ("e5", "none"), ("bm25", "llm")):
+        ranking = rng.random(30)
+        for generator in generators:
+            for prompt in ("short", "long"):
+                settings = {"retriever": retriever, "reranker": reranker}
+                settings |= {"generator": generator, "prompt": prompt}
+                values = {"R@5": ranking, "qa_match": rng.random(30)}
+                cells.append(Cell.measured({"dataset": "nq", **settings}, IDS, values))
+    return cells
+
+
+def test_each_ranking_is_compared_once() -> None:
+    table = ResultTable("grid", tuple(pipelines()), ("R@5", "qa_match"))
+    rows = [row for row in table.compare("R@5") if row.metric == "R@5"]
+    names = [
+        tuple(f"{c.settings['retriever']} {c.settings['reranker']}" for c in pair)
+        for pair in ((row.cell, row.baseline) for row in rows)
+    ]
+    bm25, e5, reranked = "bm25 none", "e5 none", "bm25 llm"
+    assert names == [(bm25, e5), (bm25, reranked), (e5, reranked)]
+    assert [row.corrected for row in rows] == holm([row.p for row in rows]).tolist()
+    both = table.compare()
+    assert len(both) == 3 + 12 * 11 // 2
+    text = " ".join(str(both).split())
+    assert "corrected for 69 comparisons" in text
+    assert (
+        "63 pairs on retrieval metrics repeat another pair or have one ranking in both cells, and "
+        "are left out: these metrics do not depend on processor, generator, prompt and show_k."
+    ) in text
+    assert "left out" not in str(table.compare("qa_match"))
+
+
+def test_each_ranking_is_compared_once_with_a_baseline() -> None:
+    table = ResultTable("grid", tuple(pipelines()), ("R@5",))
+    (row,) = table.compare("R@5", baseline={"retriever": "e5"})
+    assert row.cell.settings["retriever"] == "bm25"
+    assert len(table.compare("R@5", baseline={"reranker": "none"})) == 1
+    none = table.compare("R@5", baseline={"generator": "a"})
+    assert len(none) == 0
+    assert "6 pairs on retrieval metrics" in str(none)
+
+
+def test_a_ranking_that_differs_is_not_left_out() -> None:
+    first, second = pipelines(generators="a")[:2]
+    changed = dict(second.values) | {"R@5": second.values["R@5"][::-1].copy()}
+    second = Cell.measured(dict(second.settings), IDS, changed)
+    assert len(ResultTable("two", (first, second), ("R@5",)).compare()) == 1
+
+
+def test_more_generators_do_not_change_the_best_rankings() -> None:
+    def stars(generators: str) -> list[tuple[str, str]]:
+        rng = np.random.default_rng(3)
+        cells = []
+        for i in range(6):
+            ranking = np.minimum(0.5 + 0.03 * i + rng.random(30) * 0.4, 1)
+            for name in generators:
+                settings = {"dataset": "nq", "retriever": f"r{i}", "generator": name}
+                cells.append(Cell.measured(settings, IDS, {"R@5": ranking}))
+        best = best_cells(cells, "R@5")
+        return [(cells[i].settings["retriever"], cells[i].settings["generator"]) for i in best]
+
+    one, many = stars("a"), stars("abcdefgh")
+    assert 1 < len(one) < 6
+    assert sorted(many) == sorted((name, g) for name, _ in one for g in "abcdefgh")

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 import tiny_llm
+from grid_files import grid_file
 from llm_server import ChatServer, Reply
 
 from mirage import MirageDataset
 from mirage.errors import DatasetError
 from mirage.grids import Grid
-from mirage.grids._entries import TransformersEntry
+from mirage.grids._entries import HTTPEntry, OpenAIEntry, TransformersEntry
 
 STUBS = Path(__file__).parents[1] / "stub_packages"
 
@@ -159,3 +160,24 @@ def test_results_of_earlier_versions_keep_their_keys() -> None:
     assert "load_in" not in entry.key()
     small = TransformersEntry(kind="transformers", model="m", load_in="4bit")
     assert small.key() == entry.key() | {"load_in": "4bit"}
+
+
+@pytest.mark.parametrize("kind", ["openai", "http"])
+def test_a_file_sets_the_number_of_retries(tmp_path: Path, server: ChatServer, kind: str) -> None:
+    server.answer = lambda _: Reply("busy", status=429, headers={"retry-after-ms": "0"})
+    entry = {
+        "openai": f'{{kind: openai, model: m, base_url: "{server.url}", retries: 1}}',
+        "http": f'{{kind: http, url: "{server.url}", retries: 1}}',
+    }[kind]
+    one_cell = {"retriever": "  retriever: [none]", "show_k": "  show_k: [2]"}
+    path = grid_file(tmp_path, chat=f"  chat: {entry}", **one_cell)
+    table = Grid.read(path).run(limit=1, progress=False)
+    assert table[0].failure.endswith("; 2 attempts")
+    assert len(server.requests) == 2
+
+
+def test_the_number_of_retries_does_not_change_the_key_of_results() -> None:
+    chat = {"kind": "openai", "model": "m"}
+    assert OpenAIEntry(**chat, retries=1).key() == OpenAIEntry(**chat).key()
+    service = {"kind": "http", "url": "http://127.0.0.1:9/answer"}
+    assert HTTPEntry(**service, retries=1).key() == HTTPEntry(**service).key()

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,16 @@ def test_markup_is_escaped() -> None:
     assert r"A\&B\_{1} [50%] \~^\\ ``<b>$x#\|`*``" in table.to_markdown()
 
 
+def test_notes_are_part_of_the_latex_table(table: ResultTable) -> None:
+    lines = table.to_latex().splitlines()
+    notes = lines[lines.index(r"\end{tabular}") + 1 : lines.index(r"\end{table}")]
+    assert notes[0] == r"\par\smallskip\parbox{\linewidth}{\footnotesize\raggedright"
+    assert r"in brackets: 95 \% intervals\par" in notes
+    assert any(line.startswith("*: the best cell of its dataset") for line in notes)
+    assert notes[-2:] == [r"Made up.\par", "}"]
+    assert not any(line.startswith("%") for line in lines)
+
+
 def test_no_csv_cell_is_a_formula() -> None:
     names = ("=1+1", "@SUM(A1)", "\t=1", "a;-1")
     cells = [
@@ -178,6 +189,23 @@ def test_counts_are_printed_if_all_cells_lack_values() -> None:
     text = str(ResultTable("small", cells, ("qa_match",)))
     assert "17 queries (1 failed, 2 unmeasured)" in text
     assert "(a)" not in text
+
+
+def test_a_missing_interval_has_a_reason() -> None:
+    few = Cell.measured({"generator": "a"}, IDS[:4], {"m": np.arange(4.0)})
+    equal = Cell.measured({"generator": "b"}, IDS, {"m": np.ones(20)})
+    text = " ".join(str(ResultTable("t", (few, equal), ("m",))).split())
+    assert (
+        "no interval: too few queries (4; at least 10 are needed), or all values are equal, and "
+        "their range is not known"
+    ) in text
+    published = Cell({"generator": "a"}, {"m": Score(0.5)})
+    assert "no interval" not in str(ResultTable("t", (published,), ("m",)))
+
+
+def test_small_means_have_their_interval() -> None:
+    cell = Cell.measured({"a": "b"}, IDS, {"m": np.full(20, 3.1e-7)}, bounds={"m": (0.0, 1.0)})
+    assert re.search(r"3\.1e-07 \[\S+e-13, 0\.18\]", str(ResultTable("t", (cell,), ("m",))))
 
 
 def test_equal_values_without_bounds_have_no_interval() -> None:

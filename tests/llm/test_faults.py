@@ -11,8 +11,8 @@ import threading
 import time
 import tracemalloc
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -607,3 +607,121 @@ def test_calls_to_an_unreachable_endpoint_fail_fast() -> None:
     assert len(reasons) == 50
     assert all("ConnectError" in reason for reason in reasons)
     assert llm.usage.calls <= 4 * 3
+
+
+# Endpoints that answer every call with an error ---------------------------------------------------
+
+
+def down(status: int) -> TransientError | LLMError:
+    """Return the error of a call whose last attempt got this status."""
+    fault = transient_status(status, f"HTTP {status}: down", {})
+    return fault or LLMError(f"HTTP {status}: down", status)
+
+
+async def attempts_of_calls(reach: Reach, outcomes: Iterable[Exception | None]) -> list[int]:
+    """Make calls one after the other, and return their numbers of attempts.
+
+    All attempts of a call have the same outcome; ``None`` is a success.
+    """
+    counts = []
+    for outcome in outcomes:
+        count = 0
+
+        async def attempt(_: float, outcome: Exception | None = outcome) -> None:
+            nonlocal count
+            count += 1
+            if outcome is not None:
+                raise outcome
+
+        with suppress(TransientError, LLMError):
+            await TWO.call(attempt, reach)
+        counts.append(count)
+    return counts
+
+
+TWO = Retries(2, 0.0, 10, 10)
+
+
+def calls(*outcomes: Exception | None, reach: Reach | None = None) -> list[int]:
+    return asyncio.run(attempts_of_calls(reach or Reach(), outcomes))
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 401, 402, 404])
+def test_an_endpoint_that_fails_every_call_is_given_up(
+    caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    attempts_of_first = 3 if status >= 500 else 1
+    counts = calls(*[down(status)] * 100)
+    # The first calls are retried, the next ones are tried once, and the others are not sent.
+    assert counts == [*[attempts_of_first] * 8, *[1] * 24, *[0] * 68]
+    assert caplog.messages == [
+        f"32 calls in a row failed with HTTP {status}, and none succeeded, so no more calls are "
+        "sent on this connection"
+    ]
+
+
+def test_a_call_that_is_not_sent_says_why_and_has_the_status() -> None:
+    reach = Reach()
+    calls(*[down(503)] * 32, reach=reach)
+    with pytest.raises(
+        TransientError, match=r"not sent, because 32 calls in a row failed.*: HTTP 503: down; 1 att"
+    ) as error:
+        asyncio.run(TWO.call(lambda _: asyncio.sleep(0), reach))
+    assert (error.value.status, error.value.unreached) == (503, False)
+
+
+@pytest.mark.parametrize("status", [400, 403, 408, 409, 413, 422, 429])
+def test_statuses_that_depend_on_the_request_or_the_moment_stop_nothing(status: int) -> None:
+    assert calls(*[down(status)] * 100) == [3 if status in (408, 409, 429) else 1] * 100
+
+
+def test_an_endpoint_that_answered_once_is_never_given_up() -> None:
+    counts = calls(*[down(500)] * 20, None, *[down(500)] * 100)
+    assert counts == [*[3] * 8, *[1] * 12, 1, *[3] * 100]
+
+
+def test_other_failures_between_start_the_count_again() -> None:
+    for other in (down(502), down(404), TransientError("too slow"), LLMError("filtered", 400)):
+        counts = calls(*[*[down(500)] * 31, other] * 3)
+        assert counts[:31] == counts[32:63] == [*[3] * 8, *[1] * 23]
+        assert 0 not in counts
+
+
+def test_an_answer_to_a_call_under_way_revives_an_endpoint() -> None:
+    reach = Reach()
+
+    async def main() -> list[int]:
+        may_answer = asyncio.Event()
+
+        async def slow(_: float) -> None:
+            await may_answer.wait()
+
+        under_way = asyncio.create_task(TWO.call(slow, reach))
+        await asyncio.sleep(0)
+        assert (await attempts_of_calls(reach, [down(500)] * 40))[-1] == 0
+        may_answer.set()
+        await under_way
+        return await attempts_of_calls(reach, [down(500), None])
+
+    assert asyncio.run(main()) == [3, 1]
+
+
+def test_calls_to_a_server_that_is_down_end_soon(server: ChatServer) -> None:
+    server.answer = lambda _: Reply("down", status=500)
+    llm = model(server, retries=5, concurrency=8)
+    reasons = []
+
+    async def ask_all() -> None:
+        async with llm.connect() as connection:
+
+            async def ask_one(n: int) -> None:
+                with pytest.raises(LLMError) as error:
+                    await connection.ask([{"role": "user", "content": str(n)}])
+                reasons.append(error.value)
+
+            await for_each(range(200), ask_one, 8)
+
+    run_sync(ask_all())
+    assert len(reasons) == 200
+    assert {error.status for error in reasons} == {500}
+    assert len(server.requests) <= 15 * 6 + 32 + 8

@@ -63,6 +63,14 @@ def test_a_judge_that_names_labels_helps_too() -> None:
     assert row.corrected.worth > 85
 
 
+def test_labels_that_people_did_not_use_are_noted() -> None:
+    sample, rest = split(80)
+    says = recorded("says", [YES if value > 0.5 else "Unsupported" for value in SCORE])
+    text = " ".join(str(corrected_share(sample, says, rest)).split())
+    count = np.count_nonzero(SCORE <= 0.5)
+    assert f"says returned 'Unsupported' ({count}), but people's labels are 'Not Supp" in text
+
+
 def test_several_scores_together_are_more_precise() -> None:
     sample, rest = split(140)
     both = corrected_share(sample, [helpful(), helpful(OTHER, "other")], rest)

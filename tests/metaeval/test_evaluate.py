@@ -16,6 +16,7 @@ from mirage.errors import (
     DatasetError,
     FeatureError,
     JudgmentError,
+    NoJudgmentError,
     UnknownNameError,
 )
 from mirage.metaeval import AnswerSentence, LabelledSentences, MetaEvaluation, evaluate, score
@@ -45,7 +46,7 @@ def judge(name: str, *places: int) -> Any:
 
 
 def test_balanced_accuracy_by_hand() -> None:
-    silent: list[str | None] = [None] * 12
+    silent: list[str | None] = [YES, *[None] * 11]
     result = evaluate(
         SENTENCES,
         [
@@ -60,7 +61,7 @@ def test_balanced_accuracy_by_hand() -> None:
         ("right", 1, 1),
         ("wrong", 0, 0),
         ("yes", 1 / 2, 1 / 2),
-        ("silent", 0, 0),
+        ("silent", 1 / 8, 0),
         ("some", (3 / 4 + 1 / 2) / 2, (1 + 3 / 4) / 2),
     ):
         figures = result[name]
@@ -70,23 +71,45 @@ def test_balanced_accuracy_by_hand() -> None:
     assert result["some"]["en"].recall == {YES: 3 / 4, NO: 1 / 2}
     assert result["some"][MEAN].recall == {YES: (3 / 4 + 1) / 2, NO: (1 / 2 + 3 / 4) / 2}
     assert result["silent"]["de"].invalid == 6
-    assert result["silent"][MEAN].invalid == 12
+    assert result["silent"][MEAN].invalid == 11
     assert result["some"]["en"][2:4] == (6, 3)  # sentences, queries
     assert result["some"][MEAN][2:4] == (12, 6)
     assert np.isnan(result["some"][MEAN].roc_auc)
     assert result["right"][MEAN].standard_error == 0
-    assert result.right.sum(axis=0).tolist() == [12, 0, 6, 0, 9]
+    assert result.right.sum(axis=0).tolist() == [12, 0, 6, 1, 9]
 
 
-def test_an_unknown_label_is_wrong_but_all_of_them_are_a_mistake() -> None:
-    answers: list[str | None] = ["perhaps", *wrong_at()[1:]]
-    figures = evaluate(SENTENCES, recorded("me", answers))["me"]
-    assert figures["en"].balanced_accuracy == (3 / 4 + 1) / 2
-    assert (figures["en"].invalid, figures["de"].invalid) == (1, 0)
+def test_an_unknown_label_is_wrong_and_named() -> None:
+    answers: list[str | None] = ["perhaps", "so", *wrong_at()[2:11], None]
+    answers[4] = "so"
+    result = evaluate(SENTENCES, recorded("me", answers))
+    figures = result["me"]
+    assert figures["en"].balanced_accuracy == (2 / 4 + 1 / 2) / 2
+    assert (figures["en"].invalid, figures["de"].invalid) == (3, 1)
+    text = " ".join(str(result).split())
+    assert (
+        "me returned 'so' (2), 'perhaps' (1), but people's labels are 'Not Supported', 'Supported'"
+    ) in text
+
+
+def test_other_labels_are_not_named_if_a_judge_returns_none() -> None:
+    assert "returned" not in str(evaluate(SENTENCES, recorded("me", [YES, *[None] * 11])))
+
+
+def test_a_judge_without_a_valid_label_raises_an_error() -> None:
     with pytest.raises(
-        JudgmentError, match=r"'me' returned 'no', 'yes', but .*; let the judge return"
+        JudgmentError,
+        match=r"'me' returned 'no' \(6\), 'yes' \(5\), but people's labels are 'Not Supported', "
+        r"'Supported'; let the judge return the same names",
     ):
-        evaluate(SENTENCES, recorded("me", ["yes", "no"] * 6))
+        evaluate(SENTENCES, recorded("me", [*["yes", "no"] * 5, None, "no"]))
+    silent = "gave no label to any of the 12 sentences; people's labels are 'Not Supported', 'Supp"
+    with pytest.raises(NoJudgmentError, match=f"judge 'me' {silent}"):
+        evaluate(SENTENCES, [judge("right"), recorded("me", [None] * 12)])
+    with pytest.raises(NoJudgmentError, match="score 'me' has no value for any of the 12 sentenc"):
+        evaluate(SENTENCES, score(by_number([None] * 12), 0.5, name="me"))
+    with pytest.raises(NoJudgmentError, match="score 'me' has no value for any of the 12 sentenc"):
+        evaluate(SENTENCES, score(by_number([None] * 12), name="me"))
 
 
 def test_three_labels_and_a_language_that_lacks_one() -> None:
@@ -415,6 +438,14 @@ By language, with 95 % intervals
    mine   {shown["mine", "de"]}  {shown["mine", "en"]}
    yes      {shown["yes", "de"]}  {shown["yes", "en"]}"""
     )
+
+
+def test_a_missing_interval_has_a_reason() -> None:
+    result = evaluate(SENTENCES, judge("a", 0))
+    text = str(result)
+    assert "interval  " not in text
+    assert "no interval: too few queries (3; at least 14 are needed) in 'de'" in text
+    assert "no interval" not in str(long_result())
 
 
 def test_a_language_without_an_interval_is_not_shown() -> None:

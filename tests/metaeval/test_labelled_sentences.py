@@ -13,7 +13,7 @@ import pytest
 from labelled import NO, YES, labelled, query
 
 from mirage.errors import DatasetError, UnknownNameError
-from mirage.metaeval import AnswerSentence, LabelledSentences
+from mirage.metaeval import AnswerSentence, LabelledSentences, read_sentences
 
 ROW: dict[str, Any] = {
     "query": "Where does the Nile end?",
@@ -211,3 +211,12 @@ def test_merged() -> None:
         UnknownNameError, match="'contexts' in labelled sentences; did you mean 'context'"
     ):
         sentences.merged({"contexts": "x"}, positive="x")
+
+
+def test_a_file_of_memerag_is_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "de.jsonl"
+    row = {"query_id": "1", "query": "Wo?", "context": [{"text": "Hier."}], "answer": []}
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    for read in (LabelledSentences.from_jsonl, read_sentences):
+        with pytest.raises(DatasetError, match=r"line 1: this is a row of MEMERAG.*the folder"):
+            read(path)

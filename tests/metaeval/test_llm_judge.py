@@ -17,7 +17,7 @@ from injections import INJECTIONS, marked
 from labelled import NO, YES, labelled
 from llm_server import Reply, last_user_text
 
-from mirage.errors import JudgmentError, UnknownNameError
+from mirage.errors import JudgmentError, NoJudgmentError, UnknownNameError
 from mirage.llm import Budget, Price
 from mirage.metaeval import (
     STRATEGIES,
@@ -317,6 +317,15 @@ def test_an_invalid_label_counts_as_wrong(server: DirectServer) -> None:
     figures = evaluate(SENTENCES, judge)[judge.name]["en"]
     assert figures.invalid == 1
     assert figures.recall == {YES: 0.75, NO: 1.0}
+
+
+def test_a_judge_without_a_readable_label_is_not_ranked(
+    server: DirectServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answer = lambda _: "Hm."
+    with pytest.raises(NoJudgmentError, match="'mine' gave no label to any of the 8 sentences"):
+        evaluate(SENTENCES, judge_at(server, name="mine"))
+    assert "the last one was 'Hm.'" in caplog.text
 
 
 @pytest.mark.parametrize(

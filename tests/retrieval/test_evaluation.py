@@ -50,6 +50,8 @@ def test_absent_queries_count_0_and_unjudged_queries_are_not_measured() -> None:
         1,
     )
     text = str(evaluation)
+    assert "95 % interval" not in text
+    assert "no interval: too few queries (3; at least 10 are needed)" in text
     assert "1 query is not in the run (counted as 0)" in text
     assert "1 without a relevant passage in the qrels" in text
     assert evaluate(RUN, GRADES, ["R@10"], query_ids=["q1", "q2"])["R@10"].mean == 0.25
@@ -132,6 +134,11 @@ def test_invalid_measures_and_qrels_raise_errors(monkeypatch: pytest.MonkeyPatch
     for wrong in ("nDCG@", "R", "P@0"):
         with pytest.raises(SettingError, match="a cutoff if the measure needs one"):
             evaluate(RUN, GRADES, [wrong])
+    with pytest.raises(
+        MissingPackageError,
+        match=r"'RBP\(p=0\.8\)' is a measure of ir_measures.*: pip install ir-m",
+    ):
+        evaluate(RUN, GRADES, ["RBP(p=0.8)"])
     with pytest.raises(SettingError, match="each only once"):
         evaluate(RUN, GRADES, ["P@1", "P@1"])
     with pytest.raises(DatasetError, match="no relevant passage"):

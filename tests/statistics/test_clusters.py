@@ -16,6 +16,7 @@ from mirage.statistics.clusters import (
     cluster_sums,
     mean_intervals,
     multipliers,
+    no_interval_reasons,
     small_sample,
 )
 
@@ -125,6 +126,28 @@ def test_intervals_of_means_have_their_coverage(kind: str, correlation: float) -
     assert coverage >= 0.92  # 0.95, less 2.4 standard errors
     naive = mean_intervals(right.T, np.arange(60), np.zeros(300), np.ones(300))
     assert np.mean((naive[:, 0] <= 0.8) & (naive[:, 1] >= 0.8)) < coverage
+
+
+@given(st.integers(10, 40), st.floats(0, 1))
+def test_intervals_stay_in_the_range(n: int, share: float) -> None:
+    for values in ((np.arange(n) < share * n) * 1.0, np.full(n, share)):
+        low, high = mean_intervals(values[:, None], np.arange(n), *UNIT)[0]
+        assert 0 <= low <= high <= 1
+
+
+def test_a_missing_interval_has_a_reason() -> None:
+    values = np.array([[1.0, np.nan, 2.0, 0.0], *[[0.0, np.nan, 2.0, np.nan]] * 11])
+    ends = np.array([0.0, 0, -np.inf, 0]), np.array([1.0, 1, np.inf, 1])
+    codes = np.arange(12)
+    intervals = mean_intervals(values, codes, *ends)
+    assert no_interval_reasons("abcd", values, codes, intervals) == {
+        "c": "all values are equal, and their range is not known",
+        "d": "too few queries (1; at least 10 are needed)",
+    }
+    codes = codes // 3
+    intervals = mean_intervals(values, codes, *ends)
+    reasons = no_interval_reasons("abcd", values, codes, intervals)
+    assert reasons["a"] == "too few clusters of queries (4; at least 10 are needed)"
 
 
 def test_multipliers_depend_on_the_name_of_the_cluster() -> None:
