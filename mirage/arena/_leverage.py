@@ -83,7 +83,7 @@ def correct(
     clusters = int(code.max()) + 1
     least = min(FEWEST, clusters) - _BELOW
     degrees = _degrees_of_models(judgments, code, curvature)
-    known = (degrees >= least) & ~unbound
+    known = _at_least_two((degrees >= least) & ~unbound)
     if clusters * len(logits) > _DENSE:
         scale = np.sqrt(_factors(degrees) / _factors(plain.degrees))
         covariance = plain.covariance * np.outer(scale, scale)
@@ -101,11 +101,20 @@ def correct(
         # The part of the covariance that is due to the ridge stays as it is.
         covariance = plain.covariance + _gram(influence @ contrasts.T, factors)
         covariance -= _gram(influence, small_sample(sizes).factors[:, None])
-    degrees = np.where(known & (degrees >= least), np.minimum(degrees, plain.degrees), 0.0)
+    known = _at_least_two(known & (degrees >= least))
+    degrees = np.where(known, np.minimum(degrees, plain.degrees), 0.0)
     degrees[unbound] = plain.degrees[unbound]
     logit_bread = bread[: len(logits), : len(logits)]
-    unknown = _unknown(covariance, logit_bread, (degrees > 0) & ~unbound, degrees == 0)
+    unknown = _unknown(covariance, logit_bread, known, degrees == 0)
     return Corrected(covariance + unknown, degrees)
+
+
+def _at_least_two(known: Bools) -> Bools:
+    """Return the known models, or none if there is only one.
+
+    Logits are relative to each other, so one logit alone tells nothing about their variance.
+    """
+    return known & (np.count_nonzero(known) > 1)
 
 
 def _degrees_of_models(judgments: Judgments, code: Ints, curvature: Floats) -> Floats:

@@ -656,3 +656,23 @@ def test_published_logits_are_recovered(data_dir):
         cells = (np.repeat(np.arange(100), len(i)), np.tile(i, 100), np.tile(j, 100))
         last = BradleyTerry().fit(make(*cells, score.ravel().astype(float)))
         assert last.logits == pytest.approx(fitted[-1], abs=1e-9)
+
+
+ONE_KNOWN = (
+    "m0 m1 a,m0 m3 a,m1 m2 b,m1 m3 b,m2 m3 b|m0 m1 a,m0 m2 b,m1 m2 b,m2 m3 b|"
+    "m0 m2 b,m1 m2 a,m2 m3 b|m0 m1 b,m0 m2 b,m0 m3 b,m1 m2 a"
+)
+
+
+def test_there_is_no_interval_if_only_one_model_was_judged_on_enough_queries() -> None:
+    rows = [row.split() for query in ONE_KNOWN.split("|") for row in query.split(",")]
+    queries = [
+        number for number, query in enumerate(ONE_KNOWN.split("|")) for _ in query.split(",")
+    ]
+    a, b, verdicts = zip(*rows, strict=True)
+    score = [float(verdict == "a") for verdict in verdicts]
+    fit = BradleyTerry().fit(
+        Judgments.from_arrays(query=queries, model_a=a, model_b=b, score=score)
+    )
+    assert not fit.degrees_by_model.any()
+    assert np.abs(fit.uncertainty).max() < 100
