@@ -54,13 +54,12 @@ def decide(
         float, option("SHARE", "Largest acceptable share of errors among automatic decisions.")
     ] = 0.2,
     confidence: Annotated[
-        float | None,
+        float,
         option(
             "P",
-            "Probability that the share of errors stays within --risk, such as 0.95; this needs "
-            "more labels.  [default: only the expected share is bounded]",
+            "Probability, over new samples of LABELS, that the share of errors is at most --risk.",
         ),
-    ] = None,
+    ] = 0.95,
     language: options.LabelLanguage = None,
     positive: options.Positive = "Supported",
     dataset: Annotated[
@@ -112,9 +111,9 @@ def decide(
     """Label sentences automatically, with a bounded share of errors.
 
     A sentence gets a label if the value of the feature is decisive; the others stay unlabelled. The
-    cutoffs are calibrated on LABELS: the expected share of wrong decisions is at most --risk, for
-    sentences drawn in the same way as the labelled sentences. With --judge, an LLM labels the other
-    sentences; its share of errors is not bounded.
+    cutoffs are calibrated on LABELS: the share of wrong decisions is at most --risk with a
+    probability of --confidence, for sentences drawn in the same way as the labelled sentences. With
+    --judge, an LLM labels the other sentences; its share of errors is not bounded.
 
     The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
     sentences without a label.

@@ -39,7 +39,6 @@ from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import mean_intervals
 from mirage.statistics.selective import (
     Errors,
-    conformal_error,
     errors_of,
     fallback,
     risk_p_value,
@@ -64,8 +63,7 @@ class AbstainingJudge:
             margin is infinite, and the rule abstains on all items.
         risk: The upper limit of the error among decided items.
         confidence: The probability that a calibration, on a new sample of labels, keeps the error
-            at or below the risk. ``None`` if only the average error over many calibrations is
-            limited.
+            at or below the risk.
         balanced: Whether the error is the mean of the error rates of the two labels.
         coverage: The share of the calibration items that the rule decides.
         coverage_interval: The 95 % confidence interval of the coverage; NaN if there are too few
@@ -81,7 +79,7 @@ class AbstainingJudge:
     threshold: float
     margin: float
     risk: float
-    confidence: float | None
+    confidence: float
     balanced: bool
     coverage: float
     coverage_interval: Interval
@@ -97,7 +95,7 @@ class AbstainingJudge:
         labels: ArrayLike,
         *,
         risk: float = 0.2,
-        confidence: float | None = None,
+        confidence: float = 0.95,
         clusters: Sequence[object] | None = None,
         threshold: float = 0.5,
         balanced: bool = False,
@@ -109,21 +107,14 @@ class AbstainingJudge:
         among the decided items within ``risk``. The candidates are the margins that decide 5, 10,
         ... 100 % of the items.
 
-        By default, the error is at most ``risk`` on average over calibrations, each with a new
-        sample of labels. In a single calibration it may be higher. A calibration after which the
-        rule abstains on all items counts as one without errors. A margin is accepted if the error
-        is at most ``risk`` even with one cluster added to the labelled items
-        (:func:`~mirage.statistics.selective.conformal_error`). This cluster is as large as the
-        largest, and every decision in it is wrong.
-
-        With ``confidence``, the error is at most ``risk`` in this share of calibrations. A margin
-        is accepted if a significance test shows that its error is below ``risk``
+        The error is at most ``risk`` in the share ``confidence`` of calibrations, each with a new
+        sample of labels. A margin is accepted if a significance test shows that its error is below
+        ``risk``
         (:func:`~mirage.statistics.selective.risk_p_value`). Margins are tested from wide to narrow,
         in two sequences (:func:`~mirage.statistics.selective.fallback`). The first sequence starts
         at the margin that decides a quarter of the items. If these are too few items for a test, it
         starts at the next narrower margin that decides enough. The second starts at the margin that
-        decides half of the items. With ``confidence``, more labels are needed than by default, and
-        the rule more often abstains on all items.
+        decides half of the items.
 
         The scores must not depend on these labels. If a model was fitted to the labels, its errors
         would be underestimated. ``validation/coverage/abstaining.py`` prints how often the risk is
@@ -135,7 +126,7 @@ class AbstainingJudge:
             labels: For each item, whether people labelled it positive.
             risk: The upper limit of the error among decided items, between 0 and 1.
             confidence: The probability, over new samples of labels, that the error is at most the
-                risk. By default only the average error over many calibrations is limited.
+                risk. The larger it is, the more labels are needed.
             clusters: The cluster of each item, if items are not independent. For sentences, this
                 may be the answer to which they belong. By default each item is its own cluster.
             threshold: The neutral score, such as 0.5 for a probability. Do not choose it on these
@@ -162,7 +153,7 @@ class AbstainingJudge:
             array([0., 1.])
         """
         for name, share in (("risk", risk), ("confidence", confidence)):
-            if share is not None and not 0 < share < 1:
+            if not 0 < share < 1:
                 raise SettingError(f"{name} must be between 0 and 1, got {name}={share}")
         if not math.isfinite(threshold):
             raise SettingError(f"threshold must be a finite number, got threshold={threshold}")
@@ -172,12 +163,9 @@ class AbstainingJudge:
         has_score = ~np.isnan(values)
         margins = _margins(distance)
         rules = [distance >= margin for margin in margins.tolist()]
-        if confidence is None:
-            passed = _pass_on_average(wrong, positive, codes, has_score, rules, risk, balanced)
-        else:
-            alpha = 1 - confidence
-            _check_enough(positive, codes, has_score, risk, alpha, balanced)
-            passed = _pass_tests(wrong, positive, codes, has_score, rules, risk, alpha, balanced)
+        alpha = 1 - confidence
+        _check_enough(positive, codes, has_score, risk, alpha, balanced)
+        passed = _pass_tests(wrong, positive, codes, has_score, rules, risk, alpha, balanced)
         margin = float(margins[passed[-1]]) if len(passed) else math.inf
         decided = distance >= margin  # empty if the margin is infinite
         column = decided[:, None].astype(np.float64)
@@ -207,12 +195,7 @@ class AbstainingJudge:
 
     def __str__(self) -> str:
         kind = "balanced error" if self.balanced else "error"
-        held = (
-            "on average over calibrations"
-            if self.confidence is None
-            else f"at confidence {100 * self.confidence:g} %"
-        )
-        limit = f"{kind} at most {100 * self.risk:g} % {held}"
+        limit = f"{kind} at most {100 * self.risk:g} % at confidence {100 * self.confidence:g} %"
         basis = f"{self.labels} labels in {self.clusters} clusters"
         if math.isinf(self.margin):
             return f"abstains throughout: {basis} do not show an {limit} for any share".replace(
@@ -274,52 +257,6 @@ def _with_share(
     """
     none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
     return tuple(Errors(share * kind.decided, kind.decided) for kind in none)
-
-
-def _pass_on_average(
-    wrong: Bools,
-    positive: Bools,
-    codes: Ints,
-    has_score: Bools,
-    rules: Sequence[Bools],
-    risk: float,
-    balanced: bool,
-) -> Ints:
-    """Return the indices of the rules whose error is within the risk on average.
-
-    Each rule is the mask of the items that a candidate margin decides. It passes if its error is
-    within the risk even after adding a cluster, as large as the largest one, in which every
-    decision is wrong (:func:`~mirage.statistics.selective.conformal_error`). ``has_score`` is the
-    mask of the items with a score; ``wrong``, ``positive`` and ``codes`` are as in :func:`_errors`.
-    """
-    kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
-    totals = [int(np.count_nonzero(kind & has_score)) for kind in kinds]
-    _check_both_labels(totals, int(np.count_nonzero(has_score)), balanced)
-    sizes = [int(np.bincount(codes[kind & has_score]).max()) for kind in kinds]
-    least = conformal_error([Errors(0, total) for total in totals], sizes)
-    if least > risk:
-        labels = int(np.count_nonzero(has_score))
-        needed = labels
-        while least > risk:
-            needed += 1
-            likely = [Errors(0, total * needed / labels) for total in totals]
-            least = conformal_error(likely, sizes)
-        raise JudgmentError(
-            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show "
-            f"a risk (share of wrong decisions) of at most {risk:g}, even if no decision is "
-            f"wrong; at least {needed} labels in clusters of this size are needed"
-        )
-
-    def count(rows: Bools) -> float:
-        return float(np.count_nonzero(rows))
-
-    errors = [
-        conformal_error(
-            [Errors(count(wrong & decided & kind), count(decided & kind)) for kind in kinds], sizes
-        )
-        for decided in rules
-    ]
-    return np.flatnonzero(np.array(errors) <= risk)
 
 
 def _pass_tests(
@@ -569,7 +506,7 @@ def cascade(
     labelled: LabelledSentences,
     *,
     risk: float = 0.2,
-    confidence: float | None = None,
+    confidence: float = 0.95,
     balanced: bool = False,
     cluster: Cluster = None,
     seed: int = 0,
@@ -593,7 +530,6 @@ def cascade(
         risk: The upper limit of the error among the sentences that the score decides, between 0 and
             1.
         confidence: The probability, over new samples of labels, that the error is at most the risk.
-            By default only the average error over many calibrations is limited.
         balanced: Whether to limit the mean of the error rates of the two labels instead of the
             error rate among all decided sentences.
         cluster: The clusters of queries that are not independent, such as queries about one

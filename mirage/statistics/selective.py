@@ -1,11 +1,8 @@
 """Selective classification: let a score decide only items on which its error rate is low.
 
 Decision rules, such as "positive from 0.8 on, negative up to 0.2, undecided between", are checked
-on labelled items. The risk is the error rate that the user accepts among the decided items. There
-are two kinds of check. Conformal risk control (Angelopoulos, Bates, Fisch, Lei & Schuster 2024,
-arXiv 2208.02814) keeps the error at or below the risk on average over many sets of labels. A
-significance test keeps it there with a given confidence: a rule is accepted if the test shows that
-its error is below the risk. The tests of several rules are corrected together, so that the
+on labelled items. The risk is the error rate that the user accepts among the decided items. A rule
+is accepted if a significance test shows that its error is below the risk. The tests of several rules are corrected together, so that the
 probability of accepting any rule with a larger error is at most the requested level (Learn then
 Test: Angelopoulos, Bates, Candès, Jordan & Lei 2021, arXiv 2110.01052; for judges that abstain:
 Jung, Brahman & Choi 2024, Trust or Escalate, arXiv 2407.18370).
@@ -102,30 +99,6 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
     middles = (np.arange(200) + 0.5) / 200
     other = np.clip(2 * risk - betaincinv(*ends[0], middles), 0, 1)
     return float(1 - betainc(*ends[1], other).mean())
-
-
-def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
-    """Return a rule's error rate with one cluster added in which all items are decided wrongly.
-
-    Among the rules for which this rate is at or below the risk, use the one that decides most
-    items. The expected error of this rule on a new cluster is then at most the risk. The reason is
-    that the returned rate is at least the error rate of the labelled clusters and the new one
-    together, and all these clusters are exchangeable (Angelopoulos et al. 2024, proof of Theorem 1,
-    where the loss of a decided item is its error minus the risk).
-
-    Args:
-        kinds: Errors of each kind of decided items: one element for all items together, or two
-            elements for the two labels, whose error rates are averaged.
-        sizes: Number of items of the largest cluster, for each kind.
-
-    Example:
-        >>> conformal_error([Errors(1, 19)], [1])
-        0.1
-    """
-    rates = [
-        (kind.wrong + size) / (kind.decided + size) for kind, size in zip(kinds, sizes, strict=True)
-    ]
-    return float(np.mean(rates))
 
 
 def fallback(p_values: Floats, levels: Floats) -> Bools:

@@ -64,58 +64,30 @@ def test_sentences_of_one_answer_count_less_than_as_many_answers() -> None:
     scores, answers = np.where(RIGHT, 0.9, 0.1), np.repeat(np.arange(5), 20)
     assert AbstainingJudge.calibrate(scores, RIGHT).coverage == 1
     with pytest.raises(JudgmentError, match=r"100 labels in 5 clusters .* at least \d{3} labels"):
-        AbstainingJudge.calibrate(scores, RIGHT, clusters=answers.tolist(), confidence=0.95)
+        AbstainingJudge.calibrate(scores, RIGHT, clusters=answers.tolist())
     scores[90:] = 1 - scores[90:]  # ten errors are too many if an answer may have twenty more
     assert AbstainingJudge.calibrate(scores, RIGHT).coverage == 1
-    assert AbstainingJudge.calibrate(scores, RIGHT, clusters=answers.tolist()).coverage == 0
+    many = np.repeat(np.arange(25), 4)
+    assert AbstainingJudge.calibrate(scores, RIGHT, clusters=many.tolist()).coverage < 1
 
 
 def test_thirteen_labels_are_too_few_and_fourteen_are_not() -> None:
     # 0.8 ** 13 = 0.055, 0.8 ** 14 = 0.044
     with pytest.raises(JudgmentError, match="at least 14 labels"):
-        AbstainingJudge.calibrate([0.9] * 13, [True] * 13, confidence=0.95)
-    assert AbstainingJudge.calibrate([0.9] * 14, [True] * 14, confidence=0.95).coverage == 1
+        AbstainingJudge.calibrate([0.9] * 13, [True] * 13)
+    assert AbstainingJudge.calibrate([0.9] * 14, [True] * 14).coverage == 1
 
 
-def test_three_labels_are_too_few_on_average_and_four_are_not() -> None:
-    # one more, decided and wrong: 1 / 4 is above 0.2, 1 / 5 is not
-    with pytest.raises(JudgmentError, match="at least 4 labels"):
-        AbstainingJudge.calibrate([0.9] * 3, [True] * 3)
-    judge = AbstainingJudge.calibrate([0.9] * 4, [True] * 4)
-    assert judge.coverage == 1
-    assert "error at most 20 % on average over calibrations" in str(judge)
-    answers = [i // 34 for i in range(100)]
-    with pytest.raises(JudgmentError, match=r"100 labels in 3 clusters .* at least 136 labels"):
-        AbstainingJudge.calibrate([0.9] * 100, [True] * 100, clusters=answers)
-
-
-@pytest.mark.parametrize(("error", "clustered"), [(0.2, False), (0.25, False), (0.22, True)])
-def test_the_risk_holds_on_average_if_scores_say_nothing(error: float, clustered: bool) -> None:
-    """Abstaining throughout counts as no error, as in the false discovery rate."""
+def test_a_judge_that_errs_more_often_than_the_risk_seldom_decides() -> None:
+    """With a constant error of 25 % and a risk of 20 %, every decision would break the promise."""
     rng = np.random.default_rng(0)
-    codes = np.arange(120) // (3 if clustered else 1)
-    errors, labels = [], np.ones(120, dtype=bool)
+    labels = np.ones(100, dtype=bool)
+    decided = 0
     for _ in range(200):
-        shared = rng.random(120)[codes] < 0.5
-        wrong = np.where(shared, rng.random(120)[codes], rng.random(120)) < error
-        scores = 0.5 + np.where(wrong, -1, 1) * rng.random(120) / 2
-        judge = AbstainingJudge.calibrate(scores, labels, clusters=codes.tolist())
-        errors.append(error if judge.coverage else 0.0)
-    assert 0.02 < np.mean(errors) <= 0.2
-
-
-def test_an_informative_score_seldom_abstains_throughout_at_150_labels() -> None:
-    rng = np.random.default_rng(0)
-    coverages: dict[float | None, list[float]] = {None: [], 0.95: []}
-    for _ in range(60):
-        labels = rng.random(150) < 0.65
-        scores = 0.5 + np.where(labels, 0.6, -0.6) + rng.standard_normal(150)
-        for confidence, values in coverages.items():
-            judge = AbstainingJudge.calibrate(scores, labels, confidence=confidence)
-            values.append(judge.coverage)
-    on_average, with_confidence = (np.mean(np.array(v) == 0) for v in coverages.values())
-    assert on_average < 0.05
-    assert with_confidence > on_average + 0.2
+        wrong = rng.random(100) < 0.25
+        scores = 0.5 + np.where(wrong, -1, 1) * rng.random(100) / 2
+        decided += AbstainingJudge.calibrate(scores, labels).coverage > 0
+    assert decided <= 10
 
 
 def test_settings_and_columns_are_checked() -> None:
@@ -141,7 +113,7 @@ def test_the_risk_is_exceeded_as_rarely_as_the_confidence_promises() -> None:
         draws = np.where(same, rng.random(40)[codes], rng.random(120))
         labels = rng.random(120) < 0.6
         scores = 0.5 + np.where((draws < 0.2) ^ labels, 1, -1) * rng.random(120) / 2
-        judge = AbstainingJudge.calibrate(scores, labels, clusters=codes.tolist(), confidence=0.95)
+        judge = AbstainingJudge.calibrate(scores, labels, clusters=codes.tolist())
         decided += judge.coverage > 0
     assert decided <= 14  # 5 % of 150 are 7.5; more than 14 come of that in 1 of 100 cases
 

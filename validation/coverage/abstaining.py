@@ -19,15 +19,10 @@
    of 3, with one informative score (or one that errs on every fifth item) and two scores that are
    noise. With `--decide-memerag`, MEMERAG is used instead, language by language: half of the
    queries have labels and the others are decided.
-5. The default, conformal risk control, next to `confidence=0.95`, on the data of 3: the mean error
-   of the decisions over calibrations (0 if the judge always abstains), how often the error exceeds
-   the risk, and how often the judge always abstains.
-
 MEMERAG is for evaluation only: no part of Mirage is fitted to it.
 
     python validation/coverage/abstaining.py             # 1 and 2 need MIRAGE_DATA; 8 minutes
     python validation/coverage/abstaining.py --decide     # only 4
-    python validation/coverage/abstaining.py --average    # only 5
 """
 
 from __future__ import annotations
@@ -341,70 +336,6 @@ def one(
     return float(judge.coverage > 0 and true > risk), judge.coverage
 
 
-# On average over calibrations -------------------------------------------------------------------
-
-
-def on_average(replications: int) -> None:
-    """Print the results of conformal risk control next to those of a confidence of 95 %."""
-    print(f"\nrisk 0.2, {replications} calibrations: mean error / exceeded / abstains throughout")
-    for largest, alike in ((1, 0.0), (5, 0.5)):
-        # Scores that say nothing, by their error; and normal scores this far from the threshold.
-        for informed, value in ((0, 0.2), (0, 0.22), (0, 0.25), (1, 0.6), (1, 0.8)):
-            for confidence in (None, 0.95):
-                name = "conformal" if confidence is None else "confidence 0.95"
-                cells = []
-                for labels in (50, 150, 250):
-                    rng = seeded(labels)
-                    rows = [
-                        drawn_error(rng, labels, largest, alike, bool(informed), value, confidence)
-                        for _ in range(replications)
-                    ]
-                    errors, covered = np.array(rows).T
-                    figures = errors.mean(), np.mean(errors > 0.2 + 1e-6), np.mean(covered == 0)
-                    cells.append(" / ".join(f"{100 * figure:.0f} %" for figure in figures))
-                    kind = f"{'informed' if informed else 'no information'} {value}"
-                    place = "on average", name, kind, f"clusters of {largest}", f"{labels} labels"
-                    for what, figure in zip(
-                        ("mean error", "exceeded", "abstains throughout"), figures, strict=True
-                    ):
-                        add_figure(figure, *place, what)
-                print(f"{kind:20}{largest:>3} {name:16}" + "".join(f"{c:>20}" for c in cells))
-
-
-def drawn_error(
-    rng: np.random.Generator,
-    labels: int,
-    largest: int,
-    alike: float,
-    informed: bool,
-    value: float,
-    confidence: float | None,
-) -> tuple[float, float]:
-    """Return the true error of the decisions, 0 if there are none, and the share decided."""
-    sizes = rng.integers(1, largest + 1, size=labels)
-    codes = np.repeat(np.arange(labels), sizes)[:labels]
-
-    def latent() -> np.ndarray:
-        common = rng.standard_normal(labels)[codes]
-        return math.sqrt(alike) * common + math.sqrt(1 - alike) * rng.standard_normal(labels)
-
-    positive = latent() < norm.ppf(0.65)
-    if informed:
-        scores = np.where(positive, value, -value) + latent()
-    else:
-        scores = np.where((latent() > norm.ppf(value)) == positive, 1, -1) * np.abs(latent())
-    try:
-        judge = AbstainingJudge.calibrate(
-            scores, positive, clusters=codes.tolist(), threshold=0.0, confidence=confidence
-        )
-    except JudgmentError:
-        return 0.0, 0.0
-    if not judge.coverage or not informed:
-        return value if judge.coverage else 0.0, judge.coverage
-    wrong, right = norm.cdf(-judge.margin - value), norm.sf(judge.margin - value)
-    return float(wrong / (wrong + right)), judge.coverage
-
-
 # As the command does it -------------------------------------------------------------------------
 
 
@@ -537,12 +468,8 @@ def main() -> None:
     parser = script_parser(__doc__, seed=True)
     parser.add_argument("--decide", action="store_true", help="4 alone")
     parser.add_argument("--decide-memerag", action="store_true", help="4 on MEMERAG, too")
-    parser.add_argument("--average", action="store_true", help="5 alone")
     options = parser.parse_args()
     quick = options.quick
-    on_average(2 if quick else 400)
-    if options.average:
-        return
     variants: tuple[str, ...] = ()
     if (DATA / "memerag").is_dir() and not options.decide:
         variants = ("memerag",) if quick else ("memerag_ext_w_majority_vote", "memerag")
