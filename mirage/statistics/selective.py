@@ -2,10 +2,11 @@
 
 Decision rules, such as "positive from 0.8 on, negative up to 0.2, undecided between", are checked
 on labelled items. The risk is the error rate that the user accepts among the decided items. A rule
-is accepted if a significance test shows that its error is below the risk. The tests of several rules are corrected together, so that the
-probability of accepting any rule with a larger error is at most the requested level (Learn then
-Test: Angelopoulos, Bates, Candès, Jordan & Lei 2021, arXiv 2110.01052; for judges that abstain:
-Jung, Brahman & Choi 2024, Trust or Escalate, arXiv 2407.18370).
+is accepted if a significance test shows that its error is below the risk. The tests of several
+rules are corrected together, so that the probability of accepting any rule with a larger error is
+at most the requested level (Learn then Test: Angelopoulos, Bates, Candès, Jordan & Lei 2021, arXiv
+2110.01052; for judges that abstain: Jung, Brahman & Choi 2024, Trust or Escalate, arXiv
+2407.18370).
 """
 
 from __future__ import annotations
