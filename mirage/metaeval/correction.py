@@ -189,13 +189,13 @@ class Transfer(NamedTuple):
         roc_auc: The area under the ROC curve: the probability that a positive sentence has a better
             score than a negative one (higher, or lower if the feature declares that lower is
             better).
-        interval: The confidence interval of ``roc_auc``; NaN with fewer than ten queries, with
-            fewer than five sentences of either label, or if the area is 0 or 1.
+        interval: The confidence interval of ``roc_auc``; NaN with fewer than ten queries, if fewer
+            than five queries have a sentence of either label, or if the area is 0 or 1.
         memerag_areas: The area under the ROC curve on MEMERAG's labels, by language; empty if it
             was not measured for this feature.
         gate: Whether the feature can serve as a gate, which accepts or rejects responses. It can if
-            the whole interval is above 0.5, so that it separates positive from negative sentences
-            better than chance.
+            the interval, corrected for the number of features (Bonferroni), is above 0.5, so that
+            it separates positive from negative sentences better than chance.
         direction: A note on whether high or low scores mean the positive label; empty if the
             feature itself declares that high scores do.
     """
@@ -288,11 +288,11 @@ def transfer_card(
 
     MEMERAG is a public data set of labelled sentences. A gate accepts or rejects responses by the
     value of a feature. On the user's data, a feature can serve as a gate if the interval of its
-    area under the ROC curve (:func:`mirage.statistics.classification.roc_auc_interval`) is above
-    0.5. About a hundred labels are enough to find out. The areas on MEMERAG's labels were computed
-    by ``validation/papers/metaeval.py``. If lower values of a feature are better, they are reversed
-    first. If a score declares no direction, higher is assumed to be better, and the card contains a
-    note.
+    area under the ROC curve (:func:`mirage.statistics.classification.roc_auc_interval`), corrected
+    for the number of features (Bonferroni), is above 0.5. About a hundred labels are enough to find
+    out. The areas on MEMERAG's labels were computed by ``validation/papers/metaeval.py``. If lower
+    values of a feature are better, they are reversed first. If a score declares no direction,
+    higher is assumed to be better, and the card contains a note.
 
     Args:
         labelled: The user's labels.
@@ -318,8 +318,9 @@ def transfer_card(
         )
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in decided]
     cluster = np.unique(queries, return_inverse=True)[1]
-    rows = []
-    for judge in judge_list(judges):
+    rows, judges = [], judge_list(judges)
+    corrected = 1 - (1 - level) / max(len(judges), 1)
+    for judge in judges:
         opinion = ask(judge, decided.sentences)
         evidence = opinion.evidence
         if evidence is None:
@@ -328,7 +329,10 @@ def transfer_card(
                 "feature, or a function that returns floats"
             )
         has_score = ~np.isnan(evidence)
-        interval = roc_auc_interval(evidence, positive, cluster, level=level)
+        interval, wide = (
+            roc_auc_interval(evidence, positive, cluster, level=probability)
+            for probability in (level, corrected)
+        )
         rows.append(
             Transfer(
                 opinion.name,
@@ -337,7 +341,7 @@ def transfer_card(
                 roc_auc(evidence, positive),
                 interval,
                 tuple(_memerag_areas(opinion.name)),
-                bool(interval[0] > 0.5),
+                bool(wide[0] > 0.5),
                 opinion.note(labelled.positive),
             )
         )

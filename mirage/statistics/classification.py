@@ -414,8 +414,9 @@ def roc_auc_interval(
     """Return a confidence interval for :func:`roc_auc`, with clustered standard errors.
 
     The variance is that of Obuchowski (1997), Nonparametric Analysis of Clustered ROC Curve Data,
-    Biometrics 53, 567-578. The standard error is multiplied by ``n / (n - 1)`` for n clusters, as
-    in the jackknife. The interval is Student's t on the log odds of the area.
+    Biometrics 53, 567-578, with the correction of
+    :func:`mirage.statistics.clusters.small_sample`. A cluster counts the more, the larger its share
+    of the sentences of a label. The interval is Student's t on the log odds of the area.
 
     Args:
         scores: Score of each sentence.
@@ -425,8 +426,8 @@ def roc_auc_interval(
 
     Returns:
         The interval; NaN with fewer than :data:`~mirage.statistics.prediction_powered.FEWEST`
-        clusters, with fewer than :data:`~mirage.statistics.prediction_powered.FEWEST_OF_EACH`
-        sentences of either label, or if the area is 0 or 1.
+        clusters, if fewer than :data:`~mirage.statistics.prediction_powered.FEWEST_OF_EACH`
+        clusters have a sentence of either label, or if the area is 0 or 1.
     """
     from scipy.special import expit, logit, stdtrit
     from scipy.stats import rankdata
@@ -435,8 +436,10 @@ def roc_auc_interval(
     scored = ~np.isnan(scores)
     values, above, group = scores[scored], positive[scored], cluster[scored]
     more, less = int(above.sum()), int((~above).sum())
-    area, clusters = roc_auc(values, above), len(np.unique(group))
-    if min(more, less) < FEWEST_OF_EACH or clusters < FEWEST or area in (0.0, 1.0):
+    area, code = roc_auc(values, above), np.unique(group, return_inverse=True)[1]
+    positives, negatives = np.bincount(code, above), np.bincount(code, ~above)
+    fewest_of_each = min(np.count_nonzero(positives), np.count_nonzero(negatives))
+    if fewest_of_each < FEWEST_OF_EACH or len(positives) < FEWEST or area in (0.0, 1.0):
         return NO_INTERVAL
     ranks = rankdata(values)
     # The number of sentences with the other label that a sentence beats (ties count half) is its
@@ -444,9 +447,9 @@ def roc_auc_interval(
     influence = np.empty(len(values))
     influence[above] = ((ranks[above] - rankdata(values[above])) / less - area) / more
     influence[~above] = (1 - (ranks[~above] - rankdata(values[~above])) / more - area) / less
-    sums = np.bincount(np.unique(group, return_inverse=True)[1], influence)
-    error = float(np.sqrt((sums**2).sum())) * clusters / (clusters - 1)
-    reach = float(stdtrit(clusters - 1, (1 + level) / 2)) * error / (area * (1 - area))
+    correction = small_sample(np.hypot(positives / more, negatives / less))
+    error = float(np.sqrt(correction.factors @ np.square(np.bincount(code, influence))))
+    reach = float(stdtrit(correction.degrees, (1 + level) / 2)) * error / (area * (1 - area))
     return float(expit(logit(area) - reach)), float(expit(logit(area) + reach))
 
 

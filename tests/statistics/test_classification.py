@@ -19,6 +19,7 @@ from mirage.statistics.classification import (
     intervals,
     recalls,
     roc_auc,
+    roc_auc_interval,
     sentence_weights,
     standard_errors,
     tally,
@@ -305,3 +306,19 @@ def test_invalid_scores_and_bins_of_calibration_are_refused() -> None:
         calibration([np.nan], [True])
     with pytest.raises(SettingError, match="bins must be at least 1, got 0"):
         calibration([0.5], [True], bins=0)
+
+
+def test_the_interval_of_the_area_covers_if_wrong_sentences_are_in_few_answers() -> None:
+    rng = np.random.default_rng(0)
+    answers, covered = np.repeat(np.arange(40), 5), []
+    for _ in range(200):
+        is_bad = rng.random(40) < 0.1
+        positive = ~(is_bad[answers] & (rng.random(200) < 0.8))
+        scores = rng.standard_normal(40)[answers] + rng.standard_normal(200)
+        if positive.all():
+            continue
+        low, high = roc_auc_interval(scores, positive, answers)
+        if not np.isnan(low):
+            covered.append(low <= 0.5 <= high)
+    assert len(covered) > 50
+    assert np.mean(covered) > 0.92  # 0.82 with one degree of freedom for each answer
