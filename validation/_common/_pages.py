@@ -409,7 +409,14 @@ PAGES: Mapping[str, Page] = {
                 "If a design does not matter to a measure, the row is a repetition of *no ties* "
                 "with other random numbers. For the verbosity bias, *ties count half*, *ties in "
                 "the model* and *one against all* do matter. For Fleiss' kappa, a fifth of the "
-                "true labels are ties in all designs but *no ties*.",
+                "true labels are ties in all designs but *no ties*.\n\n"
+                "Intervals are too narrow if few verdicts differ. With one pair of responses per "
+                "query, the interval of a share, such as the position bias, contains the true "
+                "share in 87 % of the cases at 14 and 20 queries, 86 % at 40, 88 % at 60 and 92 % "
+                "at 100, for the share at which this is lowest. If two judges agree only by "
+                "chance and give one verdict in four fifths of the cases, the interval of kappa "
+                "contains the true value in 61 % of the cases at 14 queries, 65 % at 20, 88 % at "
+                "40, 91 % at 60 and 94 % at 100 (`python validation/coverage/few_differences.py`).",
                 (
                     Column("position", "position bias"),
                     Column("verbosity", "verbosity bias"),
