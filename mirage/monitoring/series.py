@@ -15,7 +15,7 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.registry import facts
 from mirage.monitoring.history import Commit
-from mirage.statistics.alarms import FEWEST_VALUES, rise_evidence
+from mirage.statistics.alarms import FEWEST_VALUES, RiseEvidence, rise_evidence
 from mirage.statistics.clusters import cluster_codes
 from mirage.testing.comparison import DECIMALS, each_time
 from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
@@ -103,8 +103,8 @@ class Series:
         """An explanation of the column ``worse`` for the page and the tables."""
         return (
             f"worse: significant drop that lasts, after the commit in the column before; the "
-            f"probability of any false alarm in all commits is at most {self.alpha:g}; at least "
-            f"{FEWEST_VALUES} earlier commits are needed"
+            f"probability of any false alarm in all commits is at most {self.alpha:g}; the "
+            f"commits of a day are one value, and at least {FEWEST_VALUES} earlier days are needed"
         )
 
     def tables(self) -> tuple[Table, ...]:
@@ -138,8 +138,9 @@ def compare_commits(
     The null hypothesis is that the mean of a feature over these queries has not dropped since the
     reference, which is the last accepted commit, or the first. Single queries may change in either
     direction. The mean of a run varies by chance, and by influences that all answers of the run
-    share, such as the day. This variance is estimated from the series itself. So a drop can begin
-    at the fifth commit at the earliest, and a series with fewer commits is not compared.
+    share, such as the day. This variance is estimated from the series itself, in which the mean of
+    all commits of a day is one value. So a drop can begin on the fifth day at the earliest, and a
+    series with fewer days is not compared.
 
     The evidence for a drop is computed by :func:`mirage.statistics.alarms.rise_evidence`. The
     probability of any false alarm is at most ``alpha`` for the whole series, however long it gets
@@ -187,17 +188,43 @@ def _compare_with_first(
     tables = [commit.baseline.table.columns(names) for commit in commits]
     lower = commits[-1].baseline.lower_is_better
     losses = np.stack([_mean_losses(tables[0], table, lower) for table in tables])
-    evidence, start = rise_evidence(losses, smallest=_smallest_changes(tables[0]))
+    days = [commit.time[:10] for commit in commits]
+    evidence, start = _evidence_by_day(losses, days, _smallest_changes(tables[0]))
     # Bonferroni: the sum of the error rates of all features is at most alpha.
     p_values = np.minimum(len(names) / evidence, 1.0)
-    p_values[:FEWEST_VALUES] = np.nan
+    days_before = np.array([len({*days[: i + 1]}) - 1 for i in range(len(days))])
+    p_values[days_before < FEWEST_VALUES] = np.nan
     rows = []
     for i, (commit, table) in enumerate(zip(commits, tables, strict=True)):
         since = [commits[j].sha for j in start[i].tolist()]
         steps = _steps(table, p_values[i], since, alpha)
-        against = commits[0].sha if i >= FEWEST_VALUES else ""
+        against = commits[0].sha if days_before[i] >= FEWEST_VALUES else ""
         rows.append(CommitChanges(commit, steps, against))
     return rows
+
+
+def _evidence_by_day(losses: Floats, days: Sequence[str], smallest: Floats) -> RiseEvidence:
+    """Return the evidence for a rise after each commit, treating a day as one value.
+
+    Commits that were measured on one day share the noise of this day, so the mean of their losses
+    is one value of the series.
+
+    Args:
+        losses: Losses of each commit, of shape ``(commits, features)``.
+        days: Day on which each commit was measured, in chronological order.
+        smallest: Smallest credible standard deviation of a value, for each feature.
+    """
+    first = [i for i, day in enumerate(days) if i == 0 or day != days[i - 1]]
+    if len(first) == len(days):
+        return rise_evidence(losses, smallest=smallest)
+    evidence, start = np.ones_like(losses), np.zeros(losses.shape, dtype=np.intp)
+    for i in range(len(days)):
+        begins = [position for position in first if position <= i]
+        sums = np.add.reduceat(losses[: i + 1], begins)
+        values = sums / np.diff([*begins, i + 1])[:, None]
+        by_day = rise_evidence(values, smallest=smallest)
+        evidence[i], start[i] = by_day.evidence[-1], np.array(begins)[by_day.start[-1]]
+    return RiseEvidence(evidence, start)
 
 
 def _mean_losses(

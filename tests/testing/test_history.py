@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,10 @@ def baseline(values: np.ndarray, model: str = "rag", fingerprint: str = "f") -> 
 
 
 def commit(sha: str, values: np.ndarray, *, accepted: bool = False) -> Commit:
-    return Commit(sha, "2026-01-01T00:00:00+00:00", baseline(values), accepted=accepted)
+    """Return a commit that was measured on the day whose number is in ``sha``."""
+    number = int("".join(filter(str.isdecimal, sha)) or 0)
+    day = date(2026, 1, 1) + timedelta(days=number)
+    return Commit(sha, f"{day}T00:00:00+00:00", baseline(values), accepted=accepted)
 
 
 RIGHT = np.ones((3, 12))
@@ -154,6 +158,22 @@ def test_commits_that_change_queries_but_not_the_mean_are_no_alarm() -> None:
 def test_noise_that_all_answers_of_a_run_share_is_no_alarm() -> None:
     shares = np.random.default_rng(1).uniform(0.55, 0.95, 60)
     assert not any(entry.worse for entry in compare_commits(noisy(*shares)).commits)
+
+
+def test_noise_of_a_day_with_several_commits_is_no_alarm() -> None:
+    random = np.random.default_rng(0)
+    alarms = 0
+    for seed in range(20):
+        shares = np.repeat(random.uniform(0.55, 0.95, 8), 5)
+        commits = [
+            replace(entry, time=f"2026-01-{1 + i // 5:02d}T0{i % 5}:00:00+00:00")
+            for i, entry in enumerate(noisy(*shares, seed=seed))
+        ]
+        series = compare_commits(commits)
+        assert all(not entry.reference for entry in series.commits[:20])
+        assert all(entry.reference for entry in series.commits[20:])
+        alarms += any(entry.worse for entry in series.commits)
+    assert alarms <= 2
 
 
 def test_an_accepted_commit_becomes_the_reference_of_later_ones() -> None:
