@@ -15,6 +15,7 @@ from mirage import MirageDataset
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.monitoring import logs
 from mirage.monitoring.exports import FORMATS, text_of
+from mirage.monitoring.log_streams import measure_log_file
 
 EXPORTS = Path(__file__).parent / "data" / "exports"
 QUESTIONS = [
@@ -274,3 +275,57 @@ def test_each_period_is_compared_with_all_others(tmp_path: Path) -> None:
     for others, part in pairs.values():
         assert (len(others.dataset), len(part.dataset)) == (80, 40)
         assert not {*others.dataset.query_ids} & {*part.dataset.query_ids}
+
+
+# JSON texts ---------------------------------------------------------------------------------------
+
+
+def first_texts(log: logs.Log) -> list[str]:
+    query = log.dataset[0]
+    return [passage.text for passage in query.passages_shown_to(log.run[query.id])]
+
+
+@each_case(
+    ("passages", "texts"),
+    [
+        (json.dumps(FACTS), FACTS),
+        (json.dumps([{"id": "n", "text": FACTS[0]}, {"id": "k", "text": FACTS[1]}]), FACTS[:2]),
+        ([json.dumps({"id": "n", "text": FACTS[0]})], FACTS[:1]),
+        (json.dumps({"id": "n", "text": FACTS[0]}), FACTS[:1]),
+        ("[]", []),
+        ("[1] The Nile.", ["[1] The Nile."]),
+        ("[1, 2]", ["[1, 2]"]),
+        (['{"city": "Rome"}'], ['{"city": "Rome"}']),
+    ],
+)
+def test_passages_may_be_a_json_text(passages: Any, texts: list[str], tmp_path: Path) -> None:
+    row = {"question": "Who?", "answer": "Ada.", "passages": passages}
+    assert first_texts(logs.read(write(tmp_path / "log.jsonl", [row]), language="en")) == texts
+
+
+def test_nested_fields_may_be_in_a_json_text(tmp_path: Path) -> None:
+    payload = {"q": "Who?", "choices": json.dumps([{"text": "Ada."}]), "chunks": FACTS}
+    fields = {"question": "p.q", "answer": "p.choices.0.text", "passages": "p.chunks"}
+    path = write(tmp_path / "log.jsonl", [{"p": json.dumps(payload)}])
+    log = logs.read(path, language="en", fields=fields)
+    assert (log.dataset[0].text, log.run["1"].text) == ("Who?", "Ada.")
+    assert first_texts(log) == FACTS
+
+
+def test_json_texts_in_parquet_are_read(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [{"question": "Who?", "answer": "Ada.", "passages": json.dumps(FACTS)}]
+    path = tmp_path / "log.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    assert first_texts(logs.read(path, language="en")) == FACTS
+    (measured,) = measure_log_file(path, tmp_path / "out.jsonl", language="en", progress=False)
+    table = measured.measures.table
+    assert dict(zip(table.features, table.mean(), strict=True))["passages_shown"] == 3
+
+
+@each_case("error", ["null", "None", "{}", "[]", " "])
+def test_a_text_for_no_error_is_no_error(error: str, tmp_path: Path) -> None:
+    row = {"question": "Who?", "answer": "Ada.", "error": error}
+    log = logs.read(write(tmp_path / "log.jsonl", [row]), language="en")
+    assert log.run["1"].text == "Ada."

@@ -398,9 +398,9 @@ _ROLES = {"question": ("user", "human"), "answer": ("assistant", "ai", "model")}
 _LISTS = ("documents", "context", "contexts", "passages", "source_nodes", "nodes", "results")
 
 
-def _parsed(value: Any) -> Any:
+def parse_json(value: Any) -> Any:
     """Parse a text that is a JSON object or array; return other values unchanged."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
@@ -419,7 +419,7 @@ def text_of(value: Any, wanted: Literal["question", "answer"]) -> str | None:
         >>> text_of('{"messages": [{"role": "user", "content": "Who?"}]}', "question")
         'Who?'
     """
-    content = _parsed(value)
+    content = parse_json(value)
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -451,7 +451,7 @@ def _is_text(part: Mapping[str, Any]) -> bool:
 def _documents_of(values: Sequence[Any]) -> list[Any]:
     """Return the passages in ``values``, the outputs of retrievers, in their order."""
     documents: list[Any] = []
-    for value in map(_parsed, values):
+    for value in map(parse_json, values):
         if isinstance(value, Mapping):
             lists = [value[name] for name in _LISTS if isinstance(value.get(name), list)]
             documents += lists[0] if lists else [value]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from mirage._base.rows import PASSAGE_NAMES, is_missing, present
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.models import Response
-from mirage.monitoring.exports import FORMATS
+from mirage.monitoring.exports import FORMATS, parse_json
 from mirage.sources.contexts import Asked, query_of, response_to
 
 FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -36,6 +36,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 _NO_ANSWER = "the log has no answer"
+_NO_ERRORS = ("", "null", "none", "{}", "[]")
+"""Texts that loggers write into the field for errors if there was no error."""
+
 _MILLISECONDS = 1e11
 """Times from this number on are in milliseconds: in seconds they would be in the year 5138."""
 
@@ -99,18 +102,33 @@ def field_names(fields: Mapping[str, str], form: str | None = None) -> dict[str,
 
 
 def look_up(row: Mapping[str, Any], name: str) -> Any:
-    """Return the value at a dotted name such as ``choices.0.text``; ``None`` if missing."""
+    """Return the value at a dotted name such as ``choices.0.text``; ``None`` if missing.
+
+    The objects and lists on the way may also be JSON texts, as exports of databases have them.
+    """
+    value, rest = _descend(row, name)
+    return None if rest or is_missing(value) else value
+
+
+def _descend(row: Mapping[str, Any], name: str) -> tuple[Any, str]:
+    """Follow a dotted name into a row, as far as the parts of the name exist.
+
+    Returns:
+        The innermost value, and the part of the name that it lacks; empty if the name exists.
+    """
     if name in row:  # a name with dots may be a plain key, as attributes of OpenTelemetry are
-        return None if is_missing(row[name]) else row[name]
+        return row[name], ""
     value: Any = row
-    for part in name.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
+    parts = name.split(".")
+    for number, part in enumerate(parts):
+        content = parse_json(value)
+        if isinstance(content, Mapping) and part in content:
+            value = content[part]
+        elif isinstance(content, list) and part.isdecimal() and int(part) < len(content):
+            value = content[int(part)]
         else:
-            return None
-    return None if is_missing(value) else value
+            return content, ".".join(parts[number:])
+    return value, ""
 
 
 def _used_name(row: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -155,7 +173,7 @@ def parse_line(
     if question is None:
         raise DatasetError(
             f"{where}: the line has no field {_alternatives(names['question'])}, only "
-            f"{', '.join(map(repr, row)) or 'no fields'}; name the field with the question, as in "
+            f"{_quoted(row)}; name the field with the question, as in "
             "question=input.text"
         )
     if not question.strip():
@@ -194,6 +212,8 @@ def _answer(
 ) -> tuple[str | None, str]:
     """Return the answer of a line, and the error to record if the answer is ``None``."""
     error = _value(row, names["error"])
+    if isinstance(error, str):
+        error = "" if error.strip().lower() in _NO_ERRORS else error
     # Many loggers write an empty error into every line.
     if error not in (None, False, "", 0, {}, []):
         return None, error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
@@ -201,7 +221,7 @@ def _answer(
     if text is None and not any(_has_field(row, name) for name in names["answer"]):
         raise DatasetError(
             f"{where}: the line has neither an answer ({_alternatives(names['answer'])}) nor an "
-            f"error, only {', '.join(map(repr, row))}; name the field with the answer, as in "
+            f"error, only {_quoted(row)}; name the field with the answer, as in "
             "answer=output.text"
         )
     return text, _NO_ANSWER
@@ -210,6 +230,10 @@ def _answer(
 def _has_field(row: Mapping[str, Any], name: str) -> bool:
     """Return whether a row has a field, even if its value is null."""
     return name in row or name.partition(".")[0] in row
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names)) or "no fields"
 
 
 def _alternatives(names: Sequence[str]) -> str:
@@ -227,7 +251,7 @@ def _passages(
     if value is None:
         return None, None
     where = f"{where}, field {_used_name(row, names['passages'])!r}"
-    items = [value] if isinstance(value, str) else value
+    items = _passage_items(value)
     if not isinstance(items, list):
         raise DatasetError(f"{where}: expected a list of passages, got {type(value).__name__}")
     rows = [_passage(f"{where}, passage {n}", item, names) for n, item in enumerate(items, 1)]
@@ -241,6 +265,18 @@ def _passages(
         unique = next(i for i in _id_variants(id_) if texts_by_id.setdefault(i, text) == text)
         ids.append(unique)
     return [text for _, text in rows], ids
+
+
+def _passage_items(value: Any) -> Any:
+    """Return the list of passages in a value, which may be a JSON text or a single passage's text.
+
+    Return other values unchanged.
+    """
+    if not isinstance(value, str):
+        return value
+    items = parse_json(value)
+    is_list = isinstance(items, list) and all(isinstance(item, str | Mapping) for item in items)
+    return items if is_list else [value]
 
 
 def _id_variants(id_: str) -> Iterable[str]:
@@ -261,34 +297,40 @@ _SOURCES = ("metadata.source", "metadata.file_path")
 
 def _passage(where: str, item: Any, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str]:
     """Return the id of a passage (``None`` without an id), and its title and text as one text."""
-    if isinstance(item, str):
-        return None, item
-    if not isinstance(item, Mapping):
+    if not isinstance(item, str | Mapping):
         raise DatasetError(f"{where}: expected a string or an object, got {type(item).__name__}")
-    row = present(item)
-    inner = next((row[name] for name in _WRAPPERS if isinstance(row.get(name), Mapping)), None)
-    if inner is not None and _value(row, names["text"]) is None:
-        return _passage(where, inner, names)
+    row = _passage_fields(item, names)
+    if row is None:
+        return None, str(item)
     text, id_ = (_value(row, names[field]) for field in ("text", "passage_id"))
     title = _value(row, PASSAGE_NAMES["title"])
     if not isinstance(text, str):
         raise DatasetError(
-            f"{where}: the passage has no text in the field {_alternatives(names['text'])}; if "
-            "the text is in another field, name it, as in text=node.content"
+            f"{where}: the passage has no text in the field {_alternatives(names['text'])}, only "
+            f"{_quoted(row)}; if the text is in another field, name it, as in text=node.content"
         )
     if id_ is None:
-        id_ = _value(_with_metadata(row), _SOURCES)
+        id_ = _value(row, _SOURCES)
     titled = f"{title}\n{text}" if isinstance(title, str) and title else text
     return None if id_ is None else str(id_), titled
 
 
-def _with_metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a passage; if its metadata is a string with a JSON object, parse that string."""
-    metadata = row.get("metadata")
-    try:
-        return {**row, "metadata": json.loads(metadata)} if isinstance(metadata, str) else row
-    except ValueError:
-        return row
+def _passage_fields(
+    item: str | Mapping[str, Any], names: Mapping[str, Sequence[str]]
+) -> dict[str, Any] | None:
+    """Return the object that contains the fields of a passage; ``None`` if the passage is a text.
+
+    A text that is a JSON object counts as an object if the object has a text.
+    """
+    if isinstance(item, str):
+        content = parse_json(item)
+        row = _passage_fields(content, names) if isinstance(content, Mapping) else None
+        return None if row is None or _value(row, names["text"]) is None else row
+    row = present(item)
+    inner = next((row[name] for name in _WRAPPERS if isinstance(row.get(name), Mapping)), None)
+    if inner is not None and _value(row, names["text"]) is None:
+        return _passage_fields(inner, names)
+    return row
 
 
 def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
