@@ -12,7 +12,7 @@ import pytest
 from cases import each_case
 
 from mirage import MirageDataset
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.monitoring import logs
 from mirage.monitoring.exports import FORMATS, text_of
 from mirage.monitoring.log_streams import measure_log_file
@@ -329,3 +329,79 @@ def test_a_text_for_no_error_is_no_error(error: str, tmp_path: Path) -> None:
     row = {"question": "Who?", "answer": "Ada.", "error": error}
     log = logs.read(write(tmp_path / "log.jsonl", [row]), language="en")
     assert log.run["1"].text == "Ada."
+
+
+# Fields that no line has --------------------------------------------------------------------------
+
+
+OWN = {
+    "p": {"q": "Who?", "a": "Ada.", "chunks": [{"doc": "d1", "text": "Ada."}]},
+    "status": {"error": None},
+    "user": {"hash": "u1"},
+    "req": "r1",
+}
+OWN_FIELDS = {
+    "question": "p.q",
+    "answer": "p.a",
+    "passages": "p.chunks",
+    "passage_id": "doc",
+    "error": "status.error",
+    "session": "user.hash",
+    "id": "req",
+}
+
+
+@each_case(
+    ("name", "misspelt", "words"),
+    [
+        ("answer", "p.answr", "no line has the field 'p.answr', which was given for 'answer'"),
+        ("answer", "p.answr", "fields 'p.q', 'p.a', 'p.chunks'"),
+        ("passages", "p.chunk", "did you mean 'p.chunks'?"),
+        ("error", "status.eror", "did you mean 'status.error'?"),
+        (
+            "error",
+            "status.eror",
+            "if it has an error only when a question failed, leave out error=",
+        ),
+        ("id", "reqest", "which was given for 'id'"),
+        ("id", "reqest", "'p', 'status', 'user', 'req'"),
+        ("session", "user.hsh", "did you mean 'user.hash'?"),
+        ("passage_id", "dok", "no passage has the field 'dok', which was given for 'passage_id'"),
+        ("passage_id", "dok", "'doc', 'text'"),
+        ("model", "modl", "no line has the field 'modl'"),
+    ],
+)
+def test_a_field_that_no_line_has_is_an_error(
+    name: str, misspelt: str, words: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "log.jsonl", [OWN, {**OWN, "req": "r2"}])
+    with pytest.raises(SettingError) as caught:
+        logs.read(path, language="en", fields={**OWN_FIELDS, name: misspelt})
+    assert words in str(caught.value)
+    assert "log.jsonl: " in str(caught.value)
+    with pytest.raises(SettingError):
+        logs.read(path, language="en", fields={**OWN_FIELDS, name: misspelt}, skip_damaged=True)
+
+
+def test_a_misspelt_question_is_an_error_that_lists_nested_fields(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [OWN])
+    with pytest.raises(
+        DatasetError, match=r"no field 'p\.query', only 'p\.q', 'p\.a', 'p\.chunks'"
+    ):
+        logs.read(path, language="en", fields={**OWN_FIELDS, "question": "p.query"})
+    with pytest.raises(SettingError, match=r"'p\.query', which was given for 'question'"):
+        logs.read(
+            path, language="en", fields={**OWN_FIELDS, "question": "p.query"}, skip_damaged=True
+        )
+
+
+def test_a_field_may_be_missing_in_single_lines_and_null_in_all(tmp_path: Path) -> None:
+    failed = {"p": {"q": "Who?"}, "status": None, "req": "r0"}
+    log = logs.read(write(tmp_path / "a.jsonl", [failed, OWN]), language="en", fields=OWN_FIELDS)
+    assert [response.text for response in log.run] == [None, "Ada."]
+    # Nothing shows that a field is misspelt if the object around it is null, or if there is none.
+    rows = [
+        {"p": {"q": "Who?", "a": None, "chunks": []}, "status": None, "user": None, "req": "r0"}
+    ]
+    log = logs.read(write(tmp_path / "b.jsonl", rows), language="en", fields=OWN_FIELDS)
+    assert log.run["r0"].text is None

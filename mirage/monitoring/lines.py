@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mirage._base.rows import PASSAGE_NAMES, is_missing, present
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError, nearest_name
 from mirage.models import Response
 from mirage.monitoring.exports import FORMATS, parse_json
 from mirage.sources.contexts import Asked, query_of, response_to
@@ -39,6 +41,7 @@ _NO_ANSWER = "the log has no answer"
 _NO_ERRORS = ("", "null", "none", "{}", "[]")
 """Texts that loggers write into the field for errors if there was no error."""
 
+_MOST_NAMES = 20  # most names of fields that a message lists
 _MILLISECONDS = 1e11
 """Times from this number on are in milliseconds: in seconds they would be in the year 5138."""
 
@@ -81,6 +84,67 @@ def check_id(
             f"the id of {first.rpartition(', ')[2]}; each line needs its own id, or none; if the "
             "ids are in another field, name it, as in id=request_id"
         )
+
+
+class NamedFields:
+    """The fields that a user named, and which of them no line of a log has.
+
+    Args:
+        fields: The names that the user gave, by field.
+        names: The possible names of all fields, from :func:`field_names`.
+    """
+
+    def __init__(self, fields: Mapping[str, str], names: Mapping[str, Sequence[str]]) -> None:
+        self._fields = fields
+        self._names = names
+        self._unseen = set(fields)
+        # For each unseen field, the names that exist in the first line where it is missing.
+        self._existing: dict[str, list[str]] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Look for the fields in the next line. A field whose value is null exists."""
+        for field in tuple(self._unseen):
+            name = self._fields[field]
+            for part in self._parts(field, row):
+                value, rest = _descend(part, name)
+                if not rest:
+                    self._unseen.discard(field)
+                    break
+                # An object that is null does not show which fields other lines have in it.
+                if not is_missing(value):
+                    self._existing.setdefault(field, _existing_names(part, [name]))
+
+    def _parts(self, field: str, row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield the objects that may have a field: the line, or its passages."""
+        if field not in ("text", "passage_id"):
+            yield row
+            return
+        items = _passage_items(_value(row, self._names["passages"]))
+        for item in items if isinstance(items, list) else ():
+            if isinstance(item, str | Mapping):
+                yield _passage_fields(item, self._names) or {}
+
+    def check(self, path: Path) -> None:
+        """Raise an error if no line of the log at ``path`` has one of the fields.
+
+        Raises:
+            SettingError: The field is missing; the message lists the fields that exist.
+        """
+        for field, name in self._fields.items():
+            if field not in self._unseen or field not in self._existing:
+                continue
+            existing = self._existing[field]
+            part = "passage" if field in ("text", "passage_id") else "line"
+            nearest = nearest_name(name, existing, minimum=0.7)
+            raise SettingError(
+                f"{path}: no {part} has the field {name!r}, which was given for {field!r}; "
+                + (f"did you mean {nearest!r}? " if nearest else "check the name of the field. ")
+                + f"The first {part} has the fields {_quoted(existing)}"
+                + ("; " + _SOME_ERRORS.format(name) if field == "error" else "")
+            )
+
+
+_SOME_ERRORS = "if it has an error only when a question failed, leave out error={}"
 
 
 # Fields -------------------------------------------------------------------------------------------
@@ -171,10 +235,10 @@ def parse_line(
     """
     question = _text(where, row, names["question"])
     if question is None:
+        existing = _quoted(_existing_names(row, names["question"]))
         raise DatasetError(
-            f"{where}: the line has no field {_alternatives(names['question'])}, only "
-            f"{_quoted(row)}; name the field with the question, as in "
-            "question=input.text"
+            f"{where}: the line has no field {_alternatives(names['question'])}, only {existing}; "
+            "name the field with the question, as in question=input.text"
         )
     if not question.strip():
         return None
@@ -232,8 +296,22 @@ def _has_field(row: Mapping[str, Any], name: str) -> bool:
     return name in row or name.partition(".")[0] in row
 
 
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names)) or "no fields"
+def _quoted(names: Collection[str]) -> str:
+    text = ", ".join(map(repr, islice(names, _MOST_NAMES))) or "no fields"
+    return text + (", ..." if len(names) > _MOST_NAMES else "")
+
+
+def _existing_names(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Return the fields of a row, or, if ``names`` has one dotted name, those beside this field."""
+    if len(names) > 1:
+        return list(row)
+    value, rest = _descend(row, names[0])
+    prefix = names[0].removesuffix(rest)
+    if isinstance(value, Mapping):
+        return [f"{prefix}{key}" for key in value]
+    if isinstance(value, list):
+        return [f"{prefix}{number}" for number in range(len(value))]
+    return [prefix.removesuffix(".")]
 
 
 def _alternatives(names: Sequence[str]) -> str:
@@ -352,20 +430,3 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
             f"{where}, field {_used_name(row, names)!r}: {value!r} is not a time; use ISO 8601, "
             "such as 2026-11-22T20:00:00Z, or seconds since 1970"
         ) from None
-
-
-def has_field(line: Line, name: str) -> bool:
-    """Return whether a line has a value for a field.
-
-    Only the fields for passages, model, time, cluster and session are checked. For other fields,
-    the result is always true.
-    """
-    match name:
-        case "passages":
-            return bool(line.entry.query.passages) or line.response.shown is not None
-        case "model":
-            return bool(line.entry.query.metadata)
-        case "time" | "cluster" | "session":
-            return getattr(line, name) is not None
-        case _:
-            return True

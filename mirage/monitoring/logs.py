@@ -20,16 +20,16 @@ from mirage._base.files import table_rows
 from mirage._base.logs import logger
 from mirage._base.passages import plain_text
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Run
 from mirage.monitoring.exports import export_rows
 from mirage.monitoring.lines import (
     FIELDS,
     Line,
+    NamedFields,
     check_id,
     field_names,
-    has_field,
     look_up,
     parse_line,
 )
@@ -303,12 +303,13 @@ def log_lines(
         skip_damaged: Whether to skip lines that are not valid, with a warning.
     """
     names = field_names(fields, form)
-    unseen = set(fields)
+    named = NamedFields(fields, names)
     first_places: dict[str, str] = {}
     empty: list[str] = []
     damaged: list[str] | None = [] if skip_damaged else None
     rows = table_rows(path, damaged) if form is None else export_rows(path, form, damaged)
     for where, row in rows:
+        named.add(row)
         try:
             line = parse_line(where, row, names, language)
             if line is not None:
@@ -321,7 +322,6 @@ def log_lines(
         if line is None:
             empty.append(where)
             continue
-        unseen = {name for name in unseen if not has_field(line, name)}
         yield line
     if damaged:
         _LOG.warning(
@@ -335,17 +335,11 @@ def log_lines(
             path, len(empty), "line was" if len(empty) == 1 else "lines were",
             empty[0].rpartition(", ")[2],
         )  # fmt: skip
+    named.check(path)
     if not first_places:
         raise DatasetError(
             f"{path}: no line has a question; give a file with one answered question per line"
         )
-    # A field that the user named and that is in no line may be misspelt.
-    for name in fields:
-        if name in unseen:
-            raise SettingError(
-                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}; "
-                "check the name of the field"
-            )
 
 
 # Clusters -----------------------------------------------------------------------------------------
