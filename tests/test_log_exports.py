@@ -405,3 +405,86 @@ def test_a_field_may_be_missing_in_single_lines_and_null_in_all(tmp_path: Path) 
     ]
     log = logs.read(write(tmp_path / "b.jsonl", rows), language="en", fields=OWN_FIELDS)
     assert log.run["r0"].text is None
+
+
+# Runs of LangSmith --------------------------------------------------------------------------------
+
+
+def langsmith_trace(number: int, **extra: Any) -> list[dict[str, Any]]:
+    """Return the runs of one question: a retrieval chain, its child chain and a call of an LLM."""
+    trace = f"trace-{number}"
+    base = {"trace_id": trace, "session_id": "project", "start_time": "2026-10-05T04:10:29"}
+    inputs = {"input": f"How long is river {number}?"}
+    documents = [{"page_content": FACTS[0], "metadata": {"source": "nile.md"}}]
+    root = {
+        "id": trace, "parent_run_id": None, "run_type": "chain", "inputs": inputs,
+        "outputs": {"context": documents, "answer": ANSWERS[0]}, **extra,
+    }  # fmt: skip
+    child = {
+        "id": f"{trace}-a", "parent_run_id": trace, "run_type": "chain", "inputs": inputs,
+        "outputs": {"output": "Draft."},
+    }  # fmt: skip
+    llm = {
+        "id": f"{trace}-b", "parent_run_id": f"{trace}-a", "run_type": "llm",
+        "inputs": {"messages": []}, "outputs": {"generations": []},
+    }  # fmt: skip
+    return [base | run for run in (llm, child, root)]
+
+
+def test_child_runs_of_langsmith_are_no_questions(tmp_path: Path) -> None:
+    rows = [run for number in range(3) for run in langsmith_trace(number)]
+    log = logs.read(write(tmp_path / "a.jsonl", rows), language="en", form="langchain")
+    assert log.dataset.query_ids == ("trace-0", "trace-1", "trace-2")
+    assert {response.text for response in log.run} == {ANSWERS[0]}
+    # Parquet and tables have objects as JSON texts, and other exports list all ancestors.
+    flat = [
+        {
+            name: json.dumps(value) if isinstance(value, dict) else value
+            for name, value in run.items()
+            if name != "parent_run_id"
+        }
+        | {"parent_run_ids": [run["parent_run_id"]] if run["parent_run_id"] else []}
+        for run in rows
+    ]
+    log = logs.read(write(tmp_path / "b.jsonl", flat), language="en", form="langchain")
+    assert len(log.dataset) == 3
+    assert log.dataset[0].passage_ids == ("nile.md",)
+    # The id of a trace is that of its root run.
+    rows = [{**run, "parent_run_id": None} for run in rows]
+    log = logs.read(write(tmp_path / "c.jsonl", rows), language="en", form="langchain")
+    assert len(log.dataset) == 3
+
+
+def test_the_project_of_langsmith_is_no_session(tmp_path: Path) -> None:
+    rows = [run for number in range(3) for run in langsmith_trace(number)]
+    log = logs.read(write(tmp_path / "a.jsonl", rows), language="en", form="langchain")
+    assert log.clustering == "questions"
+    for name in ("session_id", "thread_id", "conversation_id"):
+        rows = [
+            run
+            for number in range(3)
+            for run in langsmith_trace(number, extra={"metadata": {name: f"t{number // 2}"}})
+        ]
+        log = logs.read(write(tmp_path / "b.jsonl", rows), language="en", form="langchain")
+        a, b, c = (query.cluster for query in log.dataset)
+        assert a == b is not None
+        assert c is None
+    # In outputs of chains that are no runs, a session is a session.
+    rows = [{"input": f"{n}?", "answer": "Yes.", "session_id": "s"} for n in range(2)]
+    log = logs.read(write(tmp_path / "c.jsonl", rows), language="en", form="langchain")
+    assert log.clustering == "questions and sessions"
+
+
+def test_child_runs_of_langsmith_without_their_roots_are_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", langsmith_trace(0)[:2])
+    with pytest.raises(DatasetError, match="all 2 runs have a parent run"):
+        logs.read(path, language="en", form="langchain")
+
+
+def test_one_session_is_not_described_as_a_rule_for_several_users(tmp_path: Path) -> None:
+    rows = [{"question": f"{n}?", "answer": "Yes.", "session": "s"} for n in range(30)]
+    path = write(tmp_path / "log.jsonl", rows)
+    (log,) = logs.regroup([logs.read(path, language="en")])
+    assert log.clustering == "questions and sessions"
+    (measured,) = measure_log_file(path, tmp_path / "out.jsonl", language="en", progress=False)
+    assert measured.clustering == "questions and sessions"

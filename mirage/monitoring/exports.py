@@ -59,6 +59,7 @@ class Format(NamedTuple):
 _AGENT = ("invoke_agent", "invoke_workflow")
 _CHAT = ("chat", "generate_content", "text_completion")
 _ANY, _ROOT = ("any",), ("root",)
+_THREADS = ("session_id", "thread_id", "conversation_id")
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
@@ -75,6 +76,15 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 ),
                 "answer": ("answer", "result", "output", "outputs.answer", "outputs.output"),
                 "time": ("time", "timestamp", "start_time"),
+                # In LangSmith, three keys of the metadata may name the thread.
+                "session": (
+                    *(f"extra.metadata.{name}" for name in _THREADS),
+                    *(f"metadata.{name}" for name in _THREADS),
+                    "user",
+                    "user_id",
+                    "session",
+                    *_THREADS,
+                ),
             }
         ),
         "llamaindex": Format(
@@ -151,7 +161,7 @@ def export_rows(
     """
     rows = _items(path, damaged)
     if not FORMATS[form].steps:
-        yield from rows
+        yield from _root_runs(path, rows) if form == "langchain" else rows
         return
     traces: dict[str, list[tuple[str, _Span]]] = {}
     for where, row in rows:
@@ -165,6 +175,38 @@ def export_rows(
         traces.setdefault(span.trace, []).append((where, span))
     for trace, spans in traces.items():
         yield spans[0][0], _answered(trace, [span for _, span in spans], FORMATS[form])
+
+
+def _root_runs(
+    path: Path, rows: Iterator[tuple[str, dict[str, Any]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows that are no runs of LangSmith, and the runs without a parent run.
+
+    A run with a parent is a step of an answer. The ``session_id`` of a run is left out, because it
+    is the id of the project.
+    """
+    runs = roots = 0
+    for where, row in rows:
+        if "run_type" not in row or not row.keys() & {"inputs", "outputs"}:
+            yield where, row
+            continue
+        runs += 1
+        if not _has_parent(row):
+            roots += 1
+            yield where, {name: value for name, value in row.items() if name != "session_id"}
+    if runs and not roots:
+        raise DatasetError(
+            f"{path}: all {runs} runs have a parent run, and only runs without one are read as "
+            "questions; export the root runs too (is_root=True)"
+        )
+
+
+def _has_parent(run: Mapping[str, Any]) -> bool:
+    # The id of a trace is that of its root run.
+    if "id" in run and not is_missing(trace := run.get("trace_id")) and trace != run["id"]:
+        return True
+    parents = (run.get("parent_run_id"), parse_json(run.get("parent_run_ids")))
+    return any(not is_missing(parent) and parent not in ("", []) for parent in parents)
 
 
 # Items --------------------------------------------------------------------------------------------
@@ -192,8 +234,8 @@ def _items(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dict[st
             for item in row["observations"]:
                 parent = item.get("parentObservationId") or row.get("id")
                 yield where, {**item, "parentObservationId": parent, "traceId": row.get("id")}
-        elif isinstance(row.get("data"), list):  # a page of an API
-            yield from ((where, item) for item in row["data"])
+        elif isinstance(page := row.get("data", row.get("runs")), list):  # a page of an API
+            yield from ((where, item) for item in page)
         else:
             yield where, row
 

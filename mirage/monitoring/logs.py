@@ -350,9 +350,9 @@ def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
 
     By default, equal questions are put into one cluster, and so are the questions of one session.
     If many users ask the same questions, this rule may put all questions into one cluster. If it
-    leaves fewer than :data:`FEWEST_JOINED` clusters in any of the logs, all logs with sessions are
-    clustered by session alone. Confidence intervals are then valid only for other users who ask the
-    same questions.
+    leaves fewer than :data:`FEWEST_JOINED` clusters in any of the logs, and there are more sessions
+    than that, all logs with sessions are clustered by session alone. Confidence intervals are then
+    valid only for other users who ask the same questions.
 
     Args:
         logs: The logs. Logs without sessions, or whose lines name their cluster, are not changed.
@@ -360,9 +360,15 @@ def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
     Returns:
         The logs with their new clusters, in the same order.
     """
-    if all(_cluster_count(log) >= FEWEST_JOINED for log in logs if log.sessions):
+    if not any(map(_needs_sessions, logs)):
         return tuple(logs)
     return tuple(_cluster_by_session(log) if log.sessions else log for log in logs)
+
+
+def _needs_sessions(log: Log) -> bool:
+    """Return whether joining equal questions leaves few clusters, and sessions alone leave more."""
+    joined = _cluster_count(log)
+    return joined < FEWEST_JOINED and joined < len(set(log.sessions.values()))
 
 
 def _cluster_count(log: Log) -> int:
