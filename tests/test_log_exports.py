@@ -488,3 +488,140 @@ def test_one_session_is_not_described_as_a_rule_for_several_users(tmp_path: Path
     assert log.clustering == "questions and sessions"
     (measured,) = measure_log_file(path, tmp_path / "out.jsonl", language="en", progress=False)
     assert measured.clustering == "questions and sessions"
+
+
+# Several chats in a trace -------------------------------------------------------------------------
+
+
+def message(text: str, role: str = "assistant", **fields: Any) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}], **fields}])
+
+
+def otel_span(number: int, parent: Any = 0, **attributes: Any) -> dict[str, Any]:
+    """Return a span that starts after ``number`` seconds; names of attributes may be short."""
+    return {
+        "context": {"trace_id": "t", "span_id": f"s{number}"},
+        "parent_id": None if parent is None else f"s{parent}",
+        "start_time": f"2026-11-02T10:00:{number:02}Z",
+        "status": {"status_code": "UNSET"},
+        "attributes": {
+            name if "." in name else f"gen_ai.{name.replace('__', '.')}": value
+            for name, value in attributes.items()
+        },
+    }
+
+
+def otel_chat(
+    number: int, prompt: str, answer: str, parent: int = 0, **more: Any
+) -> dict[str, Any]:
+    return otel_span(
+        number,
+        parent,
+        operation__name="chat",
+        input__messages=message(prompt, "user"),
+        output__messages=message(answer, finish_reason=more.pop("finish", "stop")),
+        **more,
+    )
+
+
+OTEL_ROOT = otel_span(0, None)
+OTEL_SEARCH = otel_span(
+    1,
+    operation__name="retrieval",
+    retrieval__query__text=QUESTIONS[0],
+    retrieval__documents=json.dumps([{"id": "nile", "content": FACTS[0]}]),
+)
+PROMPT = f"Context:\n[1] {FACTS[0]}\n\nQuestion: {QUESTIONS[0]}"
+OTEL_ANSWER = otel_chat(2, PROMPT, ANSWERS[0], request__model="big", response__model="big-2")
+OTEL_GUARD = otel_chat(3, f"Safe? {ANSWERS[0]}", "safe", request__model="guard")
+OTEL_JUDGE = otel_chat(6, f"Rate {ANSWERS[0]} for {PROMPT}", "5", parent=5, request__model="judge")
+OTEL_GUARDED = [OTEL_ROOT, OTEL_SEARCH, OTEL_ANSWER, OTEL_GUARD]
+
+
+def read_spans(tmp_path: Path, *spans: Any, form: str = "opentelemetry") -> logs.Log:
+    return logs.read(write(tmp_path / "spans.jsonl", list(spans)), language="en", form=form)
+
+
+def test_the_answer_is_that_of_the_chat_about_the_passages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = json.loads(json.dumps([OTEL_ROOT, OTEL_SEARCH, OTEL_ANSWER]).replace('"t"', '"u"'))
+    log = read_spans(tmp_path, *OTEL_GUARDED, *other)
+    assert [response.text for response in log.run] == [ANSWERS[0]] * 2
+    assert log.run.model == "big-2"
+    assert "1 of 2 traces have several chat spans with an answer (models: big-2, guard)" in (
+        caplog.text
+    )
+    caplog.clear()
+    read_spans(tmp_path, *other)
+    assert "several chat spans" not in caplog.text
+
+
+def test_the_output_of_the_root_span_is_the_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = otel_span(0, None, output__messages=message("Final."))
+    inner = otel_span(4, operation__name="invoke_agent", output__messages=message("Inner."))
+    log = read_spans(tmp_path, root, *OTEL_GUARDED[1:], inner)
+    assert log.run["t"].text == "Final."
+    assert log.run.model == "big-2"
+    assert "several chat spans" not in caplog.text
+
+
+def test_the_output_of_the_outer_agent_is_the_answer(tmp_path: Path) -> None:
+    agent = {"operation__name": "invoke_agent"}
+    outer = otel_span(1, **agent, output__messages=message("Outer."))
+    inner = otel_span(4, 1, **agent, output__messages=message("Inner."))
+    assert read_spans(tmp_path, OTEL_ROOT, outer, inner, OTEL_ANSWER).run["t"].text == "Outer."
+
+
+@pytest.mark.parametrize("kind", ["GUARDRAIL", "EVALUATOR"])
+def test_chats_of_guardrails_and_evaluators_are_no_answers(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    span = otel_span(5, **{"openinference.span.kind": kind})
+    log = read_spans(tmp_path, OTEL_ROOT, OTEL_SEARCH, OTEL_ANSWER, span, OTEL_JUDGE)
+    assert (log.run["t"].text, log.run.model) == (ANSWERS[0], "big-2")
+    assert "several chat spans" not in caplog.text
+
+
+def test_a_failed_chat_is_not_answered_by_its_guardrail(tmp_path: Path) -> None:
+    failed = json.loads(json.dumps(OTEL_ANSWER))
+    del failed["attributes"]["gen_ai.output.messages"]
+    failed["status"] = {"status_code": "ERROR", "description": "timeout"}
+    log = read_spans(tmp_path, OTEL_ROOT, OTEL_SEARCH, failed, OTEL_GUARD)
+    assert (log.run["t"].text, log.run["t"].error) == (None, "timeout")
+
+
+def test_a_call_of_a_tool_is_no_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    call = otel_chat(1, QUESTIONS[0], "Let me search.", finish="tool_call")
+    log = read_spans(tmp_path, OTEL_ROOT, call, {**OTEL_ANSWER})
+    assert log.run["t"].text == ANSWERS[0]
+    assert "several chat spans" not in caplog.text
+
+
+def test_without_prompts_the_last_chat_is_the_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spans = json.loads(json.dumps(OTEL_GUARDED))
+    for span in spans:
+        span["attributes"].pop("gen_ai.input.messages", None)
+    assert read_spans(tmp_path, *spans).run["t"].text == "safe"
+    assert "or the last of several such spans" in caplog.text
+
+
+def test_a_check_of_an_answer_that_quotes_a_passage_is_no_answer(tmp_path: Path) -> None:
+    quoting = otel_chat(2, PROMPT, f"{FACTS[0]} [1]")
+    guard = otel_chat(3, f"Safe?\n{FACTS[0]} [1]", "safe")
+    log = read_spans(tmp_path, OTEL_ROOT, OTEL_SEARCH, quoting, guard)
+    assert log.run["t"].text == f"{FACTS[0]} [1]"
+
+
+def test_models_of_guardrails_are_not_the_model_of_the_answer(tmp_path: Path) -> None:
+    guard = {
+        "id": "o9", "traceId": "t1", "parentObservationId": "o1", "type": "GUARDRAIL",
+        "startTime": "2026-11-02T10:00:03.000Z", "input": "", "output": "safe",
+    }  # fmt: skip
+    inner = {**guard, "id": "o10", "parentObservationId": "o9", "type": "GENERATION"}
+    rows = [*OBSERVATIONS[:3], guard, {**inner, "providedModelName": "guard"}]
+    assert read_spans(tmp_path, *rows, form="langfuse").run.model == "small-1"
