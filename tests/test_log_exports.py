@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import shutil
@@ -400,7 +401,7 @@ def test_a_field_may_be_missing_in_single_lines_and_null_in_all(tmp_path: Path) 
     log = logs.read(write(tmp_path / "a.jsonl", [failed, OWN]), language="en", fields=OWN_FIELDS)
     assert [response.text for response in log.run] == [None, "Ada."]
     # Nothing shows that a field is misspelt if the object around it is null, or if there is none.
-    rows = [
+    rows: list[Any] = [
         {"p": {"q": "Who?", "a": None, "chunks": []}, "status": None, "user": None, "req": "r0"}
     ]
     log = logs.read(write(tmp_path / "b.jsonl", rows), language="en", fields=OWN_FIELDS)
@@ -625,3 +626,65 @@ def test_models_of_guardrails_are_not_the_model_of_the_answer(tmp_path: Path) ->
     inner = {**guard, "id": "o10", "parentObservationId": "o9", "type": "GENERATION"}
     rows = [*OBSERVATIONS[:3], guard, {**inner, "providedModelName": "guard"}]
     assert read_spans(tmp_path, *rows, form="langfuse").run.model == "small-1"
+
+
+# CSV, names and times -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "separator"), [("log.csv", ","), ("log.tsv", "\t")])
+def test_tables_are_read_as_logs(name: str, separator: str, tmp_path: Path) -> None:
+    passages = json.dumps(FACTS[:2]).replace('"', '""')
+    rows = [
+        ("question", "passages", "answer", "error", "time", "user"),
+        ("Who?", f'"{passages}"', "Ada.", "", "1780000000", "u"),
+        ("Why?", "", "", "timeout", "2026-11-02", ""),
+        ("How?", "", "", "", "", ""),
+    ]
+    path = tmp_path / name
+    path.write_text("\n".join(map(separator.join, rows)), encoding="utf-8")
+    assert logs.is_log(path)
+    log = logs.read(path, language="en", fields={"error": "error"})
+    assert first_texts(log) == FACTS[:2]
+    assert [response.text for response in log.run] == ["Ada.", None, None]
+    assert [response.error for response in log.run] == [None, "timeout", "the log has no answer"]
+    assert [response.shown for response in log.run] == [None, None, None]
+    assert len(log.times) == 2
+    (measured,) = measure_log_file(path, tmp_path / "out.jsonl", language="en", progress=False)
+    assert len(measured.measures.table) == 3
+
+
+def test_exports_may_be_tables(tmp_path: Path) -> None:
+    rows = as_blobs(OBSERVATIONS)
+    path = tmp_path / "log.csv"
+    names = sorted({name for row in rows for name in row})
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+    log = logs.read(path, language="en", form="langfuse")
+    assert [response.text for response in log.run] == [ANSWERS[0], None]
+    assert first_texts(log) == [FACTS[0], "Rivers."]
+
+
+def test_documents_of_langchain_js_are_read(tmp_path: Path) -> None:
+    search = {**OBSERVATIONS[1], "output": [{"pageContent": FACTS[0]}]}
+    log = read_spans(tmp_path, OBSERVATIONS[0], search, form="langfuse")
+    assert first_texts(log) == FACTS[:1]
+
+
+@each_case(
+    ("time", "expected"),
+    [
+        ("1780000000", "2026-05-28 20:26:40+00:00"),
+        ("1780000000.5", "2026-05-28 20:26:40.500000+00:00"),
+        (" 1780000000000 ", "2026-05-28 20:26:40+00:00"),
+        # As ISO 8601, this would be the year 1712.
+        ("1712123123456", "2024-04-03 05:45:23.456000+00:00"),
+        ("20261122", "2026-11-22 00:00:00+00:00"),
+        ("", None),
+    ],
+)
+def test_times_may_be_numbers_in_texts(time: str, expected: str | None, tmp_path: Path) -> None:
+    row = {"question": "Who?", "answer": "Ada.", "time": time}
+    log = logs.read(write(tmp_path / "log.jsonl", [row]), language="en")
+    assert [str(moment) for moment in log.times.values()] == ([expected] if expected else [])

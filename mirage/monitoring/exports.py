@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-from mirage._base.files import table_rows, validated
+from mirage._base.files import rows_of, table_rows, validated
 from mirage._base.inputs import read_text
 from mirage._base.logs import logger
 from mirage._base.passages import plain_text
@@ -158,7 +158,7 @@ def export_rows(
     """Yield the rows of an export; all spans of a trace become one row.
 
     Args:
-        path: JSON Lines, gzipped or not, Parquet, or one JSON document with the suffix ``.json``.
+        path: JSON Lines, Parquet, CSV or TSV, or one JSON document with the suffix ``.json``.
         form: A key of :data:`FORMATS`.
         damaged: List to which the errors of damaged lines are appended; by default they are raised.
 
@@ -259,9 +259,22 @@ def _items(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dict[st
             yield where, row
 
 
+def log_rows(path: Path, damaged: list[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a JSON Lines, Parquet, CSV or TSV file as pairs of location and row.
+
+    In CSV and TSV, an empty cell is a missing value. Errors of damaged lines are appended to
+    ``damaged``; if it is ``None``, they are raised. In CSV and TSV, they are always raised.
+    """
+    if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
+        for where, row in rows_of(path):
+            yield where, {name: value or None for name, value in row.items()}
+    else:
+        yield from table_rows(path, damaged)
+
+
 def _documents(path: Path, damaged: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
     if path.suffix.lower() != ".json":
-        yield from table_rows(path, damaged)
+        yield from log_rows(path, damaged)
         return
     try:
         document = json.loads(read_text(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -20,7 +21,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "question": ("question", "query", "user_input", "input"),
         "passages": ("passages", "contexts", "retrieved_contexts", "context", "retrieval_context"),
-        "text": (*PASSAGE_NAMES["text"], "page_content", "chunk"),
+        "text": (*PASSAGE_NAMES["text"], "page_content", "pageContent", "chunk"),
         "passage_id": (*PASSAGE_NAMES["id"], "id_", "chunk_id"),
         "answer": ("answer", "response", "output", "actual_output"),
         "error": ("error",),
@@ -42,6 +43,9 @@ _NO_ERRORS = ("", "null", "none", "{}", "[]")
 """Texts that loggers write into the field for errors if there was no error."""
 
 _MOST_NAMES = 20  # most names of fields that a message lists
+_SECONDS = re.compile(r"[0-9]{9,}(\.[0-9]+)?")
+"""Texts that are seconds or milliseconds since 1970; 20261122, for example, is a date."""
+
 _MILLISECONDS = 1e11
 """Times from this number on are in milliseconds: in seconds they would be in the year 5138."""
 
@@ -413,9 +417,11 @@ def _passage_fields(
 
 def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
     value = _value(row, names)
-    if value is None:
+    if value is None or value == "":
         return None
     try:
+        if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
+            value = float(value)
         if isinstance(value, datetime):
             time = value
         elif isinstance(value, str):

@@ -66,7 +66,7 @@ def measure_log_file(
     :func:`mirage.features.streams.score_files`.
 
     Args:
-        path: The log: JSON Lines, gzipped or not, or Parquet.
+        path: The log: JSON Lines, CSV or TSV, gzipped or not, or Parquet.
         values_path: The file to write: Parquet if the suffix is ``.parquet``, else JSON Lines,
             compressed if the suffix is ``.gz``.
         language: ISO 639-1 code of the language that the questions should be in.

@@ -1,9 +1,9 @@
 """Production logs: questions, the passages that were shown, and answers, but no labels.
 
-Logs are JSON Lines (gzipped or not) or Parquet, with one answered question per line. Usual field
-names are recognised (:data:`FIELDS`); the argument ``fields`` sets other names. :func:`read`
-returns a dataset and a run. So all features that need no reference, relevant passages or short
-answers can be computed on a log.
+Logs are JSON Lines, Parquet or CSV, with one answered question per line. Usual field names are
+recognised (:data:`FIELDS`); the argument ``fields`` sets other names. :func:`read` returns a
+dataset and a run. So all features that need no reference, relevant passages or short answers can be
+computed on a log.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
-from mirage._base.files import table_rows
 from mirage._base.logs import logger
 from mirage._base.passages import plain_text
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Run
-from mirage.monitoring.exports import export_rows
+from mirage.monitoring.exports import export_rows, log_rows
 from mirage.monitoring.lines import (
     FIELDS,
     Line,
@@ -206,7 +205,7 @@ def is_log(path: str | Path) -> bool:
         DatasetError: If the file cannot be read.
     """
     names = field_names({})["question"]
-    rows = islice(table_rows(Path(path)), 1)
+    rows = islice(log_rows(Path(path)), 1)
     return any(look_up(row, name) is not None for _, row in rows for name in names)
 
 
@@ -232,7 +231,7 @@ def read(
     field ``cluster``, only that field counts.
 
     Args:
-        path: JSON Lines, gzipped or not, or Parquet (extra ``retrieval``).
+        path: JSON Lines, CSV or TSV, gzipped or not, or Parquet (extra ``retrieval``).
         language: ISO 639-1 code of the language that the questions should be in.
         fields: Names of fields in the log, such as ``{"answer": "choices.0.message.content"}``. The
             keys are those of :data:`FIELDS`. Dots separate the names of nested fields, and a number
@@ -296,7 +295,7 @@ def log_lines(
     """Yield the lines of a log that have a question.
 
     Args:
-        path: JSON Lines, gzipped or not, or Parquet.
+        path: JSON Lines, CSV or TSV, gzipped or not, or Parquet.
         language: ISO 639-1 code of the language that the questions should be in.
         fields: Names of fields in the log; the keys are those of :data:`FIELDS`.
         form: Name of the tool that exported the log; ``None`` if no tool did.
@@ -307,7 +306,7 @@ def log_lines(
     first_places: dict[str, str] = {}
     empty: list[str] = []
     damaged: list[str] | None = [] if skip_damaged else None
-    rows = table_rows(path, damaged) if form is None else export_rows(path, form, damaged)
+    rows = log_rows(path, damaged) if form is None else export_rows(path, form, damaged)
     for where, row in rows:
         named.add(row)
         try:
