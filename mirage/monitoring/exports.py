@@ -431,6 +431,10 @@ _CHECKS = {"guardrail", "evaluator"}
 _PROMPTS = ("gen_ai.input.messages", "gen_ai.system_instructions")
 _QUOTE = 60  # characters at the start of a passage by which it is found in a prompt
 
+# Of a long trace, only the end is searched for the answer, because the time is quadratic.
+_MOST_CHATS = 50
+_MOST_QUOTES = 200
+
 
 class _Trace:
     """The spans of a trace, in order of time, without those that check an answer."""
@@ -446,7 +450,7 @@ class _Trace:
             (_documents_of(some) for step in form.steps["passages"] if (some := self._read(step))),
             None,
         )
-        self._chats = [span for span in self._spans if span.kinds & {*_CHAT}]
+        self._chats = [span for span in self._spans if span.kinds & {*_CHAT}][-_MOST_CHATS:]
 
     @property
     def is_ambiguous(self) -> bool:
@@ -533,7 +537,10 @@ class _Trace:
     @cached_property
     def _answering_chats(self) -> list[_Span]:
         """The chat spans whose prompts contain the most retrieved passages."""
-        quotes = [_longest(document)[:_QUOTE].strip() for document in self._documents or ()]
+        if len(self._chats) < 2:
+            return self._chats
+        documents = (self._documents or [])[-_MOST_QUOTES:]
+        quotes = [_longest(document)[:_QUOTE].strip() for document in documents]
         counts = [sum(quote in prompt for quote in quotes if quote) for prompt in self._prompts()]
         return [
             span
@@ -588,12 +595,14 @@ def _calls_tool(messages: Any) -> bool:
 
 def _strings(value: Any) -> Iterator[str]:
     """Yield all strings in a value, which may be a JSON text."""
-    content = parse_json(value)
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, Mapping | list):
-        for item in content.values() if isinstance(content, Mapping) else content:
-            yield from _strings(item)
+    pending = [value]
+    while pending:
+        content = parse_json(pending.pop())
+        if isinstance(content, str):
+            yield content
+        elif isinstance(content, Mapping | list):
+            items = content.values() if isinstance(content, Mapping) else content
+            pending += reversed([*items])
 
 
 def _longest(document: Any) -> str:
