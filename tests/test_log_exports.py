@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import shutil
@@ -12,9 +13,10 @@ import pytest
 from cases import each_case
 
 from mirage import MirageDataset
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.monitoring import logs
 from mirage.monitoring.exports import FORMATS, text_of
+from mirage.monitoring.log_streams import measure_log_file
 
 EXPORTS = Path(__file__).parent / "data" / "exports"
 QUESTIONS = [
@@ -294,3 +296,415 @@ def test_each_period_is_compared_with_all_others(tmp_path: Path) -> None:
     for others, part in pairs.values():
         assert (len(others.dataset), len(part.dataset)) == (80, 40)
         assert not {*others.dataset.query_ids} & {*part.dataset.query_ids}
+
+
+# JSON texts ---------------------------------------------------------------------------------------
+
+
+def first_texts(log: logs.Log) -> list[str]:
+    query = log.dataset[0]
+    return [passage.text for passage in query.passages_shown_to(log.run[query.id])]
+
+
+@each_case(
+    ("passages", "texts"),
+    [
+        (json.dumps(FACTS), FACTS),
+        (json.dumps([{"id": "n", "text": FACTS[0]}, {"id": "k", "text": FACTS[1]}]), FACTS[:2]),
+        ([json.dumps({"id": "n", "text": FACTS[0]})], FACTS[:1]),
+        (json.dumps({"id": "n", "text": FACTS[0]}), FACTS[:1]),
+        ("[]", []),
+        ("[1] The Nile.", ["[1] The Nile."]),
+        ("[1, 2]", ["[1, 2]"]),
+        (['{"city": "Rome"}'], ['{"city": "Rome"}']),
+    ],
+)
+def test_passages_may_be_a_json_text(passages: Any, texts: list[str], tmp_path: Path) -> None:
+    row = {"question": "Who?", "answer": "Ada.", "passages": passages}
+    assert first_texts(logs.read(write(tmp_path / "log.jsonl", [row]), language="en")) == texts
+
+
+def test_nested_fields_may_be_in_a_json_text(tmp_path: Path) -> None:
+    payload = {"q": "Who?", "choices": json.dumps([{"text": "Ada."}]), "chunks": FACTS}
+    fields = {"question": "p.q", "answer": "p.choices.0.text", "passages": "p.chunks"}
+    path = write(tmp_path / "log.jsonl", [{"p": json.dumps(payload)}])
+    log = logs.read(path, language="en", fields=fields)
+    assert (log.dataset[0].text, log.run["1"].text) == ("Who?", "Ada.")
+    assert first_texts(log) == FACTS
+
+
+def test_json_texts_in_parquet_are_read(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [{"question": "Who?", "answer": "Ada.", "passages": json.dumps(FACTS)}]
+    path = tmp_path / "log.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    assert first_texts(logs.read(path, language="en")) == FACTS
+    (measured,) = measure_log_file(path, tmp_path / "out.jsonl", language="en", progress=False)
+    table = measured.measures.table
+    assert dict(zip(table.features, table.mean(), strict=True))["passages_shown"] == 3
+
+
+@each_case("error", ["null", "None", "{}", "[]", " "])
+def test_a_text_for_no_error_is_no_error(error: str, tmp_path: Path) -> None:
+    row = {"question": "Who?", "answer": "Ada.", "error": error}
+    log = logs.read(write(tmp_path / "log.jsonl", [row]), language="en")
+    assert log.run["1"].text == "Ada."
+
+
+# Fields that no line has --------------------------------------------------------------------------
+
+
+OWN = {
+    "p": {"q": "Who?", "a": "Ada.", "chunks": [{"doc": "d1", "text": "Ada."}]},
+    "status": {"error": None},
+    "user": {"hash": "u1"},
+    "req": "r1",
+}
+OWN_FIELDS = {
+    "question": "p.q",
+    "answer": "p.a",
+    "passages": "p.chunks",
+    "passage_id": "doc",
+    "error": "status.error",
+    "session": "user.hash",
+    "id": "req",
+}
+
+
+@each_case(
+    ("name", "misspelt", "words"),
+    [
+        ("answer", "p.answr", "no line has the field 'p.answr', which was given for 'answer'"),
+        ("answer", "p.answr", "fields 'p.q', 'p.a', 'p.chunks'"),
+        ("passages", "p.chunk", "did you mean 'p.chunks'?"),
+        ("error", "status.eror", "did you mean 'status.error'?"),
+        (
+            "error",
+            "status.eror",
+            "if it has an error only when a question failed, leave out error=",
+        ),
+        ("id", "reqest", "which was given for 'id'"),
+        ("id", "reqest", "'p', 'status', 'user', 'req'"),
+        ("session", "user.hsh", "did you mean 'user.hash'?"),
+        ("passage_id", "dok", "no passage has the field 'dok', which was given for 'passage_id'"),
+        ("passage_id", "dok", "'doc', 'text'"),
+        ("model", "modl", "no line has the field 'modl'"),
+    ],
+)
+def test_a_field_that_no_line_has_is_an_error(
+    name: str, misspelt: str, words: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "log.jsonl", [OWN, {**OWN, "req": "r2"}])
+    with pytest.raises(SettingError) as caught:
+        logs.read(path, language="en", fields={**OWN_FIELDS, name: misspelt})
+    assert words in str(caught.value)
+    assert "log.jsonl: " in str(caught.value)
+    with pytest.raises(SettingError):
+        logs.read(path, language="en", fields={**OWN_FIELDS, name: misspelt}, skip_damaged=True)
+
+
+def test_a_misspelt_question_is_an_error_that_lists_nested_fields(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [OWN])
+    with pytest.raises(
+        DatasetError, match=r"no field 'p\.query', only 'p\.q', 'p\.a', 'p\.chunks'"
+    ):
+        logs.read(path, language="en", fields={**OWN_FIELDS, "question": "p.query"})
+    with pytest.raises(SettingError, match=r"'p\.query', which was given for 'question'"):
+        logs.read(
+            path, language="en", fields={**OWN_FIELDS, "question": "p.query"}, skip_damaged=True
+        )
+
+
+def test_a_field_may_be_missing_in_single_lines_and_null_in_all(tmp_path: Path) -> None:
+    failed = {"p": {"q": "Who?"}, "status": None, "req": "r0"}
+    log = logs.read(write(tmp_path / "a.jsonl", [failed, OWN]), language="en", fields=OWN_FIELDS)
+    assert [response.text for response in log.run] == [None, "Ada."]
+    # Nothing shows that a field is misspelt if the object around it is null, or if there is none.
+    rows: list[Any] = [
+        {"p": {"q": "Who?", "a": None, "chunks": []}, "status": None, "user": None, "req": "r0"}
+    ]
+    log = logs.read(write(tmp_path / "b.jsonl", rows), language="en", fields=OWN_FIELDS)
+    assert log.run["r0"].text is None
+
+
+# Runs of LangSmith --------------------------------------------------------------------------------
+
+
+def langsmith_trace(number: int, **extra: Any) -> list[dict[str, Any]]:
+    """Return the runs of one question: a retrieval chain, its child chain and a call of an LLM."""
+    trace = f"trace-{number}"
+    base = {"trace_id": trace, "session_id": "project", "start_time": "2026-10-05T04:10:29"}
+    inputs = {"input": f"How long is river {number}?"}
+    documents = [{"page_content": FACTS[0], "metadata": {"source": "nile.md"}}]
+    root = {
+        "id": trace, "parent_run_id": None, "run_type": "chain", "inputs": inputs,
+        "outputs": {"context": documents, "answer": ANSWERS[0]}, **extra,
+    }  # fmt: skip
+    child = {
+        "id": f"{trace}-a", "parent_run_id": trace, "run_type": "chain", "inputs": inputs,
+        "outputs": {"output": "Draft."},
+    }  # fmt: skip
+    llm = {
+        "id": f"{trace}-b", "parent_run_id": f"{trace}-a", "run_type": "llm",
+        "inputs": {"messages": []}, "outputs": {"generations": []},
+    }  # fmt: skip
+    return [base | run for run in (llm, child, root)]
+
+
+def test_child_runs_of_langsmith_are_no_questions(tmp_path: Path) -> None:
+    rows = [run for number in range(3) for run in langsmith_trace(number)]
+    log = logs.read(write(tmp_path / "a.jsonl", rows), language="en", form="langchain")
+    assert log.dataset.query_ids == ("trace-0", "trace-1", "trace-2")
+    assert {response.text for response in log.run} == {ANSWERS[0]}
+    # Parquet and tables have objects as JSON texts, and other exports list all ancestors.
+    flat = [
+        {
+            name: json.dumps(value) if isinstance(value, dict) else value
+            for name, value in run.items()
+            if name != "parent_run_id"
+        }
+        | {"parent_run_ids": [run["parent_run_id"]] if run["parent_run_id"] else []}
+        for run in rows
+    ]
+    log = logs.read(write(tmp_path / "b.jsonl", flat), language="en", form="langchain")
+    assert len(log.dataset) == 3
+    assert log.dataset[0].passage_ids == ("nile.md",)
+    # The id of a trace is that of its root run.
+    rows = [{**run, "parent_run_id": None} for run in rows]
+    log = logs.read(write(tmp_path / "c.jsonl", rows), language="en", form="langchain")
+    assert len(log.dataset) == 3
+
+
+def test_the_project_of_langsmith_is_no_session(tmp_path: Path) -> None:
+    rows = [run for number in range(3) for run in langsmith_trace(number)]
+    log = logs.read(write(tmp_path / "a.jsonl", rows), language="en", form="langchain")
+    assert log.clustering == "questions"
+    for name in ("session_id", "thread_id", "conversation_id"):
+        rows = [
+            run
+            for number in range(3)
+            for run in langsmith_trace(number, extra={"metadata": {name: f"t{number // 2}"}})
+        ]
+        log = logs.read(write(tmp_path / "b.jsonl", rows), language="en", form="langchain")
+        a, b, c = (query.cluster for query in log.dataset)
+        assert a == b is not None
+        assert c is None
+    # In outputs of chains that are no runs, a session is a session.
+    rows = [{"input": f"{n}?", "answer": "Yes.", "session_id": "s"} for n in range(2)]
+    log = logs.read(write(tmp_path / "c.jsonl", rows), language="en", form="langchain")
+    assert log.clustering == "questions and sessions"
+
+
+def test_child_runs_of_langsmith_without_their_roots_are_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", langsmith_trace(0)[:2])
+    with pytest.raises(DatasetError, match="all 2 runs have a parent run"):
+        logs.read(path, language="en", form="langchain")
+
+
+def test_one_session_is_not_described_as_a_rule_for_several_users(tmp_path: Path) -> None:
+    rows = [{"question": f"{n}?", "answer": "Yes.", "session": "s"} for n in range(30)]
+    path = write(tmp_path / "log.jsonl", rows)
+    (log,) = logs.regroup([logs.read(path, language="en")])
+    assert log.clustering == "questions and sessions"
+    (measured,) = measure_log_file(path, tmp_path / "out.jsonl", language="en", progress=False)
+    assert measured.clustering == "questions and sessions"
+
+
+# Several chats in a trace -------------------------------------------------------------------------
+
+
+def message(text: str, role: str = "assistant", **fields: Any) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}], **fields}])
+
+
+def otel_span(number: int, parent: Any = 0, **attributes: Any) -> dict[str, Any]:
+    """Return a span that starts after ``number`` seconds; names of attributes may be short."""
+    return {
+        "context": {"trace_id": "t", "span_id": f"s{number}"},
+        "parent_id": None if parent is None else f"s{parent}",
+        "start_time": f"2026-11-02T10:00:{number:02}Z",
+        "status": {"status_code": "UNSET"},
+        "attributes": {
+            name if "." in name else f"gen_ai.{name.replace('__', '.')}": value
+            for name, value in attributes.items()
+        },
+    }
+
+
+def otel_chat(
+    number: int, prompt: str, answer: str, parent: int = 0, **more: Any
+) -> dict[str, Any]:
+    return otel_span(
+        number,
+        parent,
+        operation__name="chat",
+        input__messages=message(prompt, "user"),
+        output__messages=message(answer, finish_reason=more.pop("finish", "stop")),
+        **more,
+    )
+
+
+OTEL_ROOT = otel_span(0, None)
+OTEL_SEARCH = otel_span(
+    1,
+    operation__name="retrieval",
+    retrieval__query__text=QUESTIONS[0],
+    retrieval__documents=json.dumps([{"id": "nile", "content": FACTS[0]}]),
+)
+PROMPT = f"Context:\n[1] {FACTS[0]}\n\nQuestion: {QUESTIONS[0]}"
+OTEL_ANSWER = otel_chat(2, PROMPT, ANSWERS[0], request__model="big", response__model="big-2")
+OTEL_GUARD = otel_chat(3, f"Safe? {ANSWERS[0]}", "safe", request__model="guard")
+OTEL_JUDGE = otel_chat(6, f"Rate {ANSWERS[0]} for {PROMPT}", "5", parent=5, request__model="judge")
+OTEL_GUARDED = [OTEL_ROOT, OTEL_SEARCH, OTEL_ANSWER, OTEL_GUARD]
+
+
+def read_spans(tmp_path: Path, *spans: Any, form: str = "opentelemetry") -> logs.Log:
+    return logs.read(write(tmp_path / "spans.jsonl", list(spans)), language="en", form=form)
+
+
+def test_the_answer_is_that_of_the_chat_about_the_passages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = json.loads(json.dumps([OTEL_ROOT, OTEL_SEARCH, OTEL_ANSWER]).replace('"t"', '"u"'))
+    log = read_spans(tmp_path, *OTEL_GUARDED, *other)
+    assert [response.text for response in log.run] == [ANSWERS[0]] * 2
+    assert log.run.model == "big-2"
+    assert "1 of 2 traces have several chat spans with an answer (models: big-2, guard)" in (
+        caplog.text
+    )
+    caplog.clear()
+    read_spans(tmp_path, *other)
+    assert "several chat spans" not in caplog.text
+
+
+def test_the_output_of_the_root_span_is_the_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = otel_span(0, None, output__messages=message("Final."))
+    inner = otel_span(4, operation__name="invoke_agent", output__messages=message("Inner."))
+    log = read_spans(tmp_path, root, *OTEL_GUARDED[1:], inner)
+    assert log.run["t"].text == "Final."
+    assert log.run.model == "big-2"
+    assert "several chat spans" not in caplog.text
+
+
+def test_the_output_of_the_outer_agent_is_the_answer(tmp_path: Path) -> None:
+    agent = {"operation__name": "invoke_agent"}
+    outer = otel_span(1, **agent, output__messages=message("Outer."))
+    inner = otel_span(4, 1, **agent, output__messages=message("Inner."))
+    assert read_spans(tmp_path, OTEL_ROOT, outer, inner, OTEL_ANSWER).run["t"].text == "Outer."
+
+
+@pytest.mark.parametrize("kind", ["GUARDRAIL", "EVALUATOR"])
+def test_chats_of_guardrails_and_evaluators_are_no_answers(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    span = otel_span(5, **{"openinference.span.kind": kind})
+    log = read_spans(tmp_path, OTEL_ROOT, OTEL_SEARCH, OTEL_ANSWER, span, OTEL_JUDGE)
+    assert (log.run["t"].text, log.run.model) == (ANSWERS[0], "big-2")
+    assert "several chat spans" not in caplog.text
+
+
+def test_a_failed_chat_is_not_answered_by_its_guardrail(tmp_path: Path) -> None:
+    failed = json.loads(json.dumps(OTEL_ANSWER))
+    del failed["attributes"]["gen_ai.output.messages"]
+    failed["status"] = {"status_code": "ERROR", "description": "timeout"}
+    log = read_spans(tmp_path, OTEL_ROOT, OTEL_SEARCH, failed, OTEL_GUARD)
+    assert (log.run["t"].text, log.run["t"].error) == (None, "timeout")
+
+
+def test_a_call_of_a_tool_is_no_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    call = otel_chat(1, QUESTIONS[0], "Let me search.", finish="tool_call")
+    log = read_spans(tmp_path, OTEL_ROOT, call, {**OTEL_ANSWER})
+    assert log.run["t"].text == ANSWERS[0]
+    assert "several chat spans" not in caplog.text
+
+
+def test_without_prompts_the_last_chat_is_the_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spans = json.loads(json.dumps(OTEL_GUARDED))
+    for span in spans:
+        span["attributes"].pop("gen_ai.input.messages", None)
+    assert read_spans(tmp_path, *spans).run["t"].text == "safe"
+    assert "or the last of several such spans" in caplog.text
+
+
+def test_a_check_of_an_answer_that_quotes_a_passage_is_no_answer(tmp_path: Path) -> None:
+    quoting = otel_chat(2, PROMPT, f"{FACTS[0]} [1]")
+    guard = otel_chat(3, f"Safe?\n{FACTS[0]} [1]", "safe")
+    log = read_spans(tmp_path, OTEL_ROOT, OTEL_SEARCH, quoting, guard)
+    assert log.run["t"].text == f"{FACTS[0]} [1]"
+
+
+def test_models_of_guardrails_are_not_the_model_of_the_answer(tmp_path: Path) -> None:
+    guard = {
+        "id": "o9", "traceId": "t1", "parentObservationId": "o1", "type": "GUARDRAIL",
+        "startTime": "2026-11-02T10:00:03.000Z", "input": "", "output": "safe",
+    }  # fmt: skip
+    inner = {**guard, "id": "o10", "parentObservationId": "o9", "type": "GENERATION"}
+    rows = [*OBSERVATIONS[:3], guard, {**inner, "providedModelName": "guard"}]
+    assert read_spans(tmp_path, *rows, form="langfuse").run.model == "small-1"
+
+
+# CSV, names and times -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "separator"), [("log.csv", ","), ("log.tsv", "\t")])
+def test_tables_are_read_as_logs(name: str, separator: str, tmp_path: Path) -> None:
+    passages = json.dumps(FACTS[:2]).replace('"', '""')
+    rows = [
+        ("question", "passages", "answer", "error", "time", "user"),
+        ("Who?", f'"{passages}"', "Ada.", "", "1780000000", "u"),
+        ("Why?", "", "", "timeout", "2026-11-02", ""),
+        ("How?", "", "", "", "", ""),
+    ]
+    path = tmp_path / name
+    path.write_text("\n".join(map(separator.join, rows)), encoding="utf-8")
+    assert logs.is_log(path)
+    log = logs.read(path, language="en", fields={"error": "error"})
+    assert first_texts(log) == FACTS[:2]
+    assert [response.text for response in log.run] == ["Ada.", None, None]
+    assert [response.error for response in log.run] == [None, "timeout", "the log has no answer"]
+    assert [response.shown for response in log.run] == [None, None, None]
+    assert len(log.times) == 2
+    (measured,) = measure_log_file(path, tmp_path / "out.jsonl", language="en", progress=False)
+    assert len(measured.measures.table) == 3
+
+
+def test_exports_may_be_tables(tmp_path: Path) -> None:
+    rows = as_blobs(OBSERVATIONS)
+    path = tmp_path / "log.csv"
+    names = sorted({name for row in rows for name in row})
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+    log = logs.read(path, language="en", form="langfuse")
+    assert [response.text for response in log.run] == [ANSWERS[0], None]
+    assert first_texts(log) == [FACTS[0], "Rivers."]
+
+
+def test_documents_of_langchain_js_are_read(tmp_path: Path) -> None:
+    search = {**OBSERVATIONS[1], "output": [{"pageContent": FACTS[0]}]}
+    log = read_spans(tmp_path, OBSERVATIONS[0], search, form="langfuse")
+    assert first_texts(log) == FACTS[:1]
+
+
+@each_case(
+    ("time", "expected"),
+    [
+        ("1780000000", "2026-05-28 20:26:40+00:00"),
+        ("1780000000.5", "2026-05-28 20:26:40.500000+00:00"),
+        (" 1780000000000 ", "2026-05-28 20:26:40+00:00"),
+        # As ISO 8601, this would be the year 1712.
+        ("1712123123456", "2024-04-03 05:45:23.456000+00:00"),
+        ("20261122", "2026-11-22 00:00:00+00:00"),
+        ("", None),
+    ],
+)
+def test_times_may_be_numbers_in_texts(time: str, expected: str | None, tmp_path: Path) -> None:
+    row = {"question": "Who?", "answer": "Ada.", "time": time}
+    log = logs.read(write(tmp_path / "log.jsonl", [row]), language="en")
+    assert [str(moment) for moment in log.times.values()] == ([expected] if expected else [])

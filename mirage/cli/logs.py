@@ -51,8 +51,8 @@ def features(
         list[str],
         argument(
             "LOGS",
-            "Logs as JSON Lines, with a question, its passages and the answer per line. A log is "
-            "named after its file; NAME=FILE sets another name.",
+            "Logs as JSON Lines, Parquet or CSV, with a question, its passages and the answer per "
+            "line. A log is named after its file; NAME=FILE sets another name.",
         ),
     ],
     language: options.RequiredLanguage = None,

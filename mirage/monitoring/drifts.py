@@ -250,7 +250,8 @@ def cautions(log: Clustered, side: LogMeasures) -> list[str]:
     if notes or log.clustering == "sessions":
         notes.insert(0, f"{clusters} clusters: {describe_clusters(log)}")
     uncited = [name for name in _CITED if name in table.features]
-    if uncited and np.nansum(table["cites"]) == 0:
+    cites = table["cites"]
+    if uncited and (cites == 0).any() and not (cites > 0).any():
         notes.append(f"no answer cites a passage, so {' and '.join(uncited)} are 0")
     return [*notes, *_group_reasons(unmeasured(side))]
 
@@ -606,10 +607,13 @@ def _not_compared(
 
 def unmeasured(side: LogMeasures) -> dict[str, str]:
     """Return the features that cannot be measured on a log, each with the reason."""
-    return {name: _describe_needs(needs) for name, needs in side.unmet.items()}
+    lists_passages = not np.isnan(side.table["passages_shown"]).all()
+    return {name: _describe_needs(needs, lists_passages) for name, needs in side.unmet.items()}
 
 
-def _describe_needs(needs: tuple[Need, ...]) -> str:
+def _describe_needs(needs: tuple[Need, ...], lists_passages: bool) -> str:
+    if needs == ("passages",) and lists_passages:
+        return "all lists of passages in the log are empty"
     if needs == ("passages",):
         return "the log does not say which passages were shown"
     return f"needs {' and '.join(_GOLD.get(need, need) for need in needs)}"

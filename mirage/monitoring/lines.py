@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mirage._base.rows import PASSAGE_NAMES, is_missing, list_in_text, present
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError, nearest_name
 from mirage.models import Response
-from mirage.monitoring.exports import FORMATS
+from mirage.monitoring.exports import FORMATS, parse_json
 from mirage.sources.contexts import Asked, query_of, response_to
 
 FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "question": ("question", "query", "user_input", "input"),
         "passages": ("passages", "contexts", "retrieved_contexts", "context", "retrieval_context"),
-        "text": (*PASSAGE_NAMES["text"], "page_content", "chunk"),
+        "text": (*PASSAGE_NAMES["text"], "page_content", "pageContent", "chunk"),
         "passage_id": (*PASSAGE_NAMES["id"], "id_", "chunk_id"),
         "answer": ("answer", "response", "output", "actual_output"),
         "error": ("error",),
@@ -36,6 +39,13 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 _NO_ANSWER = "the log has no answer"
+_NO_ERRORS = ("", "null", "none", "{}", "[]")
+"""Texts that loggers write into the field for errors if there was no error."""
+
+_MOST_NAMES = 20  # most names of fields that a message lists
+_SECONDS = re.compile(r"[0-9]{9,}(\.[0-9]+)?")
+"""Texts that are seconds or milliseconds since 1970; 20261122, for example, is a date."""
+
 _MILLISECONDS = 1e11
 """Times from this number on are in milliseconds: in seconds they would be in the year 5138."""
 
@@ -80,6 +90,67 @@ def check_id(
         )
 
 
+class NamedFields:
+    """The fields that a user named, and which of them no line of a log has.
+
+    Args:
+        fields: The names that the user gave, by field.
+        names: The possible names of all fields, from :func:`field_names`.
+    """
+
+    def __init__(self, fields: Mapping[str, str], names: Mapping[str, Sequence[str]]) -> None:
+        self._fields = fields
+        self._names = names
+        self._unseen = set(fields)
+        # For each unseen field, the names that exist in the first line where it is missing.
+        self._existing: dict[str, list[str]] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Look for the fields in the next line. A field whose value is null exists."""
+        for field in tuple(self._unseen):
+            name = self._fields[field]
+            for part in self._parts(field, row):
+                value, rest = _descend(part, name)
+                if not rest:
+                    self._unseen.discard(field)
+                    break
+                # An object that is null does not show which fields other lines have in it.
+                if not is_missing(value):
+                    self._existing.setdefault(field, _existing_names(part, [name]))
+
+    def _parts(self, field: str, row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield the objects that may have a field: the line, or its passages."""
+        if field not in ("text", "passage_id"):
+            yield row
+            return
+        items = _passage_items(_value(row, self._names["passages"]))
+        for item in items if isinstance(items, list) else ():
+            if isinstance(item, str | Mapping):
+                yield _passage_fields(item, self._names) or {}
+
+    def check(self, path: Path) -> None:
+        """Raise an error if no line of the log at ``path`` has one of the fields.
+
+        Raises:
+            SettingError: The field is missing; the message lists the fields that exist.
+        """
+        for field, name in self._fields.items():
+            if field not in self._unseen or field not in self._existing:
+                continue
+            existing = self._existing[field]
+            part = "passage" if field in ("text", "passage_id") else "line"
+            nearest = nearest_name(name, existing, minimum=0.7)
+            raise SettingError(
+                f"{path}: no {part} has the field {name!r}, which was given for {field!r}; "
+                + (f"did you mean {nearest!r}? " if nearest else "check the name of the field. ")
+                + f"The first {part} has the fields {_quoted(existing)}"
+                + ("; " + _SOME_ERRORS.format(name) if field == "error" else "")
+            )
+
+
+_SOME_ERRORS = "if it has an error only when a question failed, leave out error={}"
+
+
 # Fields -------------------------------------------------------------------------------------------
 
 
@@ -99,18 +170,33 @@ def field_names(fields: Mapping[str, str], form: str | None = None) -> dict[str,
 
 
 def look_up(row: Mapping[str, Any], name: str) -> Any:
-    """Return the value at a dotted name such as ``choices.0.text``; ``None`` if missing."""
+    """Return the value at a dotted name such as ``choices.0.text``; ``None`` if missing.
+
+    The objects and lists on the way may also be JSON texts, as exports of databases have them.
+    """
+    value, rest = _descend(row, name)
+    return None if rest or is_missing(value) else value
+
+
+def _descend(row: Mapping[str, Any], name: str) -> tuple[Any, str]:
+    """Follow a dotted name into a row, as far as the parts of the name exist.
+
+    Returns:
+        The innermost value, and the part of the name that it lacks; empty if the name exists.
+    """
     if name in row:  # a name with dots may be a plain key, as attributes of OpenTelemetry are
-        return None if is_missing(row[name]) else row[name]
+        return row[name], ""
     value: Any = row
-    for part in name.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
+    parts = name.split(".")
+    for number, part in enumerate(parts):
+        content = parse_json(value)
+        if isinstance(content, Mapping) and part in content:
+            value = content[part]
+        elif isinstance(content, list) and part.isdecimal() and int(part) < len(content):
+            value = content[int(part)]
         else:
-            return None
-    return None if is_missing(value) else value
+            return content, ".".join(parts[number:])
+    return value, ""
 
 
 def _used_name(row: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -153,10 +239,10 @@ def parse_line(
     """
     question = _text(where, row, names["question"])
     if question is None:
+        existing = _quoted(_existing_names(row, names["question"]))
         raise DatasetError(
-            f"{where}: the line has no field {_alternatives(names['question'])}, only "
-            f"{', '.join(map(repr, row)) or 'no fields'}; name the field with the question, as in "
-            "question=input.text"
+            f"{where}: the line has no field {_alternatives(names['question'])}, only {existing}; "
+            "name the field with the question, as in question=input.text"
         )
     if not question.strip():
         return None
@@ -194,6 +280,8 @@ def _answer(
 ) -> tuple[str | None, str]:
     """Return the answer of a line, and the error to record if the answer is ``None``."""
     error = _value(row, names["error"])
+    if isinstance(error, str):
+        error = "" if error.strip().lower() in _NO_ERRORS else error
     # Many loggers write an empty error into every line.
     if error not in (None, False, "", 0, {}, []):
         return None, error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
@@ -201,7 +289,7 @@ def _answer(
     if text is None and not any(_has_field(row, name) for name in names["answer"]):
         raise DatasetError(
             f"{where}: the line has neither an answer ({_alternatives(names['answer'])}) nor an "
-            f"error, only {', '.join(map(repr, row))}; name the field with the answer, as in "
+            f"error, only {_quoted(row)}; name the field with the answer, as in "
             "answer=output.text"
         )
     return text, _NO_ANSWER
@@ -210,6 +298,24 @@ def _answer(
 def _has_field(row: Mapping[str, Any], name: str) -> bool:
     """Return whether a row has a field, even if its value is null."""
     return name in row or name.partition(".")[0] in row
+
+
+def _quoted(names: Collection[str]) -> str:
+    text = ", ".join(map(repr, islice(names, _MOST_NAMES))) or "no fields"
+    return text + (", ..." if len(names) > _MOST_NAMES else "")
+
+
+def _existing_names(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Return the fields of a row, or, if ``names`` has one dotted name, those beside this field."""
+    if len(names) > 1:
+        return list(row)
+    value, rest = _descend(row, names[0])
+    prefix = names[0].removesuffix(rest)
+    if isinstance(value, Mapping):
+        return [f"{prefix}{key}" for key in value]
+    if isinstance(value, list):
+        return [f"{prefix}{number}" for number in range(len(value))]
+    return [prefix.removesuffix(".")]
 
 
 def _alternatives(names: Sequence[str]) -> str:
@@ -228,8 +334,7 @@ def _passages(
     if value is None:
         return None, None
     where = f"{where}, field {_used_name(row, names['passages'])!r}"
-    value = list_in_text(value, str | dict)
-    items = [value] if isinstance(value, str) else value
+    items = _passage_items(value)
     if not isinstance(items, list):
         raise DatasetError(f"{where}: expected a list of passages, got {type(value).__name__}")
     rows = [_passage(f"{where}, passage {n}", item, names) for n, item in enumerate(items, 1)]
@@ -243,6 +348,15 @@ def _passages(
         unique = next(i for i in _id_variants(id_) if texts_by_id.setdefault(i, text) == text)
         ids.append(unique)
     return [text for _, text in rows], ids
+
+
+def _passage_items(value: Any) -> Any:
+    """Return the list of passages in a value, which may be a list in a text or a single passage.
+
+    Return other values unchanged.
+    """
+    items = list_in_text(value, str | dict)
+    return [items] if isinstance(items, str) else items
 
 
 def _id_variants(id_: str) -> Iterable[str]:
@@ -263,41 +377,49 @@ _SOURCES = ("metadata.source", "metadata.file_path")
 
 def _passage(where: str, item: Any, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str]:
     """Return the id of a passage (``None`` without an id), and its title and text as one text."""
-    if isinstance(item, str):
-        return None, item
-    if not isinstance(item, Mapping):
+    if not isinstance(item, str | Mapping):
         raise DatasetError(f"{where}: expected a string or an object, got {type(item).__name__}")
-    row = present(item)
-    inner = next((row[name] for name in _WRAPPERS if isinstance(row.get(name), Mapping)), None)
-    if inner is not None and _value(row, names["text"]) is None:
-        return _passage(where, inner, names)
+    row = _passage_fields(item, names)
+    if row is None:
+        return None, str(item)
     text, id_ = (_value(row, names[field]) for field in ("text", "passage_id"))
     title = _value(row, PASSAGE_NAMES["title"])
     if not isinstance(text, str):
         raise DatasetError(
-            f"{where}: the passage has no text in the field {_alternatives(names['text'])}; if "
-            "the text is in another field, name it, as in text=node.content"
+            f"{where}: the passage has no text in the field {_alternatives(names['text'])}, only "
+            f"{_quoted(row)}; if the text is in another field, name it, as in text=node.content"
         )
     if id_ is None:
-        id_ = _value(_with_metadata(row), _SOURCES)
+        id_ = _value(row, _SOURCES)
     titled = f"{title}\n{text}" if isinstance(title, str) and title else text
     return None if id_ is None else str(id_), titled
 
 
-def _with_metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a passage; if its metadata is a string with a JSON object, parse that string."""
-    metadata = row.get("metadata")
-    try:
-        return {**row, "metadata": json.loads(metadata)} if isinstance(metadata, str) else row
-    except ValueError:
-        return row
+def _passage_fields(
+    item: str | Mapping[str, Any], names: Mapping[str, Sequence[str]]
+) -> dict[str, Any] | None:
+    """Return the object that contains the fields of a passage; ``None`` if the passage is a text.
+
+    A text that is a JSON object counts as an object if the object has a text.
+    """
+    if isinstance(item, str):
+        content = parse_json(item)
+        row = _passage_fields(content, names) if isinstance(content, Mapping) else None
+        return None if row is None or _value(row, names["text"]) is None else row
+    row = present(item)
+    inner = next((row[name] for name in _WRAPPERS if isinstance(row.get(name), Mapping)), None)
+    if inner is not None and _value(row, names["text"]) is None:
+        return _passage_fields(inner, names)
+    return row
 
 
 def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
     value = _value(row, names)
-    if value is None:
+    if value is None or value == "":
         return None
     try:
+        if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
+            value = float(value)
         if isinstance(value, datetime):
             time = value
         elif isinstance(value, str):
@@ -312,20 +434,3 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
             f"{where}, field {_used_name(row, names)!r}: {value!r} is not a time; use ISO 8601, "
             "such as 2026-11-22T20:00:00Z, or seconds since 1970"
         ) from None
-
-
-def has_field(line: Line, name: str) -> bool:
-    """Return whether a line has a value for a field.
-
-    Only the fields for passages, model, time, cluster and session are checked. For other fields,
-    the result is always true.
-    """
-    match name:
-        case "passages":
-            return bool(line.entry.query.passages) or line.response.shown is not None
-        case "model":
-            return bool(line.entry.query.metadata)
-        case "time" | "cluster" | "session":
-            return getattr(line, name) is not None
-        case _:
-            return True

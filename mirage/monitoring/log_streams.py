@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -66,7 +66,7 @@ def measure_log_file(
     :func:`mirage.features.streams.score_files`.
 
     Args:
-        path: The log: JSON Lines, gzipped or not, or Parquet.
+        path: The log: JSON Lines, CSV or TSV, gzipped or not, or Parquet.
         values_path: The file to write: Parquet if the suffix is ``.parquet``, else JSON Lines,
             compressed if the suffix is ``.gz``.
         language: ISO 639-1 code of the language that the questions should be in.
@@ -193,18 +193,19 @@ class _LogFile:
         names: list[object] = list(join_clusters(list(lines.questions), sessions))
         self.clustering = "questions and sessions" if lines.has_sessions else "questions"
         units = [names[i] if names[i] is not None else (i,) for i in range(len(names))]
-        joined = tuple(
-            len({unit for unit, run in zip(units, lines.runs, strict=True) if run == number})
-            for number in runs
-        )
+        joined = tuple(_count(units, lines.runs, number) for number in runs)
         self.joined = (0,) * len(runs)
-        if not lines.has_sessions or min(joined) >= FEWEST_JOINED:
-            return names
-        self.clustering, self.joined = "sessions", joined
-        return [
+        alone = [
             question if session is None else session
             for question, session in zip(lines.questions, sessions, strict=True)
         ]
+        if not lines.has_sessions or not any(
+            joined[number] < min(FEWEST_JOINED, _count(alone, lines.runs, number))
+            for number in runs
+        ):
+            return names
+        self.clustering, self.joined = "sessions", joined
+        return list(alone)
 
 
 class _LineNames:
@@ -243,6 +244,11 @@ class _LineNames:
         self.questions.append(questions.setdefault(name, len(questions)))
         self.sessions.append(_number(sessions, line.session))
         self.clusters.append(_number(clusters, line.cluster))
+
+
+def _count(names: Sequence[object], runs: Sequence[int], run: int) -> int:
+    """Return the number of different names in a run; ``runs`` has the run of each name."""
+    return len({name for name, number in zip(names, runs, strict=True) if number == run})
 
 
 def _number(numbers: dict[str, int], name: str | None) -> int:

@@ -1,9 +1,9 @@
 """Production logs: questions, the passages that were shown, and answers, but no labels.
 
-Logs are JSON Lines (gzipped or not) or Parquet, with one answered question per line. Usual field
-names are recognised (:data:`FIELDS`); the argument ``fields`` sets other names. :func:`read`
-returns a dataset and a run. So all features that need no reference, relevant passages or short
-answers can be computed on a log.
+Logs are JSON Lines, Parquet or CSV, with one answered question per line. Usual field names are
+recognised (:data:`FIELDS`); the argument ``fields`` sets other names. :func:`read` returns a
+dataset and a run. So all features that need no reference, relevant passages or short answers can be
+computed on a log.
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
-from mirage._base.files import table_rows
 from mirage._base.logs import logger
 from mirage._base.passages import plain_text
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Run
-from mirage.monitoring.exports import export_rows
+from mirage.monitoring.exports import export_rows, log_rows
 from mirage.monitoring.lines import (
     FIELDS,
     Line,
+    NamedFields,
     check_id,
     field_names,
-    has_field,
     look_up,
     parse_line,
 )
@@ -206,7 +205,7 @@ def is_log(path: str | Path) -> bool:
         DatasetError: If the file cannot be read.
     """
     names = field_names({})["question"]
-    rows = islice(table_rows(Path(path)), 1)
+    rows = islice(log_rows(Path(path)), 1)
     return any(look_up(row, name) is not None for _, row in rows for name in names)
 
 
@@ -232,7 +231,7 @@ def read(
     field ``cluster``, only that field counts.
 
     Args:
-        path: JSON Lines, gzipped or not, or Parquet (extra ``retrieval``).
+        path: JSON Lines, CSV or TSV, gzipped or not, or Parquet (extra ``retrieval``).
         language: ISO 639-1 code of the language that the questions should be in.
         fields: Names of fields in the log, such as ``{"answer": "choices.0.message.content"}``. The
             keys are those of :data:`FIELDS`. Dots separate the names of nested fields, and a number
@@ -296,19 +295,20 @@ def log_lines(
     """Yield the lines of a log that have a question.
 
     Args:
-        path: JSON Lines, gzipped or not, or Parquet.
+        path: JSON Lines, CSV or TSV, gzipped or not, or Parquet.
         language: ISO 639-1 code of the language that the questions should be in.
         fields: Names of fields in the log; the keys are those of :data:`FIELDS`.
         form: Name of the tool that exported the log; ``None`` if no tool did.
         skip_damaged: Whether to skip lines that are not valid, with a warning.
     """
     names = field_names(fields, form)
-    unseen = set(fields)
+    named = NamedFields(fields, names)
     first_places: dict[str, str] = {}
     empty: list[str] = []
     damaged: list[str] | None = [] if skip_damaged else None
-    rows = table_rows(path, damaged) if form is None else export_rows(path, form, damaged)
+    rows = log_rows(path, damaged) if form is None else export_rows(path, form, damaged)
     for where, row in rows:
+        named.add(row)
         try:
             line = parse_line(where, row, names, language)
             if line is not None:
@@ -321,7 +321,6 @@ def log_lines(
         if line is None:
             empty.append(where)
             continue
-        unseen = {name for name in unseen if not has_field(line, name)}
         yield line
     if damaged:
         _LOG.warning(
@@ -335,17 +334,11 @@ def log_lines(
             path, len(empty), "line was" if len(empty) == 1 else "lines were",
             empty[0].rpartition(", ")[2],
         )  # fmt: skip
+    named.check(path)
     if not first_places:
         raise DatasetError(
             f"{path}: no line has a question; give a file with one answered question per line"
         )
-    # A field that the user named and that is in no line may be misspelt.
-    for name in fields:
-        if name in unseen:
-            raise SettingError(
-                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}; "
-                "check the name of the field"
-            )
 
 
 # Clusters -----------------------------------------------------------------------------------------
@@ -356,9 +349,9 @@ def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
 
     By default, equal questions are put into one cluster, and so are the questions of one session.
     If many users ask the same questions, this rule may put all questions into one cluster. If it
-    leaves fewer than :data:`FEWEST_JOINED` clusters in any of the logs, all logs with sessions are
-    clustered by session alone. Confidence intervals are then valid only for other users who ask the
-    same questions.
+    leaves fewer than :data:`FEWEST_JOINED` clusters in any of the logs, and there are more sessions
+    than that, all logs with sessions are clustered by session alone. Confidence intervals are then
+    valid only for other users who ask the same questions.
 
     Args:
         logs: The logs. Logs without sessions, or whose lines name their cluster, are not changed.
@@ -366,9 +359,15 @@ def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
     Returns:
         The logs with their new clusters, in the same order.
     """
-    if all(_cluster_count(log) >= FEWEST_JOINED for log in logs if log.sessions):
+    if not any(map(_needs_sessions, logs)):
         return tuple(logs)
     return tuple(_cluster_by_session(log) if log.sessions else log for log in logs)
+
+
+def _needs_sessions(log: Log) -> bool:
+    """Return whether joining equal questions leaves few clusters, and sessions alone leave more."""
+    joined = _cluster_count(log)
+    return joined < FEWEST_JOINED and joined < len(set(log.sessions.values()))
 
 
 def _cluster_count(log: Log) -> int:

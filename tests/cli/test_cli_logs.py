@@ -283,3 +283,37 @@ def test_documents_that_no_test_has_are_listed(log: Path, tmp_path: Path) -> Non
     bundled.save(tmp_path / "all.jsonl")
     text = mirage(*command, "--tests", tmp_path / "all.jsonl").stdout
     assert "log: 0 of" in text
+
+
+def test_a_log_without_answers_has_no_note_on_citations(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [
+        {"question": f"{query.text} {number}", "contexts": ["Nairobi ni mji."], "answer": None}
+        for number, query in enumerate(list(MirageDataset.bundled("sw"))[:12])
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    shown = mirage("logs", "features", "--language", "sw", path)
+    assert "failed" in shown.stdout
+    assert "no answer cites" not in shown.stdout
+
+
+def test_empty_lists_of_passages_are_not_called_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [
+        {"question": query.text, "contexts": [], "answer": query.reference}
+        for query in list(MirageDataset.bundled("sw"))[:12]
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    command = ("logs", "features", "--language", "sw", path)
+    for more in ((), ("--out", tmp_path / "values.jsonl")):
+        text = " ".join(mirage(*command, *more).stdout.split())
+        assert "support_lexical_all (all lists of passages in the log are empty)" in text
+        assert "does not say which passages" not in text
+    del rows[0]["contexts"]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert "does not say which passages" not in mirage(*command).stdout
+    for row in rows:
+        row.pop("contexts", None)
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    text = " ".join(mirage(*command).stdout.split())
+    assert "(the log does not say which passages were shown)" in text
