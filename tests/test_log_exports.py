@@ -379,11 +379,6 @@ OWN_FIELDS = {
         ("answer", "p.answr", "fields 'p.q', 'p.a', 'p.chunks'"),
         ("passages", "p.chunk", "did you mean 'p.chunks'?"),
         ("error", "status.eror", "did you mean 'status.error'?"),
-        (
-            "error",
-            "status.eror",
-            "if it has an error only when a question failed, leave out error=",
-        ),
         ("id", "reqest", "which was given for 'id'"),
         ("id", "reqest", "'p', 'status', 'user', 'req'"),
         ("session", "user.hsh", "did you mean 'user.hash'?"),
@@ -402,6 +397,15 @@ def test_a_field_that_no_line_has_is_an_error(
     assert "log.jsonl: " in str(caught.value)
     with pytest.raises(SettingError):
         logs.read(path, language="en", fields={**OWN_FIELDS, name: misspelt}, skip_damaged=True)
+
+
+def test_a_log_without_failures_may_lack_the_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "log.jsonl", [OWN])
+    log = logs.read(path, language="en", fields={**OWN_FIELDS, "error": "failure.reason"})
+    assert not log.run.failed
+    assert "no line has the field 'failure.reason', which was given for 'error'" in caplog.text
 
 
 def test_a_misspelt_question_is_an_error_that_lists_nested_fields(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from mirage._base.logs import logger
 from mirage._base.rows import PASSAGE_NAMES, is_missing, list_in_text, present
 from mirage.errors import DatasetError, SettingError, UnknownNameError, nearest_name
 from mirage.models import Response
@@ -42,6 +43,7 @@ _NO_ANSWER = "the log has no answer"
 _NO_ERRORS = ("", "null", "none", "{}", "[]")
 """Texts that loggers write into the field for errors if there was no error."""
 
+_LOG = logger("mirage.sources")
 _MOST_NAMES = 20  # most names of fields that a message lists
 _SECONDS = re.compile(r"[0-9]{9,}(\.[0-9]+)?")
 """Texts that are seconds or milliseconds since 1970; 20261122, for example, is a date."""
@@ -131,6 +133,9 @@ class NamedFields:
     def check(self, path: Path) -> None:
         """Raise an error if no line of the log at ``path`` has one of the fields.
 
+        A missing ``error`` is only logged if no field has a similar name, because a log may have no
+        failures.
+
         Raises:
             SettingError: The field is missing; the message lists the fields that exist.
         """
@@ -140,15 +145,15 @@ class NamedFields:
             existing = self._existing[field]
             part = "passage" if field in ("text", "passage_id") else "line"
             nearest = nearest_name(name, existing, minimum=0.7)
-            raise SettingError(
+            message = (
                 f"{path}: no {part} has the field {name!r}, which was given for {field!r}; "
                 + (f"did you mean {nearest!r}? " if nearest else "check the name of the field. ")
                 + f"The first {part} has the fields {_quoted(existing)}"
-                + ("; " + _SOME_ERRORS.format(name) if field == "error" else "")
             )
-
-
-_SOME_ERRORS = "if it has an error only when a question failed, leave out error={}"
+            # Many systems write an error only if there was one.
+            if field != "error" or nearest:
+                raise SettingError(message)
+            _LOG.warning("%s; so no question counts as failed because of it", message)
 
 
 # Fields -------------------------------------------------------------------------------------------
