@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from grid_files import grid_file
 
 from mirage.errors import DatasetError
 from mirage.grids import Grid
+from mirage.grids._entries import RetrieverEntry, _IndexEntry
 from mirage.grids.config import read_config
+
+INDEX_ENTRIES = [
+    entry for entry in get_args(get_args(RetrieverEntry)[0]) if issubclass(entry, _IndexEntry)
+]
 
 
 def test_every_combination_is_a_cell_and_closed_book_is_only_one(tmp_path: Path) -> None:
@@ -123,3 +131,19 @@ def test_a_dataset_on_the_hub_is_read_by_its_name(
     other = entry.replace("PopQA", "PopQA, split: train")
     with pytest.raises(DatasetError, match="--include 'default/train/"):
         _ = Grid.read(grid_file(tmp_path, sw=f"  sw: {other}")).datasets
+
+
+@pytest.mark.parametrize("entry", INDEX_ENTRIES)
+def test_a_grid_can_build_the_retriever_of_every_entry(entry: type[_IndexEntry]) -> None:
+    """The class has a ``build`` whose parameters are settings, or come from the grid."""
+    module, _, name = entry.MAKES.rpartition(".")
+    retriever = getattr(import_module(module), name)
+    parameters = signature(retriever.build).parameters
+    required = {key for key, value in parameters.items() if value.default is value.empty}
+    assert list(parameters)[:2] == ["corpus", "folder"]
+    assert required <= {"corpus", "folder", "language", "embedder", "executor", *entry.model_fields}
+    assert callable(retriever.retrieve)
+
+
+def test_an_entry_needs_no_embedder() -> None:
+    assert _IndexEntry().embedder(None) is None
