@@ -35,9 +35,6 @@ from mirage.text import parse, read_claims, tokenize
 from mirage.text.abstentions import abstains
 from mirage.text.quantities import dates, quantities
 
-CODES = ["it", "pt"]
-each_code = each_case("code", CODES)
-
 # (question, answer, response, expected token F1)
 EXAMPLES = {
     "it": (
@@ -55,6 +52,10 @@ EXAMPLES = {
 }
 
 
+CODES = list(EXAMPLES)
+each_code = each_case("code", CODES)
+
+
 def dataset(code: str) -> tuple[MirageDataset, Run]:
     question, answer, text, _ = EXAMPLES[code]
     passage = Passage(id="p#0", text=answer)
@@ -63,8 +64,12 @@ def dataset(code: str) -> tuple[MirageDataset, Run]:
     return MirageDataset([query], name="example"), run
 
 
-def test_two_languages_have_no_board() -> None:
+def test_every_language_without_a_board_has_an_example() -> None:
     assert [code for code, entry in ALL_LANGUAGES.items() if not entry.board] == CODES
+    assert SENTENCES.keys() >= set(CODES)
+
+
+def test_some_languages_have_no_board() -> None:
     assert list(ALL_LANGUAGES) == [*LANGUAGES, *CODES]
     assert Language.of("it") is ALL_LANGUAGES["it"]
     assert Language.with_board("sw") is LANGUAGES["sw"]
