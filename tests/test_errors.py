@@ -70,9 +70,9 @@ def import_with_needing(name: str) -> None:
 def test_a_missing_package_that_no_list_has_is_a_clear_error(
     require: Callable[[str], object],
 ) -> None:
-    expected = "the package promptfoo, .*add the package to HARNESSES or EXTRAS in mirage/errors.py"
+    expected = "the package unlisted_package, .*add the package to HARNESSES or EXTRAS in mirage/errors.py"
     with pytest.raises(MissingPackageError, match=expected):
-        require("promptfoo")
+        require("unlisted_package")
 
 
 def test_every_optional_package_is_listed() -> None:
