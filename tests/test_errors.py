@@ -70,7 +70,9 @@ def import_with_needing(name: str) -> None:
 def test_a_missing_package_that_no_list_has_is_a_clear_error(
     require: Callable[[str], object],
 ) -> None:
-    expected = "the package unlisted_package, .*add the package to HARNESSES or EXTRAS in mirage/errors.py"
+    expected = (
+        "the package unlisted_package, .*add the package to HARNESSES or EXTRAS in mirage/errors.py"
+    )
     with pytest.raises(MissingPackageError, match=expected):
         require("unlisted_package")
 
