@@ -12,12 +12,11 @@ from grid_files import grid_file
 
 from mirage.errors import DatasetError
 from mirage.grids import Grid
-from mirage.grids._entries import RetrieverEntry, _IndexEntry
+from mirage.grids._entries import HybridEntry, OwnEntry, RetrieverEntry, RunEntry, _IndexEntry
 from mirage.grids.config import read_config
 
-INDEX_ENTRIES = [
-    entry for entry in get_args(get_args(RetrieverEntry)[0]) if issubclass(entry, _IndexEntry)
-]
+RETRIEVERS = get_args(get_args(RetrieverEntry)[0])
+INDEX_ENTRIES = [entry for entry in RETRIEVERS if issubclass(entry, _IndexEntry)]
 
 
 def test_every_combination_is_a_cell_and_closed_book_is_only_one(tmp_path: Path) -> None:
@@ -143,6 +142,11 @@ def test_a_grid_can_build_the_retriever_of_every_entry(entry: type[_IndexEntry])
     assert list(parameters)[:2] == ["corpus", "folder"]
     assert required <= {"corpus", "folder", "language", "embedder", "executor", *entry.model_fields}
     assert callable(retriever.retrieve)
+
+
+def test_every_other_retriever_is_made_in_a_way_of_its_own() -> None:
+    # mirage.grids._running makes these without an index; any other kind is an _IndexEntry.
+    assert set(RETRIEVERS) - set(INDEX_ENTRIES) == {HybridEntry, RunEntry, OwnEntry}
 
 
 def test_an_entry_needs_no_embedder() -> None:
