@@ -408,7 +408,9 @@ class Ranking(Presentable):
         self._add_p_better(gains)
         accuracies = {entry.model: entry.accuracy for entry in self if entry.accuracy}
         for pair in new:
-            comparison = compare_systems(gains[pair], self._p_better[pair], accuracies, *pair)
+            comparison = compare_systems(
+                gains[pair], self._p_better[pair], accuracies, *pair, level=self.level
+            )
             for each in (comparison, comparison.swapped()):
                 self._comparisons[each.models] = each
 
@@ -615,8 +617,9 @@ class Ranking(Presentable):
     def to_json(self) -> str:
         """Return the ranking as a JSON object.
 
-        Its keys are ``language``, ``title``, ``about``, ``entries``, ``comparisons``,
-        ``winner_interval``, ``notes`` and ``agreement``. NaN and missing values are null.
+        Its keys are ``language``, ``title``, ``about``, ``level``, ``entries``, ``comparisons``,
+        ``winner_interval``, ``notes`` and ``agreement``. ``level`` is the confidence level of all
+        intervals except those of accuracies, which is 0.95. NaN and missing values are null.
         """
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 from adapter_example import run_example
 
-from mirage.errors import MissingPackageError
+from mirage import integrations
+from mirage.errors import HARNESSES, MissingPackageError
 from mirage.integrations import frames
 from mirage.models import Run
 
 INSTALL = {
-    "inspect_ai": r"pip install 'inspect-ai>=[\d.]+'$",
-    "lm_eval": r"pip install 'lm-eval>=[\d.]+'$",
-    "ragas": r"pip install 'ragas>=[\d.]+' 'langchain-community<[\d.]+'$",
-    "deepeval": r"pip install 'deepeval>=[\d.]+'$",
+    **{name: rf"pip install {re.escape(command)}$" for name, command in HARNESSES.items()},
     "datasets": r"'mirage-rag\[hub\]",
 }
 NEEDS = {**{name: name for name in INSTALL}, "frames": "polars", "trec": "ir_measures"}
+
+
+def test_every_adapter_is_in_the_table_and_its_package_in_a_list() -> None:
+    adapters = {path.stem for path in Path(integrations.__file__).parent.glob("[!_]*.py")}
+    table = (integrations.__doc__ or "").partition("=\n\n")[0]
+    assert set(re.findall(r"^``(\w+)``", table, re.MULTILINE)) == adapters
+    assert set(NEEDS) == adapters  # otherwise, add the package to HARNESSES in mirage/errors.py
 
 
 @pytest.mark.filterwarnings("ignore")  # of the harnesses
