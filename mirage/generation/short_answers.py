@@ -8,17 +8,17 @@ BERGEN's; it exists in every language that Mirage supports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError
 from mirage.generation.base import answered, recording
-from mirage.generation.prompts import CONTEXT_TOKENS, Prompt, fitted, room, user_message
+from mirage.generation.prompts import FittedPrompt, user_message
 from mirage.languages import Language
-from mirage.llm.client import Message, estimate_tokens
+from mirage.llm.client import Message
 from mirage.llm.questions import fenced
 from mirage.models import Passage, Query, Run
 
@@ -43,7 +43,7 @@ class _Words(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ShortAnswerPrompt:
+class ShortAnswerPrompt(FittedPrompt):
     """A function that makes a prompt that asks for a short answer, without reasons or citations.
 
     If a query has no passages, the prompt asks for an answer from memory (closed book). Tags
@@ -78,26 +78,15 @@ class ShortAnswerPrompt:
 
     language: str = "query"
     reply_in_language: bool = True
-    passage_tokens: int = 800
-    context_tokens: int = CONTEXT_TOKENS
+    _: KW_ONLY
     answer_tokens: int = 128
-    count: Callable[[str], int] = estimate_tokens
 
     def __post_init__(self) -> None:
-        room(self.context_tokens, self.answer_tokens, self.passage_tokens)
+        super().__post_init__()
         if self.language != "query":
             Language.of(self.language)
 
-    def __call__(self, query: Query) -> Prompt:
-        """Return the prompt for a query."""
-
-        def messages(passages: list[Passage]) -> tuple[Message, ...]:
-            return user_message(self._text(query, passages))
-
-        space = room(self.context_tokens, self.answer_tokens, self.passage_tokens)
-        return fitted(query, query.passages, messages, self.passage_tokens, space, self.count)
-
-    def _text(self, query: Query, passages: list[Passage]) -> str:
+    def _messages(self, query: Query, passages: Sequence[Passage]) -> tuple[Message, ...]:
         code = query.language if self.language == "query" else self.language
         words = _WORDS[code]
         material = [("question", query.text), *(("passage", p.titled_text) for p in passages)]
@@ -107,7 +96,7 @@ class ShortAnswerPrompt:
             task.append(_language_request(code, query.language))
         rules = " ".join((*task, words.material.format(word=word)))
         # Repeat the request after the passages, because they may be long.
-        return "\n\n".join((rules, *entries, question, " ".join(task)))
+        return user_message("\n\n".join((rules, *entries, question, " ".join(task))))
 
 
 def _language_request(instructions: str, code: str) -> str:
