@@ -133,6 +133,8 @@ def _replace_parts(parts: Collection[str], text: str) -> str:
 
 
 def _sendable(what: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise SettingError(f"{what} must be a text, got {type(value).__name__}")
     value = value.strip()  # keys that are read from files end in a newline
     if not value.isascii() or not value.isprintable():
         raise SettingError(f"{what} has characters that cannot be sent in an HTTP header")
