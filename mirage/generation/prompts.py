@@ -89,7 +89,7 @@ class FittedPrompt(ABC):
     def __post_init__(self) -> None:
         for name in ("passage_tokens", "context_tokens", "answer_tokens"):
             check_number(name, getattr(self, name), 1, whole=True)
-        if self._space <= 0:
+        if self._space < 1:
             raise SettingError(
                 f"answers of {self.answer_tokens} tokens and a prompt do not fit into a context of "
                 f"{self.context_tokens} tokens; pass prompt= with a larger context_tokens"
@@ -111,7 +111,8 @@ class FittedPrompt(ABC):
     def __call__(self, query: Query) -> Prompt:
         """Return the prompt for a query."""
         passages = self._passages(query)
-        question = query.model_copy(update={"text": harmless(query.text)})
+        # Without its passages, so that a subclass cannot show others than those that are prepared.
+        question = query.model_copy(update={"text": harmless(query.text), "passages": ()})
         shown = [self._prepare(passage) for passage in passages]
         while (tokens := self._count(messages := self._messages(question, shown))) > self._space:
             if len(shown) <= 1:

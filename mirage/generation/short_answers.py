@@ -51,18 +51,12 @@ class ShortAnswerPrompt(FittedPrompt):
     can close the tag around it. To use the function in a generator, pass it as ``prompt``:
     ``OpenAIGenerator("gpt-4o-mini", prompt=ShortAnswerPrompt())``.
 
-    A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
-    context, or none of its passages fits.
+    The limits on tokens, ``count`` and the errors of a call are those of :class:`RagPrompt`.
 
     Args:
         language: Language of the instructions: an ISO 639-1 code, or ``"query"`` for the language
             of the question.
         reply_in_language: Whether to ask for an answer in the language of the question.
-        passage_tokens: Maximum number of tokens per passage; the rest of a passage is cut off.
-        context_tokens: Maximum number of tokens of prompt and answer together. If not all passages
-            fit, the last ones are left out.
-        answer_tokens: Number of tokens of the context that are reserved for the answer.
-        count: A function that returns the number of tokens of a text; by default an estimate.
 
     Raises:
         SettingError: If the context has no room for a prompt.

@@ -35,8 +35,7 @@ class TemplatePrompt(FittedPrompt):
     templates in the question and the passages are altered, so that they have no effect; those that
     you write yourself stay.
 
-    A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
-    context, or none of its passages fits.
+    The limits on tokens, ``count`` and the errors of a call are those of :class:`RagPrompt`.
 
     Args:
         user: The user message.
@@ -48,11 +47,6 @@ class TemplatePrompt(FittedPrompt):
             ``{title}`` and ``{text}``. Passages are separated by an empty line.
         examples: Solved examples (few-shot), which become earlier turns of the chat. Each has a
             ``question``, an ``answer``, and optionally ``passages`` as one text.
-        passage_tokens: Maximum number of tokens per passage; the rest of a passage is cut off.
-        context_tokens: Maximum number of tokens of prompt and answer together. If not all passages
-            fit, the last ones are left out.
-        answer_tokens: Number of tokens of the context that are reserved for the answer.
-        count: A function that returns the number of tokens of a text; by default an estimate.
 
     Raises:
         SettingError: If a template is malformed or lacks the question, or the context has no room
@@ -78,19 +72,19 @@ class TemplatePrompt(FittedPrompt):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("user", "system", "closed_book_user", "closed_book_system"):
-            slots = _slots(name, getattr(self, name), SLOTS)
+            text = getattr(self, name)
+            slots = _slots(name, text, SLOTS)
             if name.startswith("closed_book") and "passages" in slots:
                 raise SettingError(
                     f"{name}: a closed-book prompt has no passages; remove {{passages}}"
                 )
-            if name.startswith("closed_book") and getattr(self, name) and not self.shows_passages:
+            if name.startswith("closed_book") and text and not self.shows_passages:
                 raise SettingError(
                     f"{name}: the prompt never shows passages, so this text would replace the "
                     "other one for every query; add {passages} to user, or leave this text out"
                 )
-        for name in ("user", "closed_book_user"):
-            text = getattr(self, name)
-            if "question" not in _slots(name, text, SLOTS) and (text or name == "user"):
+            is_needed = name == "user" or (name == "closed_book_user" and text)
+            if is_needed and "question" not in slots:
                 raise SettingError(
                     f"{name}: the template has no {{question}}, so the model would not see the "
                     "question; add it"

@@ -174,14 +174,12 @@ class LLM(NearNames):
                 f"model must be the name of a model, such as 'gpt-4o'; got {model!r}"
             )
         for name, value, kind in (
-            ("api_key", api_key, str),
             ("azure_api_version", azure_api_version, str),
-            ("headers", headers, Mapping),
             ("parameters", parameters, Mapping),
             ("budget", budget, Budget),
             ("price", price, Price),
         ):
-            if value is not None and not isinstance(value, kind):  # the value may be a secret
+            if value is not None and not isinstance(value, kind):
                 expected, actual = kind.__name__, type(value).__name__
                 raise SettingError(f"{name} must be of type {expected} or None, got {actual}")
         check_number("concurrency", concurrency, 1, whole=True)

@@ -35,6 +35,8 @@ class Secrets:
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:
+        if not isinstance(headers, Mapping):  # its value may be a secret
+            raise SettingError(f"headers must be a mapping, got {type(headers).__name__}")
         key = _sendable("the key", key) if key else None
         sent = {name: _sendable(f"the header {name!r}", value) for name, value in headers.items()}
         self.key: SecretStr | None = None if key is None else SecretStr(key)

@@ -258,7 +258,7 @@ def test_addresses_with_secrets_are_refused(url: str) -> None:
     "settings",
     [
         *({"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"total_timeout": 0}),
-        *({"backoff": -1}, {"timeout": None}, {"retries": None}),
+        *({"backoff": -1}, {"timeout": None}, {"retries": None}, {"headers": ["sk-canary"]}),
     ],
 )
 def test_invalid_settings_are_refused(settings: dict[str, Any]) -> None:
