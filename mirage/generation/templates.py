@@ -106,20 +106,15 @@ class TemplatePrompt(FittedPrompt):
     def __call__(self, query: Query) -> Prompt:
         """Return the prompt for a query."""
         prompt = super().__call__(query)
-        if not any(map(_control_tokens, prompt.messages)):
-            return prompt
         # Some tokens are the user's own. But the brackets of a template, such as "[{title}]", may
         # also complete a harmless text to a token. Then there are more than with blank texts.
         blank = Passage.model_construct(id=" ", title=" ", text=" ")
         blank_query = query.model_copy(update={"text": " "})
-        templates = self._messages(blank_query, [blank] * len(prompt.shown))
-        messages = tuple(
-            message
-            if _control_tokens(message) == _control_tokens(template)
-            else {**message, "content": harmless(message["content"])}
-            for message, template in zip(prompt.messages, templates, strict=True)
-        )
-        return prompt._replace(messages=messages)
+        template = self._messages(blank_query, [blank] * len(prompt.shown))
+        if _control_tokens(prompt.messages) == _control_tokens(template):
+            return prompt
+        safe = ({**message, "content": harmless(message["content"])} for message in prompt.messages)
+        return prompt._replace(messages=tuple(safe))
 
     def _passages(self, query: Query) -> Sequence[Passage]:
         return query.passages if self.shows_passages else ()
@@ -150,9 +145,9 @@ class TemplatePrompt(FittedPrompt):
         return self.passage.format(number=number, **values).strip()
 
 
-def _control_tokens(message: Message) -> int:
-    """Return the number of control tokens in a message; each would get one space."""
-    return len(harmless(message["content"])) - len(message["content"])
+def _control_tokens(messages: Sequence[Message]) -> int:
+    """Return the number of control tokens; :func:`harmless` adds a space to each."""
+    return sum(len(harmless(m["content"])) - len(m["content"]) for m in messages)
 
 
 def _check_example(example: Mapping[str, str]) -> None:
