@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from mirage._base.settings import check_number
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, LLMError, SettingError
 from mirage.generation.base import answered, run_concurrently
@@ -178,12 +179,7 @@ class HTTPGenerator:
         backoff: float = 1.0,
         max_bytes: int = MOST_BYTES,
     ) -> None:
-        if concurrency < 1 or retries < 0 or timeout <= 0 or total_timeout <= 0 or backoff < 0:
-            raise SettingError(
-                "concurrency must be at least 1, retries and backoff at least 0, and timeouts "
-                f"above 0 seconds; got concurrency={concurrency}, retries={retries}, "
-                f"backoff={backoff}, timeout={timeout}, total_timeout={total_timeout}"
-            )
+        check_number("concurrency", concurrency, 1, whole=True)
         self.url: str = checked_url(url)
         self.name: str = name or urlsplit(url).netloc
         self.concurrency = concurrency
