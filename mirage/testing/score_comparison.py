@@ -35,6 +35,11 @@ from mirage.testing.score_changes import MetricChange, ScoreComparison
 
 Scales = Mapping[str, tuple[float, float]]
 
+_NO_DIRECTION = (
+    "neither higher nor lower scores are better; state the direction with --higher-is-better {0!r} "
+    "or --lower-is-better {0!r}"
+)
+
 
 def compare_scores(
     before: Any,
@@ -80,12 +85,13 @@ def compare_scores(
         format: Name of the format, such as ``ragas``; by default it is detected from the content.
         before_system: Name of the earlier system, if ``before`` has several.
         after_system: Name of the later system, if ``after`` has several.
-        lower_is_better: Metrics for which smaller is better. The direction of common metrics is
-            known.
+        lower_is_better: Metrics for which smaller is better. The direction of common metrics and
+            of the features of this library is known; this setting overrides it.
         higher_is_better: Metrics for which larger is better. This is also assumed for metrics that
             are not known.
-        scales: Lowest and highest possible score by metric. The default is 0 to 1 if all scores are
-            in this range. ``no worse`` needs a scale.
+        scales: Lowest and highest possible score by metric. The default is the range of the
+            feature of this library with this name, or 0 to 1 if all scores are in this range. ``no
+            worse`` needs a scale.
         failures: ``worst``: failures count as the worst score. ``skip``: items that fail in either
             system, or that either system lacks, are left out.
         alpha: Significance level of each verdict.
@@ -126,6 +132,11 @@ def compare_scores(
         facts = facts_of(
             name, files, sides, lower=lower_is_better, higher=higher_is_better, scales=scales
         )
+        if not facts.has_direction:
+            if metrics is not None:
+                raise SettingError(f"metric {name!r}: {_NO_DIRECTION.format(name)}")
+            not_compared[name] = _NO_DIRECTION.format(name)
+            continue
         pairs = pair_scores(sides[0], sides[1], facts, clusters, failures)
         if not len(pairs.before):
             not_compared[name] = "no item has a score from both systems"

@@ -14,9 +14,12 @@ import pytest
 from cases import each_case
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.features.log_measures import NEW_WORDS, TRAFFIC
+from mirage.features.registry import DEFINITIONS
 from mirage.scores.metrics import metric_facts
 from mirage.statistics.permutation import holm
 from mirage.testing import compare_scores
+from mirage.testing._score_pairs import built_in_facts
 from mirage.testing.comments import score_comment
 from mirage.testing.score_changes import ScoreComparison
 from mirage.testing.score_page import write_comparison
@@ -245,6 +248,87 @@ def test_thresholds_show_the_direction_of_a_metric() -> None:
     assert compare_scores(run(low, False), run(high, False)).verdict == "no worse"
     with pytest.raises(SettingError, match="both files measure the same metric"):
         compare_scores(run(low, True), run(high, False))
+
+
+# Features of this library ------------------------------------------------------------------------
+
+
+def metric_rows(name: str, scores: Any) -> list[dict[str, Any]]:
+    return [{"item": f"q{i}", "metric": name, "score": each} for i, each in enumerate(scores)]
+
+
+def test_every_feature_has_the_direction_and_range_of_the_registry() -> None:
+    declared = {
+        **{d.example: d.facts for d in DEFINITIONS.values()},
+        **TRAFFIC,
+        **NEW_WORDS,
+    }
+    for name, facts in declared.items():
+        middle = np.array([0.5 if math.isinf(facts.high) else (facts.low + facts.high) / 2])
+        compared = metric_facts(name, middle, built_in=built_in_facts(name))
+        assert compared.has_direction == (facts.direction in ("higher", "lower")), name
+        assert compared.lower_is_better == (facts.direction == "lower"), name
+        assert not compared.assumed
+        if math.isfinite(facts.high - facts.low) and name not in ("answer_similarity",):
+            assert (compared.low, compared.high) == (facts.low, facts.high), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("unknown_facts", "wrong_answer", "invention", "incorrect_attempt", "english_language"),
+        *("failed", "empty_answer", "feature_scorer/unknown_facts", "unknown_facts,none"),
+    ],
+)
+def test_a_rise_of_a_fault_of_this_library_is_worse(name: str) -> None:
+    few, many = [0.0] * 57 + [1.0] * 3, [0.0] * 20 + [1.0] * 40
+    assert compare_scores(metric_rows(name, few), metric_rows(name, many)).verdict == "worse"
+    fixed = compare_scores(metric_rows(name, many), metric_rows(name, few))
+    assert fixed.verdict == "no worse"
+    assert fixed.changes[0].is_better
+    assert f"lower is better: {name}" in fixed.notes
+
+
+def test_a_failed_score_of_a_fault_counts_as_the_fault() -> None:
+    before = metric_rows("unknown_facts", [0.0] * 60)
+    after = metric_rows("unknown_facts", [None] * 30 + [0.0] * 30)
+    result = compare_scores(before, after)
+    assert (result.verdict, result.changes[0].after) == ("worse", 0.5)
+    assert "unknown_facts: failed scores count as the worst score (1): 0 before, 30 after" in (
+        result.notes
+    )
+
+
+def test_the_users_direction_overrides_the_registry() -> None:
+    low, high = metric_rows("invention", [0.1] * 60), metric_rows("invention", [0.9] * 60)
+    assert compare_scores(low, high).verdict == "worse"
+    assert compare_scores(low, high, higher_is_better=["invention"]).verdict == "no worse"
+    assert compare_scores(high, low, higher_is_better=["invention"]).verdict == "worse"
+
+
+def test_a_feature_without_a_direction_is_compared_only_if_the_user_states_one() -> None:
+    before = metric_rows("answer_length", [3.0] * 60) + metric_rows("abstention", [1.0] * 60)
+    after = metric_rows("answer_length", [4.0] * 60) + metric_rows("abstention", [1.0] * 60)
+    result = compare_scores(before, after)
+    assert [change.metric for change in result.changes] == ["abstention"]
+    assert result.verdict == "no worse"
+    assert result.not_compared["answer_length"].startswith("neither higher nor lower scores")
+    with pytest.raises(SettingError, match=r"'answer_length': neither higher nor lower .*--lower"):
+        compare_scores(before, after, metrics=["answer_length"])
+    chosen = compare_scores(before, after, lower_is_better=["answer_length"])
+    assert chosen.changes[0].facts[:4] == (True, False, 0, 20)
+
+
+def test_a_metric_of_another_tool_that_is_named_like_a_feature_keeps_its_scale() -> None:
+    def scale(name: str, *scores: float) -> tuple[float, float]:
+        facts = metric_facts(name, np.array(scores), built_in=built_in_facts(name))
+        return facts.low, facts.high
+
+    assert scale("fluency", 1, 3) == (1, 5)
+    assert scale("fluency", 0.2, 1) == scale("fluency", 1, 1) == (0, 1)
+    assert scale("fluency", 20, 90) == (-math.inf, math.inf)
+    assert scale("answer_similarity", -0.2, 0.9) == (-1, 1)
+    assert scale("answer_similarity", 0.2, 0.9) == (0, 1)
 
 
 # Output -------------------------------------------------------------------------------------------
