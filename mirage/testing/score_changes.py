@@ -135,6 +135,8 @@ class ScoreComparison(Printed):
         margin: The loss that ``no worse`` rules out, as a share of the scale.
         failures: How failures count: ``"worst"`` or ``"skip"``.
         remarks: Further notes, such as that the scores of repeated items are averaged.
+        lacking: The metrics in ``not_compared`` that only one side has scores of. Without them,
+            the verdict is never ``no worse``.
     """
 
     before: str
@@ -147,18 +149,19 @@ class ScoreComparison(Printed):
     margin: float
     failures: Failures
     remarks: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """The verdict on all metrics together.
 
-        It is ``worse`` if any metric is ``worse``, ``no worse`` if all are ``no worse``, and
-        otherwise ``inconclusive``.
+        It is ``worse`` if any metric is ``worse``. It is ``no worse`` if all metrics are ``no
+        worse`` and both sides have scores of them. Otherwise it is ``inconclusive``.
         """
         verdicts = {change.verdict for change in self.changes}
         if "worse" in verdicts:
             return "worse"
-        return "no worse" if verdicts == {"no worse"} else "inconclusive"
+        return "no worse" if verdicts == {"no worse"} and not self.lacking else "inconclusive"
 
     @cached_property
     def needed(self) -> NeededItems | None:
@@ -193,11 +196,26 @@ class ScoreComparison(Printed):
         if self.verdict == "no worse":
             lost = f"no metric lost {self.margin:g} of its scale"
             return f"{name} is no worse than {other}: {lost}{also}"
+        return f"inconclusive: {'; '.join(self._doubts())}{also}"
+
+    def _doubts(self) -> list[str]:
+        """Return the reasons for the verdict ``inconclusive``."""
+        doubts = []
         unsure = [change.metric for change in self.changes if change.verdict == "inconclusive"]
-        return (
-            f"inconclusive: {', '.join(unsure)} of {name} may have lost more than {self.margin:g} "
-            f"of the scale{also}"
-        )
+        if unsure:
+            doubts.append(
+                f"{', '.join(unsure)} of {self.after} may have lost more than {self.margin:g} of "
+                "the scale"
+            )
+        if self.lacking:
+            first, several = self.lacking[0], len(self.lacking) > 1
+            reason = f"{first}: " * several + self.not_compared[first]
+            names = f"{', '.join(self.lacking)} {'were' if several else 'was'}"
+            doubts.append(
+                f"{names} not compared ({reason}); if this is intended, choose the metrics with "
+                "--metric"
+            )
+        return doubts
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from mirage.features import FeatureTable
 from mirage.features.table import TOLERANCE
 from mirage.scores.metrics import MetricFacts
 from mirage.scores.reading import FieldNames, read_scores
-from mirage.scores.records import ScoreFile
+from mirage.scores.records import ScoreFile, is_score, shortened
 from mirage.statistics.paired import paired_means
 from mirage.statistics.permutation import holm
 from mirage.testing._score_pairs import (
@@ -78,7 +78,8 @@ def compare_scores(
             DataFrame, a list of rows, each of them a mapping, or a result in memory such as ragas'
             ``EvaluationResult``.
         after: Later scores, in any of these forms.
-        metrics: Names of the metrics to compare; by default all that both systems have.
+        metrics: Names of the metrics to compare; by default all that both systems have. If a
+            metric of one system is missing on the other side, the verdict is then not ``no worse``.
         fields: Names of fields, such as ``{"cluster": "metadata.document"}``. The keys are
             ``item``, ``system``, ``cluster`` and ``repeat``, and in a table also ``score`` (one
             name or several), ``metric``, ``error`` and ``answer``.
@@ -122,7 +123,7 @@ def compare_scores(
         read_scores(before, fields=fields, format=format, name="before").of_system(before_system),
         read_scores(after, fields=fields, format=format, name="after").of_system(after_system),
     )
-    names, not_compared = _common_metrics(*files, metrics)
+    names, not_compared, lacking = _common_metrics(*files, metrics)
     check_metric_names(names, lower_is_better, higher_is_better, scales)
     check_common_items(*files)
     clusters = clusters_of(*files)
@@ -140,6 +141,7 @@ def compare_scores(
         pairs = pair_scores(sides[0], sides[1], facts, clusters, failures)
         if not len(pairs.before):
             not_compared[name] = "no item has a score from both systems"
+            lacking.append(name)
             continue
         changes.append((name, facts, pairs, all_scores(*sides)))
     if not changes:
@@ -157,25 +159,48 @@ def compare_scores(
         margin,
         failures,
         tuple(_remarks(files, labels)),
+        tuple(lacking),
     )
 
 
 def _common_metrics(
     before: ScoreFile, after: ScoreFile, chosen: Sequence[str] | None
-) -> tuple[list[str], dict[str, str]]:
-    """Return the metrics to compare, and the reasons why others are not compared."""
+) -> tuple[list[str], dict[str, str], list[str]]:
+    """Return the metrics to compare, and the others.
+
+    Args:
+        before: The earlier scores.
+        after: The later scores.
+        chosen: Metrics that the user chose; ``None`` for all.
+
+    Returns:
+        The metrics to compare, the reasons why others are not compared, and those of the others
+        that one of the files has scores of.
+    """
     names = [name for name in before.metrics if name in after.metrics]
     reasons = {**before.skipped, **after.skipped}
+    lacking = []
     for file, other in ((before, after), (after, before)):
         for name in file.metrics:
             if name not in other.metrics:
-                reasons[name] = f"{other.source} has no score of it"
+                reasons[name] = f"{Path(other.source).name} has no score of it{_found(other, name)}"
+                lacking.append(name)
     if not names:
         raise DatasetError(
             f"the files have no metric in common: {before.source} has "
             f"{', '.join(before.metrics)}; {after.source} has {', '.join(after.metrics)}"
         )
-    return choose_metrics(names, reasons, chosen, "compared"), reasons if chosen is None else {}
+    chosen_names = choose_metrics(names, reasons, chosen, "compared")
+    return chosen_names, *((reasons, lacking) if chosen is None else ({}, []))
+
+
+def _found(file: ScoreFile, name: str) -> str:
+    """Return a text that shows the first value of a field that is no number; empty if none is."""
+    for entry in file.entries:
+        value = entry.raw.get(name)
+        if value is not None and not is_score(value):
+            return f"; {entry.where}: {name!r} is {shortened(value)}, which is no number"
+    return ""
 
 
 def _labels(before: ScoreFile, after: ScoreFile) -> tuple[str, str]:

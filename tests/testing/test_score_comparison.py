@@ -18,7 +18,7 @@ from mirage.features.log_measures import NEW_WORDS, TRAFFIC
 from mirage.features.registry import DEFINITIONS
 from mirage.scores.metrics import metric_facts
 from mirage.statistics.permutation import holm
-from mirage.testing import compare_scores
+from mirage.testing import audit_scores, compare_scores
 from mirage.testing._score_pairs import built_in_facts
 from mirage.testing.comments import score_comment
 from mirage.testing.score_changes import ScoreComparison
@@ -329,6 +329,83 @@ def test_a_metric_of_another_tool_that_is_named_like_a_feature_keeps_its_scale()
     assert scale("fluency", 20, 90) == (-math.inf, math.inf)
     assert scale("answer_similarity", -0.2, 0.9) == (-1, 1)
     assert scale("answer_similarity", 0.2, 0.9) == (0, 1)
+
+
+# Metrics of one file -----------------------------------------------------------------------------
+
+
+def ragas_rows(**columns: list[Any]) -> list[dict[str, Any]]:
+    rows = zip(*columns.values(), strict=True)
+    return [
+        {"user_input": f"q{i}", **dict(zip(columns, row, strict=True))}
+        for i, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_metric_that_one_file_lacks_makes_the_result_inconclusive(swapped: bool) -> None:
+    both = ragas_rows(faithfulness=[0.8] * 60, relevancy=[0.9] * 60)
+    one = ragas_rows(relevancy=[0.9] * 60)
+    result = compare_scores(one, both) if swapped else compare_scores(both, one)
+    assert [change.verdict for change in result.changes] == ["no worse"]
+    assert result.verdict == "inconclusive"
+    name = "before" if swapped else "after"
+    assert result.summary == (
+        f"inconclusive: faithfulness was not compared ({name} has no score of it); if this is "
+        "intended, choose the metrics with --metric"
+    )
+    assert result.plain()["verdict"] == "inconclusive"
+    three = ragas_rows(faithfulness=[0.8] * 60, relevancy=[0.9] * 60, recall=[0.7] * 60)
+    assert "faithfulness, recall were not compared (faithfulness: after has no score of it)" in (
+        compare_scores(three, one).summary
+    )
+    chosen = compare_scores(both, one, metrics=["relevancy"])
+    assert chosen.verdict == "no worse"
+    worse = compare_scores(both, ragas_rows(relevancy=[0.2] * 60))
+    assert worse.verdict == "worse"
+
+
+def test_a_metric_without_a_common_score_makes_the_result_inconclusive() -> None:
+    before = ragas_rows(faithfulness=[0.8] * 60, relevancy=[0.9] * 60)
+    after = ragas_rows(faithfulness=[None] * 60, relevancy=[0.9] * 60)
+    assert compare_scores(before, after).verdict == "worse"
+    result = compare_scores(before, after, failures="skip")
+    assert result.verdict == "inconclusive"
+    assert "faithfulness was not compared (no item has a score from both" in result.summary
+
+
+def test_a_value_that_is_no_number_is_shown_with_its_place() -> None:
+    before = ragas_rows(faithfulness=[0.8] * 60, relevancy=[0.9] * 60)
+    after = ragas_rows(faithfulness=["0.8 / 1"] * 60, relevancy=[0.9] * 60)
+    result = compare_scores(before, after)
+    assert result.verdict == "inconclusive"
+    assert result.not_compared["faithfulness"] == (
+        "after has no score of it; after, entry 1: 'faithfulness' is '0.8 / 1', which is no number"
+    )
+
+
+@pytest.mark.parametrize("name", ["ragas.csv", "table.csv", "table.json"])
+def test_decimal_commas_are_one_clear_error(name: str, tmp_path: Path) -> None:
+    item = "user_input" if name == "ragas.csv" else "item"
+    header = [item, "faithfulness", "relevancy"]
+    scores = [(f"q{i}", f"0,{81 + i % 9}", "0.9") for i in range(60)]
+    path = tmp_path / name
+    if name.endswith("csv"):
+        lines = [",".join(header), *(f'{q},"{score}",{more}' for q, score, more in scores)]
+        path.write_text("\n".join(lines))
+        where = "line 2"
+    else:
+        path.write_text(json.dumps([dict(zip(header, row, strict=True)) for row in scores]))
+        where = "entry 1"
+    fields = None if name == "ragas.csv" else {"score": ["faithfulness", "relevancy"]}
+    good = [{item: q, "faithfulness": 0.8, "relevancy": 0.9} for q, *_ in scores]
+    message = re.escape(
+        f"{name}, {where}: 'faithfulness' must be a number, got '0,81'; use a decimal point, 0.81"
+    )
+    with pytest.raises(DatasetError, match=message):
+        compare_scores(good, path, fields=fields)
+    with pytest.raises(DatasetError, match=message):
+        audit_scores(path, fields=fields)
 
 
 # Output -------------------------------------------------------------------------------------------
