@@ -47,6 +47,10 @@ _OFTEN_LOWER = re.compile(
     r"(?:^| )(?:errors?|err|loss|latency|perplexity|ppl|cost|time|duration|distance|wer|cer|ter|"
     r"hallucinat\w*|toxic\w*|bias\w*|violations?|harm\w*|refusals?|failures?|tokens?|risk)(?: |$)"
 )
+_UNLIMITED = re.compile(
+    r"(?:^| )(?:latency|latencyms|duration|time|cost|tokens|perplexity|ppl|nll|loss|mse|mae|rmse)"
+    r"(?: (?:ms|s|seconds|usd))?$"
+)
 _SCALES = {"bleu": (0.0, 100.0), "chrf": (0.0, 100.0), "sacrebleu": (0.0, 100.0)}
 _PARENTHESES = re.compile(r"\s*[\[(].*?[\])]")
 
@@ -104,9 +108,10 @@ def metric_facts(
     """Return the direction and the scale of a metric.
 
     Without ``scale``, the scale is that of the built-in feature with this name if the scores fit
-    it. Otherwise it is 0 to 1 if all scores are in this range. For BLEU and chrF it is 0 to 100 if
-    a score is above 1. Otherwise the scale is unknown. Other tools have metrics named like a
-    feature, such as fluency, whose scale is 0 to 1 if all scores are in this range.
+    it. Otherwise it is 0 to 1 if all scores are in this range, except for metrics without a limit,
+    such as latency or cost. For BLEU and chrF it is 0 to 100 if a score is above 1. Otherwise the
+    scale is unknown. Other tools have metrics named like a feature, such as fluency, whose scale is
+    0 to 1 if all scores are in this range.
 
     Args:
         name: Name of the metric.
@@ -177,7 +182,7 @@ def _scale(
 ) -> tuple[float, float]:
     valid = scores[~np.isnan(scores)]
     least, most = (valid.min(), valid.max()) if len(valid) else (0.0, 1.0)
-    shares = least >= 0 and most <= 1
+    shares = least >= 0 and most <= 1 and not (len(valid) and _UNLIMITED.search(stem))
     if (
         scale is None
         and built_in is not None

@@ -29,6 +29,13 @@ COLUMN = "the metric"
 No feature has this name, so the rules of the gate for single features do not apply.
 """
 
+UNSEEN = 5
+"""Largest rare change of a metric without a scale, as a multiple of the range of its scores.
+
+A sample can lack rare changes that decide about the mean, such as timeouts that a new version
+avoids. No data can limit their size, so this limit is an assumption.
+"""
+
 Scores = Mapping[str, Sequence[float]]
 
 
@@ -180,6 +187,11 @@ def all_scores(*sides: Scores) -> Floats:
     return np.array(
         [score for side in sides for row in side.values() for score in row], dtype=float
     )
+
+
+def unseen_change(scores: Floats) -> float:
+    """Return the largest assumed change of a metric without a scale; see :data:`UNSEEN`."""
+    return UNSEEN * float(np.nanmax(scores) - np.nanmin(scores))
 
 
 def check_common_items(before: ScoreFile, after: ScoreFile) -> None:

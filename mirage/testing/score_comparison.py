@@ -14,6 +14,7 @@ from mirage.features.table import TOLERANCE
 from mirage.scores.metrics import MetricFacts
 from mirage.scores.reading import FieldNames, read_scores
 from mirage.scores.records import ScoreFile, is_score, shortened
+from mirage.statistics.bounds import weighted_means
 from mirage.statistics.paired import paired_means
 from mirage.statistics.permutation import holm
 from mirage.testing._score_pairs import (
@@ -29,6 +30,7 @@ from mirage.testing._score_pairs import (
     pair_scores,
     repeated,
     scores_of,
+    unseen_change,
 )
 from mirage.testing.comparison import Comparison, compare
 from mirage.testing.score_changes import MetricChange, ScoreComparison
@@ -66,6 +68,12 @@ def compare_scores(
     ``no worse`` if the upper bound of its mean loss is within the margin, at the level
     ``1 - alpha`` for each metric. ``validation/coverage/compared_scores.py`` prints the rates of
     wrong verdicts.
+
+    If gains are rare but large, a sample may lack them. A ``worse`` metric must therefore have lost
+    more than such gains could make up. The scale limits their size. A metric without a scale, such
+    as a latency, is never ``no worse``, and its rare gains are assumed to be at most five times the
+    range of the scores of both systems. ``validation/coverage/unscaled_scores.py`` prints the rates
+    of wrong verdicts for such metrics.
 
     A failed score counts as the worst score of its scale, so that a system cannot raise its mean by
     failing more often. An item that only ``before`` has counts as a complete loss for the verdict
@@ -234,12 +242,14 @@ def _measure_changes(
     rows: Sequence[tuple[str, MetricFacts, MetricPairs, Floats]], alpha: float, margin: float
 ) -> tuple[MetricChange, ...]:
     comparisons = [_compare_both_ways(facts, pairs, alpha, margin) for _, facts, pairs, _ in rows]
-    worse = holm([_p_value(each.forward) for each in comparisons])
-    better = holm([_p_value(each.backward) for each in comparisons])
+    unseen = [0.0 if facts.has_scale else unseen_change(scores) for _, facts, _, scores in rows]
+    sides = list(zip(comparisons, unseen, strict=True))
+    worse = holm([_p_value(each.forward, change) for each, change in sides])
+    better = holm([_p_value(each.backward, change) for each, change in sides])
     return tuple(
-        _change(name, facts, pairs, scores, comparison, float(p), float(gain))
-        for (name, facts, pairs, scores), comparison, p, gain in zip(
-            rows, comparisons, worse, better, strict=True
+        _change(name, facts, pairs, scores, *side, float(p), float(gain))
+        for (name, facts, pairs, scores), side, p, gain in zip(
+            rows, sides, worse, better, strict=True
         )
     )
 
@@ -273,10 +283,19 @@ def _compare_both_ways(
     return _Comparisons(forward, backward, whole)
 
 
-def _p_value(comparison: Comparison) -> float:
-    """Return the p-value of a loss; 1 if there is no loss, or too few clusters for a verdict."""
+def _p_value(comparison: Comparison, unseen: float) -> float:
+    """Return the p-value of a loss; 1 if there is no loss, or too few clusters for a verdict.
+
+    ``unseen`` is the largest gain that a metric without a scale can have on items that the sample
+    lacks. It is 0 for a metric with a scale, because its comparison allows for such gains already.
+    """
     [change] = comparison.changes
-    return change.p if change.fell and comparison.clusters >= comparison.fewest else 1.0
+    if not change.fell or comparison.clusters < comparison.fewest:
+        return 1.0
+    if not unseen:
+        return change.p
+    gains = weighted_means(-comparison.worsening, comparison.codes, most=unseen)
+    return max(change.p, float((gains >= 0).mean()))
 
 
 def _change(
@@ -285,6 +304,7 @@ def _change(
     pairs: MetricPairs,
     scores: Floats,
     comparisons: _Comparisons,
+    unseen: float,
     p: float,
     p_better: float,
 ) -> MetricChange:
@@ -305,6 +325,7 @@ def _change(
         p=p,
         p_better=p_better,
         lost_at_most=whole.changes[0].lost_at_most,
+        unseen=unseen,
         items=change.queries,
         clusters=comparison.clusters,
         worse=int((worsening > TOLERANCE).sum()),

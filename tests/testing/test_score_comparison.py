@@ -408,6 +408,73 @@ def test_decimal_commas_are_one_clear_error(name: str, tmp_path: Path) -> None:
         audit_scores(path, fields=fields)
 
 
+# Metrics without a scale -------------------------------------------------------------------------
+
+
+def latencies(seed: int, items: int, *, timeouts: float = 0.0) -> tuple[list[float], list[float]]:
+    """Return latencies in seconds before and after a change.
+
+    ``timeouts`` is the probability of a timeout after 30 seconds before the change. There are no
+    timeouts after it, but all answers take longer, so that both means are equal.
+    """
+    rng = np.random.default_rng(seed)
+    usual = rng.lognormal(0.5, 0.4, items)
+    before = np.where(rng.random(items) < timeouts, 30.0, usual)
+    slower = timeouts * (30 - math.exp(0.58))
+    return before.tolist(), (usual * np.exp(0.05 * rng.normal(size=items)) + slower).tolist()
+
+
+def compare_latencies(before: list[float], after: list[float], **settings: Any) -> ScoreComparison:
+    sides = [[{"item": i, "latency": x} for i, x in enumerate(each)] for each in (before, after)]
+    return compare_scores(*sides, fields={"score": "latency"}, **settings)
+
+
+@pytest.mark.parametrize("items", [20, 50, 100])
+def test_rare_gains_that_a_sample_lacks_are_not_called_worse(items: int) -> None:
+    pairs = [latencies(seed, items, timeouts=0.02) for seed in range(20)]
+    verdicts = [compare_latencies(*pair).verdict for pair in pairs]
+    assert verdicts.count("worse") <= 1
+    assert "no worse" not in verdicts
+    # Exchanged, the later system is as fast on average, although most of its answers are faster.
+    assert sum(compare_latencies(b, a).changes[0].is_better for a, b in pairs) <= 1
+
+
+def test_the_reason_is_given_if_rare_gains_could_outweigh_a_loss() -> None:
+    before, _ = latencies(0, 50)
+    after = [each + 0.3 for each in before]
+    result = compare_latencies(before, after)
+    [change] = result.changes
+    assert change.verdict == "inconclusive"
+    assert change.p > 0.05
+    assert result.summary == "inconclusive: the scale of latency is not known"
+    limit = 5 * (max(after) - min(before))
+    [note] = [note for note in result.notes if "could outweigh" in note]
+    assert note == (
+        f"latency: the loss on these items is significant, but rare gains of up to {limit:.3g} (5 "
+        "times the range of the scores) could outweigh it; state the largest possible score with "
+        "--scale"
+    )
+    assert compare_latencies(before, after, scales={"latency": (0, 6)}).verdict == "worse"
+    assert compare_latencies(before, after, scales={"latency": (0, 60)}).verdict != "worse"
+
+
+@pytest.mark.parametrize(
+    "name", ["latency", "cost", "response_time_s", "total_tokens", "loss,none"]
+)
+def test_small_scores_without_a_limit_have_no_scale(name: str) -> None:
+    assert not metric_facts(name, np.array([0.002, 0.004]), lower=[name]).has_scale
+    assert metric_facts(name, np.array([0.2]), scale=(0, 9), lower=[name]).high == 9
+    assert metric_facts("token_f1", np.array([0.2]), higher=["token_f1"]).has_scale
+
+
+@pytest.mark.parametrize(("factor", "items"), [(3.0, 100), (2.0, 200), (1.5, 400)])
+def test_a_large_or_well_measured_loss_without_a_scale_is_worse(factor: float, items: int) -> None:
+    before, after = latencies(0, items)
+    slower = [factor * each for each in after]
+    assert compare_latencies(before, slower).verdict == "worse"
+    assert compare_latencies(slower, before).changes[0].is_better
+
+
 # Output -------------------------------------------------------------------------------------------
 
 
