@@ -26,6 +26,8 @@ _LOG = logger("mirage.features")
 # Large enough for a model behind a feature to batch, small enough to show progress.
 BATCH = 64
 
+_WORDS_OF_A_HEADING = 3  # a recurring text with at most this number of words is not logged
+
 T = TypeVar("T")
 R = TypeVar("R")
 Pair = tuple[Query, Response, CitationGaps, frozenset[str]]
@@ -89,8 +91,9 @@ def log_exclusions(model: str, gaps: CitationGaps, recurring: frozenset[str]) ->
     gap = gaps.unread or gaps.mislabelled
     if gap is not None:
         _warn_once(model, gap.reason)
-    if recurring:
-        _note_recurring(model, len(recurring), max(recurring, key=lambda text: (len(text), text)))
+    sentences = [text for text in recurring if len(text.split()) > _WORDS_OF_A_HEADING]
+    if sentences:
+        _note_recurring(model, len(sentences), max(sentences, key=lambda text: (len(text), text)))
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from adapter_example import run_example
@@ -51,6 +52,30 @@ def test_a_missing_package_is_an_error_with_the_command(
     monkeypatch.delitem(sys.modules, f"mirage.integrations.{name}", raising=False)
     with pytest.raises(MissingPackageError, match=rf"package {name}; .*{INSTALL[name]}"):
         importlib.import_module(f"mirage.integrations.{name}")
+
+
+def test_an_old_deepeval_is_an_error_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    class LLMTestCase:
+        additional_metadata: dict[str, str] | None = None
+
+    names = {
+        "dataset": ["EvaluationDataset"],
+        "errors": ["MissingTestCaseParamsError"],
+        "metrics": ["BaseMetric"],
+        "test_case": [],
+    }
+    package = ModuleType("deepeval")
+    package.__dict__.update(__version__="2.9.3", __path__=[])
+    monkeypatch.setitem(sys.modules, "deepeval", package)
+    for module, classes in names.items():
+        stub = ModuleType(f"deepeval.{module}")
+        stub.__dict__.update({each: type(each, (Exception,), {}) for each in classes})
+        stub.__dict__["LLMTestCase"] = LLMTestCase
+        monkeypatch.setitem(sys.modules, stub.__name__, stub)
+    monkeypatch.delitem(sys.modules, "mirage.integrations.deepeval", raising=False)
+    message = rf"deepeval 2\.9\.3 is too old; install .*: {INSTALL['deepeval']}"
+    with pytest.raises(MissingPackageError, match=message):
+        importlib.import_module("mirage.integrations.deepeval")
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
