@@ -96,6 +96,26 @@ def test_ids_of_another_corpus_are_noticed(caplog: pytest.LogCaptureFixture) -> 
     assert "with other ids?" in caplog.text
     assert evaluation.strange
     assert "with other ids?" in " ".join(str(evaluation).split())
+    assert "('b#0' was retrieved, 'a.md#0' is in the qrels)" in caplog.text
+
+
+def test_qrels_that_name_documents_are_noticed_if_some_ids_match(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = RetrievalRun.of({"q1": {"a.md#0": 2.0, "a.md#1": 1.0}, "q2": {"long.md#5": 1.0}})
+    grades = {"q1": {"a.md": 1}, "q2": {"long.md#5": 1}}
+    evaluation = evaluate(run, grades, ["R@10"])
+    assert not evaluation.strange
+    expected = "1 of 2 relevant ids in the qrels name documents, such as 'a.md', of which the run"
+    for text in (caplog.text, " ".join(str(evaluation).split())):
+        assert expected in text
+        assert "--level document" in text
+    caplog.clear()
+    assert evaluate(run, grades, ["R@10"], documents=True)["R@10"].mean == 1
+    assert caplog.text == ""
+    whole = RetrievalRun.of({"q1": {"a.md": 1.0}, "q2": {"long.md": 1.0}})
+    evaluate(whole, grades, ["R@10"])
+    assert "name passages, such as 'long.md#5', of which the run has documents" in caplog.text
 
 
 def test_few_queries_have_no_interval_and_clusters_make_it_wide() -> None:
