@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +15,7 @@ from mirage._base.logs import logger
 from mirage._base.progress import progress_bar
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, MirageError, UnknownNameError
+from mirage.generation._fingerprints import check_answers
 from mirage.generation.replies import response_of
 from mirage.models import Query, Response, Run
 
@@ -41,16 +42,27 @@ class Generator(Protocol):
             dataset: The queries.
             out: A JSON Lines file (readable with :meth:`mirage.Run.load`) to which each response is
                 appended as it arrives. Queries that have an answer in the file are not asked again,
-                so a run that was killed resumes. Queries that failed are asked again. Use a
-                separate file for each model and prompt, because the file names neither. At the end,
-                its lines are in the dataset's order. ``None`` writes no file.
+                so a run that was killed resumes. Queries that failed are asked again. At the end,
+                its lines are in the dataset's order. The file ``out`` plus ``.settings`` records
+                the settings and questions; if they differ in a later run, it raises an error, so
+                use a separate file for each model and prompt. ``None`` writes no file.
             progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
         Raises:
             GenerationError: If every query failed; the message says why the first one failed.
             UnknownNameError: If ``out`` answers a query that the dataset does not have.
-            DatasetError: If ``out`` is not a file of responses, or another process is writing it.
+            DatasetError: If ``out`` is not a file of responses, has answers that were made with
+                other settings or questions, or another process is writing it.
         """
+
+
+SettingsOf = Callable[[MirageDataset], Mapping[str, Any]]
+"""A function that returns the settings on which a generator's answers to a dataset depend."""
+
+
+def settings_of(generator: Generator) -> SettingsOf | None:
+    """Return the function that returns the settings of a generator, if it has one."""
+    return getattr(generator, "_answer_settings", None)
 
 
 # Responses ----------------------------------------------------------------------------------------
@@ -219,7 +231,11 @@ def _is_from_outside(error: Exception) -> bool:
 
 @contextmanager
 def recording(
-    name: str, dataset: MirageDataset, out: str | Path | None, progress: bool
+    name: str,
+    dataset: MirageDataset,
+    out: str | Path | None,
+    progress: bool,
+    settings: SettingsOf | None = None,
 ) -> Iterator[Recording]:
     """Start a run, or continue the run in the file ``out`` if it already has answers.
 
@@ -228,13 +244,16 @@ def recording(
         dataset: The queries.
         out: The file to which responses are appended, or ``None`` for no file.
         progress: Whether to show a progress bar.
+        settings: A function that returns the settings on which the answers depend. Answers in the
+            file that were made with other settings, or to other questions, then raise an error.
+            With ``None``, the answers in the file are not checked.
 
     Yields:
         The recording, to which responses are added.
     """
     check_name(name)
     with (
-        _journal(dataset, out) as journal,
+        _journal(dataset, out, settings) as journal,
         progress_bar(
             len(dataset), f"responses of {name}", progress, done=len(journal.earlier)
         ) as bar,
@@ -242,7 +261,9 @@ def recording(
         yield Recording(name, dataset, journal, bar)
 
 
-def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
+def _journal(
+    dataset: MirageDataset, out: str | Path | None, settings: SettingsOf | None
+) -> Journal[Response]:
     """Open the file of a run for appending, and remove the lines of queries to ask again.
 
     The removed lines are failures, and answers based on passages that the query no longer has.
@@ -258,6 +279,8 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
                 )
             if response.error is None and _is_current(response, dataset):
                 responses[response.query_id] = response
+        if journal.path is not None and settings is not None:
+            check_answers(journal.path, responses, dataset, settings(dataset))
         if len(responses) < len(journal.earlier):  # drop the lines of queries to ask again
             journal.finish(responses.values())
     return Journal(out, Response)
@@ -292,6 +315,7 @@ def run_concurrently(
     concurrency: int,
     out: str | Path | None,
     progress: bool,
+    settings: SettingsOf | None = None,
 ) -> Run:
     """Make a run by calling an async function on each query concurrently.
 
@@ -303,13 +327,14 @@ def run_concurrently(
         out: The file to which responses are appended, or ``None`` for no file; see
             :meth:`Generator.run`.
         progress: Whether to show a progress bar.
+        settings: A function that returns the settings on which the answers depend.
     """
 
     async def ask_all(record: Recording) -> None:
         async with connect() as answer:
             await for_each(record.pending, lambda query: record.ask(query, answer), concurrency)
 
-    with recording(name, dataset, out, progress) as record:
+    with recording(name, dataset, out, progress, settings) as record:
         if record.pending:
             run_sync(ask_all(record))
         return record.finish()
@@ -322,6 +347,7 @@ def run_in_batches(
     batch_size: int,
     out: str | Path | None,
     progress: bool,
+    settings: SettingsOf | None = None,
 ) -> Run:
     """Make a run by calling a function on batches of queries.
 
@@ -337,8 +363,9 @@ def run_in_batches(
         out: The file to which responses are appended, or ``None`` for no file; see
             :meth:`Generator.run`.
         progress: Whether to show a progress bar.
+        settings: A function that returns the settings on which the answers depend.
     """
-    with recording(name, dataset, out, progress) as record:
+    with recording(name, dataset, out, progress, settings) as record:
         start, size = 0, batch_size
         while start < len(record.pending):
             batch = record.pending[start : start + size]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, get_args
 from mirage._base.packages import check_bitsandbytes, package
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
+from mirage.generation._fingerprints import prompt_digest
 from mirage.generation.base import answered, run_in_batches
 from mirage.generation.chat import own_prompt, plain_messages, prompt_ids
 from mirage.generation.prompts import (
@@ -49,6 +50,9 @@ class _LocalGenerator(ABC):
     name: str
     prompt: PromptMaker
     seed: int
+    _source: Any
+    _settings: dict[str, Any]
+    _repeat = 0
 
     def __init__(self, batch_size: int, max_new_tokens: int, temperature: float) -> None:
         if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
@@ -75,6 +79,7 @@ class _LocalGenerator(ABC):
         """
         repeat = copy.copy(self)
         repeat.seed = self.seed + number
+        repeat._repeat = self._repeat + number
         return repeat
 
     def run(
@@ -89,7 +94,15 @@ class _LocalGenerator(ABC):
             progress: Whether to show a progress bar on stderr, if stderr is a terminal.
         """
         answer = partial(self._answer, prompt_for(dataset, self.prompt))
-        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
+        return run_in_batches(
+            self.name, dataset, answer, self.batch_size, out, progress, self._answer_settings
+        )
+
+    def _answer_settings(self, dataset: MirageDataset) -> dict[str, Any]:
+        """Return the settings on which the answers to a dataset depend."""
+        prompt = prompt_digest(prompt_for(dataset, self.prompt), dataset.language)
+        model = self._source if isinstance(self._source, str | Path) else self.name
+        return local_settings(model, self._settings, self.seed - self._repeat, prompt)
 
     @abstractmethod
     def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
@@ -119,6 +132,27 @@ class _LocalGenerator(ABC):
         self.usage.calls += len(prompts)
         self.usage.prompt_tokens += sum(map(len, prompts))
         self.usage.completion_tokens += sum(map(len, answers))
+
+
+def local_settings(
+    model: str | Path, settings: Mapping[str, Any], seed: int, prompt: str
+) -> dict[str, Any]:
+    """Return the settings on which the answers of a local model depend.
+
+    Args:
+        model: The name or folder of the model.
+        settings: The arguments that the generator was created with.
+        seed: The random seed of the first repeat.
+        prompt: The digest of the prompt; see :func:`prompt_digest`.
+    """
+    values = {name: settings[name] for name in _CHANGE_ANSWERS if settings.get(name) is not None}
+    if settings["temperature"]:
+        values["seed"] = seed
+    return {"model": str(model), **values, "prompt": prompt}
+
+
+_CHANGE_ANSWERS = ("dtype", "load_in", "quantization", "max_new_tokens", "temperature")
+"""The arguments of local generators that change the answers."""
 
 
 class TransformersGenerator(_LocalGenerator):
@@ -171,7 +205,7 @@ class TransformersGenerator(_LocalGenerator):
     ) -> None:
         super().__init__(batch_size, max_new_tokens, temperature)
         self._source = model
-        self._settings: dict[str, Any] = {
+        self._settings = {
             "name": name,
             "prompt": prompt,
             "device": device,
@@ -316,7 +350,7 @@ class VLLMGenerator(_LocalGenerator):
         self._vllm = package("vllm")
         by_name = isinstance(model, str | Path)
         self._source = str(model) if by_name else None
-        self._settings: dict[str, Any] = engine | {
+        self._settings = engine | {
             "name": name,
             "prompt": prompt,
             "batch_size": batch_size,
