@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from mirage._base.answers import incomplete_note
 from mirage._base.concurrency import for_each, run_sync
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
@@ -69,7 +70,12 @@ def settings_of(generator: Generator) -> SettingsOf | None:
 
 
 def answered(
-    query: Query, reply: object, shown: Sequence[str] | None = None, reasoning: str = ""
+    query: Query,
+    reply: object,
+    shown: Sequence[str] | None = None,
+    reasoning: str = "",
+    *,
+    cut_off: bool = False,
 ) -> Response:
     """Return the response to a query, made from the value that a system returned.
 
@@ -80,11 +86,14 @@ def answered(
             the query's passages.
         reasoning: The reasoning that the model wrote before its answer, if the system returned it
             separately from the answer.
+        cut_off: Whether the limit on the length of answers cut off the reply.
     """
     response = response_of(query, reply)
     update: dict[str, object] = {} if shown is None else {"shown": tuple(shown)}
     if reasoning:
         update["reasoning"] = reasoning
+    if cut_off:
+        update["cut_off"] = True
     return response.model_copy(update=update) if update else response
 
 
@@ -203,6 +212,8 @@ class Recording:
         run = Run(model=self.name, language=self.dataset.language, responses=responses)
         if run.failed:
             self._report(run.failed)
+        if note := incomplete_note(responses):
+            _LOG.warning("model %r: %s; %s", self.name, note, _SCORED_AS_THEY_ARE)
         return run
 
     def _report(self, failures: Sequence[Response]) -> None:
@@ -215,6 +226,12 @@ class Recording:
         _LOG.warning(
             "model %r failed on %d of the %s; %s", self.name, len(failures), queries, first
         )
+
+
+_SCORED_AS_THEY_ARE = (
+    "they are scored as they are; raise the limit (max_tokens) if answers are cut off, and check "
+    "the model or server if they are empty"
+)
 
 
 def _is_from_outside(error: Exception) -> bool:

@@ -124,7 +124,13 @@ class OpenAIGenerator:
             async def answer(query: Query) -> Response:
                 prompt = make_prompt(query)
                 completion = await connection.ask(prompt.messages, sample=self._sample)
-                return answered(query, completion.text, prompt.shown, completion.reasoning)
+                return answered(
+                    query,
+                    completion.text,
+                    prompt.shown,
+                    completion.reasoning,
+                    cut_off=completion.finish_reason == "length",
+                )
 
             yield answer
 

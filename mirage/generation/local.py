@@ -109,11 +109,15 @@ class _LocalGenerator(ABC):
         """Return the responses to a batch of queries."""
 
     def _responses(
-        self, queries: Sequence[Query], texts: Sequence[str], prompts: Sequence[Prompt]
+        self,
+        queries: Sequence[Query],
+        texts: Sequence[str],
+        prompts: Sequence[Prompt],
+        cut_off: Sequence[bool],
     ) -> list[Response]:
         responses = [
-            answered(query, text, prompt.shown)
-            for query, text, prompt in zip(queries, texts, prompts, strict=True)
+            answered(query, text, prompt.shown, cut_off=at_limit)
+            for query, text, prompt, at_limit in zip(queries, texts, prompts, cut_off, strict=True)
         ]
         return [self._check_reasoning(response) for response in responses]
 
@@ -270,9 +274,13 @@ class TransformersGenerator(_LocalGenerator):
                 logits_processor=self._sampling(queries),
             )
         written = output[:, width:]
-        self._count(rows, _without_end(written.tolist(), config.eos_token_id))
+        answers = written.tolist()
+        self._count(rows, _without_end(answers, config.eos_token_id))
         texts = self.tokenizer.batch_decode(written, skip_special_tokens=True)
-        return self._responses(queries, texts, prompts)
+        end_ids = _end_ids(config.eos_token_id)
+        return self._responses(
+            queries, texts, prompts, [end_ids.isdisjoint(answer) for answer in answers]
+        )
 
     def _config(self) -> Any:
         """Return the model's generation settings, such as its end tokens, with greedy decoding."""
@@ -400,7 +408,9 @@ class VLLMGenerator(_LocalGenerator):
             [output.prompt_token_ids or () for output in outputs],
             [completion.token_ids for completion in completions],
         )
-        return self._responses(queries, [completion.text for completion in completions], prompts)
+        texts = [completion.text for completion in completions]
+        cut_off = [completion.finish_reason == "length" for completion in completions]
+        return self._responses(queries, texts, prompts, cut_off)
 
 
 def _is_adapter(model: str | Path) -> bool:
@@ -455,10 +465,14 @@ def _bits_options(
 
 def _without_end(rows: Sequence[list[int]], ends: int | list[int] | None) -> list[list[int]]:
     """Return the ids of each answer up to its first end token, without the padding after it."""
-    end_ids = {ends} if isinstance(ends, int) else set(ends or ())
+    end_ids = _end_ids(ends)
     return [
         row[: next((n for n, id_ in enumerate(row, 1) if id_ in end_ids), len(row))] for row in rows
     ]
+
+
+def _end_ids(ends: int | list[int] | None) -> set[int]:
+    return {ends} if isinstance(ends, int) else set(ends or ())
 
 
 def _device(torch: Any) -> str:
