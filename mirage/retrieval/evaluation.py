@@ -411,9 +411,32 @@ def _values(
     values[[row[id_] for id_ in judged]] = 0.0
     # Ranks replace the scores, because ir_measures would order equal scores by passage id.
     rankings = {id_: descending_scores(run[id_].passage_ids) for id_ in judged if id_ in run}
+    name_of: Mapping[str, str] = {}
+    if any(map(ir_measures.providers.registry["gdeval"].supports, measures)):
+        judged, rankings, name_of = _numbered(judged, rankings)
     for each in ir_measures.iter_calc(measures, judged, rankings) if judged else ():
-        values[row[each.query_id], column[each.measure]] = each.value
+        id_ = name_of.get(each.query_id, each.query_id)
+        values[row[id_], column[each.measure]] = each.value
     return values
+
+
+def _numbered(
+    judged: Mapping[str, Mapping[str, int]], rankings: Mapping[str, Mapping[str, float]]
+) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]], dict[str, str]]:
+    """Return grades and rankings with numbers as ids, and the id of the query of each number.
+
+    The script gdeval, which computes ERR, accepts only numbers as query ids.
+    """
+    numbers = {id_: str(n) for n, id_ in enumerate(judged, 1)}
+    numbered_grades: dict[str, dict[str, int]] = {}
+    numbered_rankings: dict[str, dict[str, float]] = {}
+    for id_, number in numbers.items():
+        ranking = rankings.get(id_, {})
+        passages = {p: f"p{n}" for n, p in enumerate(dict.fromkeys((*judged[id_], *ranking)))}
+        numbered_grades[number] = {passages[p]: grade for p, grade in judged[id_].items()}
+        if id_ in rankings:
+            numbered_rankings[number] = {passages[p]: score for p, score in ranking.items()}
+    return numbered_grades, numbered_rankings, {number: id_ for id_, number in numbers.items()}
 
 
 def _parse_measures(names: Sequence[str]) -> list[Any]:
