@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections import Counter
@@ -19,7 +20,7 @@ from mirage.corpus import Corpus
 from mirage.errors import DatasetError
 from mirage.languages import Language
 from mirage.retrieval import BM25
-from mirage.testsets import build_test_set
+from mirage.testsets import build_test_set, item_sheet, read_sheet, write_sheet
 from mirage.testsets.askable import Askable, askable_passages, corpus_of
 from mirage.testsets.item_checks import Draft, ItemKind, duplicate_of, faults_in, query_of, stands
 from mirage.testsets.item_questions import Slot, writing_prompt
@@ -216,6 +217,24 @@ def test_passages_have_the_ids_of_an_index_of_the_same_files(
     for size in (30, 100):
         index = Corpus.build(tmp_path, language=language, size=size)
         assert list(corpus_of(tmp_path, language, size=size)) == list(index)
+
+
+# Sheets
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_sheet_may_be_saved_with_other_separators(tmp_path: Path, separator: str) -> None:
+    written = tmp_path / "sheet.csv"
+    dataset = MirageDataset.bundled("fr")
+    rows, _ = item_sheet(documents_of(dataset), language="fr", items=3, kinds=SINGLE)
+    write_sheet(rows, written)
+    with written.open(encoding="utf-8-sig", newline="") as file:
+        cells = list(csv.reader(file))
+    saved = tmp_path / "saved.csv"
+    # Excel writes a byte order mark, and quotes only cells that need it.
+    with saved.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows(cells)
+    assert read_sheet(saved) == read_sheet(written)
 
 
 # With an LLM
