@@ -153,11 +153,18 @@ class Recording:
     """
 
     def __init__(
-        self, name: str, dataset: MirageDataset, journal: Journal[Response], bar: Any
+        self,
+        name: str,
+        dataset: MirageDataset,
+        journal: Journal[Response],
+        bar: Any,
+        *,
+        is_generated: bool = True,
     ) -> None:
         self.name: str = name
         self.dataset: MirageDataset = dataset
         self._journal, self._bar = journal, bar
+        self._is_generated = is_generated
         self._responses = {response.query_id: response for response in journal.earlier}
         self.pending: tuple[Query, ...] = tuple(
             query.without_gold() for query in dataset if query.id not in self._responses
@@ -212,7 +219,7 @@ class Recording:
         run = Run(model=self.name, language=self.dataset.language, responses=responses)
         if run.failed:
             self._report(run.failed)
-        if note := incomplete_note(responses):
+        if self._is_generated and (note := incomplete_note(responses)):
             _LOG.warning("model %r: %s; %s", self.name, note, _SCORED_AS_THEY_ARE)
         return run
 
@@ -275,7 +282,8 @@ def recording(
             len(dataset), f"responses of {name}", progress, done=len(journal.earlier)
         ) as bar,
     ):
-        yield Recording(name, dataset, journal, bar)
+        # Recorded responses have no settings; the commands that score them count empty answers.
+        yield Recording(name, dataset, journal, bar, is_generated=settings is not None)
 
 
 def _journal(

@@ -134,3 +134,10 @@ def test_a_prompt_that_changes_in_each_call_does_not_stop_a_run(
         llm = generator(server, prompt=dated)
         respond(llm, ENGLISH, out=tmp_path / "g.jsonl", progress=False)
     assert len(server.requests) == 3
+
+
+def test_a_result_store_needs_no_record(server: ChatServer, tmp_path: Path) -> None:
+    """The key of a step in a grid's store identifies all settings already."""
+    out = tmp_path / ".step.0123456789abcdef.part" / "responses.jsonl"
+    respond(generator(server), ENGLISH, out=out, progress=False)
+    assert [path.name for path in out.parent.iterdir()] == ["responses.jsonl"]
