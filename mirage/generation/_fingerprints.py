@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +63,25 @@ def check_answers(
     earlier = record["questions"] if record is not None else {}
     if query_ids and record is not None:
         changed = [id_ for id_ in query_ids if earlier.get(id_, questions[id_]) != questions[id_]]
-        differences = [*_setting_differences(record["settings"], settings)]
-        if changed:
-            count = f"{len(changed)} of {len(query_ids)} answered questions or their passages"
-            differences.append(f"{count}, such as those of {changed[0]!r}")
-        if differences:
-            raise DatasetError(
-                f"{out}: the answers in the file belong to another run; these differ: "
-                f"{'; '.join(differences)}. Choose another file for the new answers, or delete "
-                "this file to replace its answers"
-            )
+        _check_same(out, [*_setting_differences(record["settings"], settings)], changed, query_ids)
     new = {"settings": settings, "questions": {**earlier, **questions}}
     if new != record:
         write_text(path, json.dumps(new, ensure_ascii=False, indent=1) + "\n", follow=False)
+
+
+def _check_same(
+    out: Path, differences: list[str], changed: Sequence[str], query_ids: Collection[str]
+) -> None:
+    """Raise an error if settings differ, or if questions changed that have an answer."""
+    if changed:
+        count = f"{len(changed)} of {len(query_ids)} answered questions or their passages"
+        differences.append(f"{count}, such as those of {changed[0]!r}")
+    if differences:
+        raise DatasetError(
+            f"{out}: the answers in the file belong to another run; these differ: "
+            f"{'; '.join(differences)}. Choose another file for the new answers, or delete this "
+            "file to replace its answers"
+        )
 
 
 def prompt_digest(make_prompt: Callable[[Query], Any], language: str) -> str:
