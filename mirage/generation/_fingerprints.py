@@ -73,14 +73,16 @@ def _check_same(
     out: Path, differences: list[str], changed: Sequence[str], query_ids: Collection[str]
 ) -> None:
     """Raise an error if settings differ, or if questions changed that have an answer."""
+    advice = "delete this file to replace its answers"
+    if changed and not differences:
+        advice = "delete the lines of these questions to ask them again"
     if changed:
         count = f"{len(changed)} of {len(query_ids)} answered questions or their passages"
         differences.append(f"{count}, such as those of {changed[0]!r}")
     if differences:
         raise DatasetError(
             f"{out}: the answers in the file belong to another run; these differ: "
-            f"{'; '.join(differences)}. Choose another file for the new answers, or delete this "
-            "file to replace its answers"
+            f"{'; '.join(differences)}. Choose another file for the new answers, or {advice}"
         )
 
 

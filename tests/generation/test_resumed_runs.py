@@ -62,6 +62,10 @@ def test_answers_to_other_questions_are_not_reused(server: ChatServer, tmp_path:
     respond(generator(server), ENGLISH, out=out, progress=False)
     with pytest.raises(DatasetError, match="1 of 3 answered questions or their passages"):
         respond(generator(server), reworded(ENGLISH), out=out, progress=False)
+    # As the error says, a question is asked again if its line is deleted.
+    out.write_text("".join(out.read_text().splitlines(keepends=True)[1:]))
+    respond(generator(server), reworded(ENGLISH), out=out, progress=False)
+    assert len(server.requests) == 4
 
 
 def test_new_questions_are_added_to_a_file(server: ChatServer, tmp_path: Path) -> None:
