@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirage._base.answers import incomplete_note
 from mirage._base.arrays import Floats
 from mirage._base.garbage import no_collection
 from mirage._base.rows import first_duplicate
@@ -313,8 +314,15 @@ class Ranking(Presentable):
 
     @property
     def unanswered_notes(self) -> tuple[str, ...]:
-        """A warning for each model that failed on more than a fifth of its queries."""
-        return tuple(
+        """A warning for each model that has many failures, or incomplete or empty answers."""
+        runs = {} if self.evidence is None else self.evidence.runs
+        notes = {model: incomplete_note(runs[model]) for model in self.models if model in runs}
+        incomplete = (
+            f"Warning: {model}: {note}; they are scored as they are"
+            for model, note in notes.items()
+            if note
+        )
+        many_failures = (
             f"Warning: {entry.model} answered only {entry.answered} of "
             f"{entry.answered + entry.failed} queries, so its rank is not reliable; fix the "
             "failures first"
@@ -322,6 +330,7 @@ class Ranking(Presentable):
             if entry.answered is not None
             and entry.failed > UNANSWERED * (entry.answered + entry.failed)
         )
+        return (*many_failures, *incomplete)
 
     @property
     def best(self) -> Entry:
