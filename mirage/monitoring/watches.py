@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage._base.tables import Printed, Table
@@ -103,11 +104,13 @@ def watch(
     The function compares means of days, weeks or months. Call it on the whole log as often as you
     like: the probability of any false alarm is at most ``alpha`` for the whole life of the log
     (:func:`mirage.statistics.alarms.rise_evidence`). Means vary between days by more than chance;
-    the test estimates this variance from the log. Each day of the week may have its own mean. The
-    test also allows for correlation of successive answers
+    the test estimates this variance from the log. A day with few questions counts less than a full
+    day, and so does the current day, of which the log has only the first questions. Each day of the
+    week may have its own mean. The test also allows for correlation of successive answers
     (:func:`mirage.statistics.serial.day_inflation`).
-    ``validation/coverage/drift.py`` prints false alarm rates and power. A single comparison of two
-    periods (:func:`mirage.monitoring.drift`) detects smaller losses.
+    ``validation/coverage/drift.py`` and ``validation/coverage/watch.py`` print false alarm rates
+    and power. A single comparison of two periods (:func:`mirage.monitoring.drift`) detects smaller
+    losses.
 
     Args:
         log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time.
@@ -146,7 +149,7 @@ def watch(
     names = tuple(parts)
     weekday = np.array([min(p.times.values()).weekday() for p in parts.values()]) % _WEEK[period]
     losses = (directed.values * np.array([*signs.values()]))[order]
-    evidence, starts = trend_evidence(losses, codes[order], weekday, widths)
+    evidence, starts = trend_evidence(losses, codes[order], weekday, widths, latest=True)
     needed = fewest_periods(period)
     # Bonferroni: the sum of the error rates of all measures is at most alpha.
     p_values, start = np.minimum(len(signs) / evidence[-1], 1.0), starts[-1]
@@ -174,8 +177,13 @@ def fewest_periods(period: str) -> int:
     return FEWEST_VALUES + 1 if _WEEK[period] == 1 else _WEEK[period] + 2
 
 
-def trend_evidence(values: Floats, periods: Ints, groups: Ints, widths: Floats) -> RiseEvidence:
+def trend_evidence(
+    values: Floats, periods: Ints, groups: Ints, widths: Floats, *, latest: bool = False
+) -> RiseEvidence:
     """Return the evidence that the mean of a column has risen and stayed higher, after each period.
+
+    The mean of a period has a weight that depends on its number of values, because the mean of few
+    values varies more.
 
     Args:
         values: Values in chronological order, of shape ``(queries, columns)``. Larger values are
@@ -184,18 +192,79 @@ def trend_evidence(values: Floats, periods: Ints, groups: Ints, widths: Floats) 
         groups: The group of each period, such as its day of the week; each group may have its own
             mean.
         widths: Width of the range of each column; infinite if there is none.
+        latest: Whether to compute only the evidence after the last period.
     """
-    counts = np.stack([np.bincount(periods, ~np.isnan(column)) for column in values.T], axis=1)
-    sums = np.stack([np.bincount(periods, np.nan_to_num(column)) for column in values.T], axis=1)
-    # A period without a value has the mean of all, which is no evidence for a change.
-    overall = sums.sum(axis=0) / counts.sum(axis=0)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), overall)
+    days = _day_means(values, periods)
     # For values of 0 and 1 in equal numbers, the range is twice the standard deviation.
     widths = np.where(np.isfinite(widths), widths, 2 * np.nanstd(values, axis=0))
-    smallest = widths / np.maximum(np.median(counts, axis=0), 1)
+    weights, smallest = _day_weights(days, groups, widths)
     return rise_evidence(
-        means,
+        days.means,
         smallest=np.maximum(smallest, 1e-9),
         groups=groups,
         inflation=day_inflation(values, periods),
+        weights=weights,
+        latest=latest,
     )
+
+
+class _DayMeans(NamedTuple):
+    """The values of each period; the arrays have the shape ``(periods, columns)``.
+
+    Attributes:
+        counts: Number of values.
+        means: Mean of the values; 0 if there is none.
+        squares: Sum of the squared deviations from the mean.
+    """
+
+    counts: Floats
+    means: Floats
+    squares: Floats
+
+
+def _day_means(values: Floats, periods: Ints) -> _DayMeans:
+    present = ~np.isnan(values)
+    filled = np.where(present, values, 0.0)
+    counts, sums = (_period_sums(each, periods) for each in (present, filled))
+    means = sums / np.maximum(counts, 1)
+    deviations = np.where(present, filled - means[periods], 0.0)
+    return _DayMeans(counts, means, _period_sums(deviations**2, periods))
+
+
+def _period_sums(values: Floats | NDArray[np.bool_], periods: Ints) -> Floats:
+    return np.stack([np.bincount(periods, column) for column in values.T], axis=1)
+
+
+def _day_weights(days: _DayMeans, groups: Ints, widths: Floats) -> tuple[Floats, Floats]:
+    """Return the weight of each period's mean, and the smallest credible standard deviation.
+
+    A mean of ``n`` values has the variance ``b + w / n``. Here ``b`` is the variance between
+    periods of a group, and ``w`` is the variance within periods; both are estimated by the method
+    of moments (Searle, Casella & McCulloch 1992, Variance Components, chapter 3). ``w`` is
+    increased as if one value of a period of average length could change from the worst value to
+    the best. Otherwise a first failure after many successes would count as impossible. The weight
+    is inversely proportional to the variance; a period without a value has the weight 0. The
+    weights of each column have the mean 1.
+
+    Args:
+        days: The values of each period.
+        groups: The group of each period.
+        widths: Width of the range of each column.
+    """
+    counts, means, squares = days
+    totals, used = counts.sum(axis=0), (counts > 0).sum(axis=0)
+    within = squares.sum(axis=0) / np.maximum(totals - used, 1)
+    members = np.eye(int(groups.max()) + 1)[groups]
+    sizes = np.maximum(members.T @ counts, 1)
+    centred = means - members @ (members.T @ (counts * means) / sizes)
+    degrees = used - (members.T @ counts > 0).sum(axis=0)
+    excess = (counts * centred**2).sum(axis=0) - degrees * within
+    scale = totals - (members.T @ counts**2 / sizes).sum(axis=0)
+    between = np.where(scale > 0, np.maximum(excess, 0.0) / np.maximum(scale, 1), 0.0)
+    flips = widths**2 * used / np.maximum(totals, 1)
+    divisors = np.maximum(counts, 1)
+    variances = np.maximum(between + (within + flips) / divisors, 1e-18)
+    weights = np.where(counts > 0, 1 / variances, 0.0)
+    weights *= np.maximum(used, 1) / np.maximum(weights.sum(axis=0), 1e-300)
+    smallest = flips * (weights / divisors).sum(axis=0) / np.maximum(used, 1)
+    return weights, np.sqrt(smallest)
