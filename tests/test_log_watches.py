@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mirage import FeatureSuite
 from mirage._base.arrays import Floats
+from mirage.monitoring import drift, logs, watch
 from mirage.monitoring.watches import trend_evidence
 from mirage.statistics.alarms import rise_evidence
 
@@ -72,3 +77,61 @@ def test_a_value_of_weight_0_is_left_out() -> None:
         for each in (values, moved)
     )
     np.testing.assert_allclose(first, second)
+
+
+# Measures without a value -------------------------------------------------------------------------
+
+
+def log_without_passages(path: Path, *, days: int, since: int, all_: bool = False) -> logs.Log:
+    """Return a log of 12 questions a day; from a day on, some or all lines list no passages."""
+    rows = [
+        {
+            "question": f"How long is the Nile {day} {number}?",
+            "answer": None if number == 0 else "6,650 km.",
+            "passages": None if day >= since and (all_ or number % 2) else ["It is 6,650 km long."],
+            "time": f"2026-11-{day + 1:02}T12:{number:02}:00Z",
+        }
+        for day in range(days)
+        for number in range(12)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return logs.read(path, language="en")
+
+
+SUITE = FeatureSuite(["answer_length"], "en")
+
+
+@pytest.mark.parametrize("all_", [False, True])
+def test_a_drift_with_fewer_values_is_inconclusive(tmp_path: Path, all_: bool) -> None:
+    # 16 November 2026 is a Monday.
+    log = log_without_passages(tmp_path / "log.jsonl", days=22, since=15, all_=all_)
+    before, after = log.last("week")
+    assert len(after.dataset) == 84
+    result = drift(before, after, suite=SUITE, margin=0.9, progress=False)
+    assert result.verdict == "inconclusive"
+    names = [shift.feature for shift in result.less_measured]
+    assert names == ["cites", "question_carried", "passages_shown"]
+    text = " ".join(str(result).split())
+    share = 100 if all_ else 55
+    assert f"no value on 0 % of answered questions before and {share} % after" in text
+    if not all_:
+        assert "values of 180 of 180 questions before and of 42 of 84 after: question_ca" in text
+        assert "values of 165 of 180 questions before and of 77 of 84 after: answer_length" in text
+        # Half of the values are missing, and count as complete losses.
+        assert result["question_carried"].lost_at_most >= 0.5
+
+
+def test_a_watch_reports_that_fewer_questions_can_be_measured(tmp_path: Path) -> None:
+    log = log_without_passages(tmp_path / "log.jsonl", days=28, since=18)
+    result = watch(log, suite=SUITE, progress=False)
+    assert result.fell == ()
+    (share,) = result.less_measured
+    assert share.feature == "question_carried"
+    assert share.since == "2026-11-19"
+    assert share.before == 0
+    assert share.after == pytest.approx(6 / 11)
+    text = " ".join(str(result).split())
+    assert "values of 276 of 336 questions: question_carried" in text
+    assert "since 2026-11-19, significantly fewer questions could be measured" in text
+    same = watch(log_without_passages(tmp_path / "b.jsonl", days=28, since=0), suite=SUITE)
+    assert same.less_measured == ()

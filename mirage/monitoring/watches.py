@@ -13,7 +13,12 @@ from mirage._base.tables import Printed, Table
 from mirage.errors import SettingError
 from mirage.features import FeatureSuite
 from mirage.features.registry import facts
-from mirage.monitoring.drifts import log_days
+from mirage.monitoring.drifts import (
+    describe_less_measured,
+    log_days,
+    missing_values,
+    value_counts,
+)
 from mirage.monitoring.logs import Log
 from mirage.monitoring.traffic import measure_log
 from mirage.statistics.alarms import FEWEST_VALUES, RiseEvidence, rise_evidence
@@ -34,6 +39,7 @@ class Trend(NamedTuple):
         worse: Whether the change is statistically significant.
         since: Name of the period in which the change most likely began; empty if it is not
             significant.
+        queries: Number of questions with a value.
     """
 
     feature: str
@@ -42,6 +48,7 @@ class Trend(NamedTuple):
     p: float
     worse: bool
     since: str
+    queries: int
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,10 @@ class Watch(Printed):
         trends: The result for each measure for which higher or lower values are better.
         alpha: Probability of any false alarm, in all periods together.
         needed: Smallest number of periods with which a drop can be tested.
+        queries: Number of questions.
+        less_measured: The measures that a growing share of answered questions has no value of. In
+            these entries, ``before`` and ``after`` are the shares without a value. Questions
+            without an answer are counted in ``failed`` instead.
     """
 
     name: str
@@ -61,6 +72,8 @@ class Watch(Printed):
     trends: tuple[Trend, ...]
     alpha: float
     needed: int
+    queries: int
+    less_measured: tuple[Trend, ...] = ()
 
     @property
     def fell(self) -> tuple[Trend, ...]:
@@ -86,6 +99,11 @@ class Watch(Printed):
         notes = [f"probability of any false alarm in all periods: {100 * self.alpha:g} %"]
         if not self.has_enough:
             notes.append(f"at least {self.needed} periods are needed, got {len(self.periods)}")
+        counts = {trend.feature: (trend.queries,) for trend in self.trends}
+        notes += value_counts(counts, (self.queries,))
+        if self.less_measured:
+            since = min(trend.since for trend in self.less_measured)
+            notes.append(f"since {since}, {describe_less_measured(self.less_measured)}")
         title = f"{self.name}: {len(self.periods)} periods, {self.periods[0]} to {self.periods[-1]}"
         return (Table(title, ("", "before", "since", "p", ""), rows, notes=tuple(notes), name=0),)
 
@@ -146,30 +164,70 @@ def watch(
     ranges = [facts(name, table.facts) for name in signs]
     widths = np.array([entry.high - entry.low for entry in ranges])
     order = log_days(log).order
-    names = tuple(parts)
     weekday = np.array([min(p.times.values()).weekday() for p in parts.values()]) % _WEEK[period]
-    losses = (directed.values * np.array([*signs.values()]))[order]
-    evidence, starts = trend_evidence(losses, codes[order], weekday, widths, latest=True)
+    losses = directed.values * np.array([*signs.values()])
+    groups, missing = missing_values(directed.values, table["failed"])
+    evidence, starts = trend_evidence(
+        np.hstack([losses, missing])[order],
+        codes[order],
+        weekday,
+        np.append(widths, np.ones(len(groups))),
+        latest=True,
+    )
     needed = fewest_periods(period)
-    # Bonferroni: the sum of the error rates of all measures is at most alpha.
-    p_values, start = np.minimum(len(signs) / evidence[-1], 1.0), starts[-1]
+    # Bonferroni: the sum of the error rates of all tests is at most alpha.
+    p_values, start = np.minimum(evidence.shape[1] / evidence[-1], 1.0), starts[-1]
     if len(parts) < needed:
         p_values[:] = np.nan
-    trends = []
-    for j, name in enumerate(signs):
-        p, worse = float(p_values[j]), bool(p_values[j] <= alpha)
-        values, later = directed.values[:, j], codes >= start[j]
-        trends.append(
-            Trend(
-                name,
-                float(np.nanmean(values[~later] if worse else values)),
-                float(np.nanmean(values[later])) if worse else float("nan"),
-                p,
-                worse,
-                names[start[j]] if worse else "",
-            )
+    tests = _Tests(codes, tuple(parts), p_values, start, alpha)
+    count = len(signs)
+    trends = [tests.trend(name, directed.values[:, j], j) for j, name in enumerate(signs)]
+    shares = [
+        tests.trend([*signs][j], missing[:, k], count + k)
+        for k, group in enumerate(groups)
+        for j in group
+    ]
+    return Watch(
+        log.dataset.name,
+        tests.names,
+        tuple(trends),
+        alpha,
+        needed,
+        len(table),
+        tuple(share for share in shares if share.worse),
+    )
+
+
+class _Tests(NamedTuple):
+    """The results of the tests of all columns.
+
+    Attributes:
+        codes: The period of each question, numbered from 0.
+        names: Names of the periods.
+        p_values: Corrected p-value of each column.
+        start: The period in which the change of each column most likely began.
+        alpha: Probability of any false alarm.
+    """
+
+    codes: Ints
+    names: tuple[str, ...]
+    p_values: Floats
+    start: Ints
+    alpha: float
+
+    def trend(self, name: str, values: Floats, column: int) -> Trend:
+        """Return the change of a measure, whose test has the position ``column``."""
+        p, since = float(self.p_values[column]), int(self.start[column])
+        worse, later = p <= self.alpha, self.codes >= since
+        return Trend(
+            name,
+            float(np.nanmean(values[~later] if worse else values)),
+            float(np.nanmean(values[later])) if worse else float("nan"),
+            p,
+            worse,
+            self.names[since] if worse else "",
+            int((~np.isnan(values)).sum()),
         )
-    return Watch(log.dataset.name, names, tuple(trends), alpha, needed)
 
 
 def fewest_periods(period: str) -> int:
