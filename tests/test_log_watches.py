@@ -10,6 +10,7 @@ import pytest
 
 from mirage import FeatureSuite
 from mirage._base.arrays import Floats
+from mirage.errors import DatasetError
 from mirage.monitoring import drift, logs, watch
 from mirage.monitoring.watches import trend_evidence
 from mirage.statistics.alarms import rise_evidence
@@ -135,3 +136,37 @@ def test_a_watch_reports_that_fewer_questions_can_be_measured(tmp_path: Path) ->
     assert "since 2026-11-19, significantly fewer questions could be measured" in text
     same = watch(log_without_passages(tmp_path / "b.jsonl", days=28, since=0), suite=SUITE)
     assert same.less_measured == ()
+
+
+# Lines without a time -----------------------------------------------------------------------------
+
+
+def test_a_line_without_a_time_is_an_error_or_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log.jsonl"
+    log_without_passages(path, days=9, since=0)
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for number, row in enumerate(rows):
+        row["id"] = f"q{number}"
+    del rows[40]["time"]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    log = logs.read(path, language="en")
+    for split in (log.by, log.last, log.each):
+        with pytest.raises(DatasetError, match=r"log\.jsonl, line 41: the line has no time"):
+            split("week")
+    with pytest.raises(DatasetError, match="107 of 108 lines have one"):
+        watch(log, suite=SUITE, progress=False)
+    log = logs.read(path, language="en", skip_damaged=True)
+    assert len(log.dataset) == 108
+    assert sum(map(len, (part.dataset for part in log.last("week")))) == 107
+    assert "log: 1 line was skipped because the time is missing; the first is line 41" in (
+        caplog.text
+    )
+    assert len(log.each("day")) == 9
+    assert watch(log, suite=SUITE, progress=False).queries == 107
+    for row in rows:
+        row.pop("time", None)
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with pytest.raises(DatasetError, match="has no time, nor has any other; name the field"):
+        logs.read(path, language="en", skip_damaged=True).by("week")

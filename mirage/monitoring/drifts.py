@@ -744,14 +744,13 @@ def _not_compared(
 
 def unmeasured(side: LogMeasures) -> dict[str, str]:
     """Return the features that cannot be measured on a log, each with the reason."""
-    # The number of shown passages is known if a line lists none of them, as an empty list.
-    listed = not np.isnan(side.table["passages_shown"]).all()
-    return {name: _describe_needs(needs, listed) for name, needs in side.unmet.items()}
+    lists_passages = not np.isnan(side.table["passages_shown"]).all()
+    return {name: _describe_needs(needs, lists_passages) for name, needs in side.unmet.items()}
 
 
-def _describe_needs(needs: tuple[Need, ...], listed: bool) -> str:
-    if needs == ("passages",) and listed:
-        return "all lists of shown passages are empty"
+def _describe_needs(needs: tuple[Need, ...], lists_passages: bool) -> str:
+    if needs == ("passages",) and lists_passages:
+        return "all lists of passages in the log are empty"
     if needs == ("passages",):
         return "the log does not say which passages were shown"
     return f"needs {' and '.join(_GOLD.get(need, need) for need in needs)}"

@@ -149,6 +149,7 @@ def watch(
     """
     if not 0 < alpha < 1:
         raise SettingError(f"alpha must be above 0 and below 1, such as 0.05; got {alpha}")
+    log = log.dated()
     parts = log.by(period)
     table = measure_log(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress).table
     position = {id_: i for i, part in enumerate(parts.values()) for id_ in part.dataset.query_ids}
