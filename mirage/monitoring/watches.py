@@ -126,7 +126,7 @@ def watch(
     day, and so does the current day, of which the log has only the first questions. Each day of the
     week may have its own mean. The test also allows for correlation of successive answers
     (:func:`mirage.statistics.serial.day_inflation`).
-    ``validation/coverage/drift.py`` and ``validation/coverage/watch.py`` print false alarm rates
+    ``validation/coverage/drift.py`` prints false alarm rates
     and power. A single comparison of two periods (:func:`mirage.monitoring.drift`) detects smaller
     losses.
 
