@@ -377,6 +377,10 @@ def drift(
     lines have no times, they are assumed to be in chronological order, and are divided into ten
     blocks that count as days.
 
+    The same two tests compare the share of answered questions without a value of each measure, with
+    the significance level ``alpha`` of their own. If it rose significantly, losses may be hidden,
+    and the verdict is ``inconclusive`` unless a measure got worse (:attr:`Drift.less_measured`).
+
     The error rates hold for a single comparison. To check a log every day, use
     :func:`mirage.monitoring.watch`.
 

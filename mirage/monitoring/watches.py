@@ -126,12 +126,15 @@ def watch(
     day, and so does the current day, of which the log has only the first questions. Each day of the
     week may have its own mean. The test also allows for correlation of successive answers
     (:func:`mirage.statistics.serial.day_inflation`).
-    ``validation/coverage/drift.py`` prints false alarm rates
-    and power. A single comparison of two periods (:func:`mirage.monitoring.drift`) detects smaller
-    losses.
+    ``validation/coverage/drift.py`` prints false alarm rates and power. A single comparison of two
+    periods (:func:`mirage.monitoring.drift`) detects smaller losses.
+
+    The function also tests whether a growing share of answered questions has no value of a measure,
+    for example because lines do not list the passages (:attr:`Watch.less_measured`).
 
     Args:
-        log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time.
+        log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time,
+            unless lines without one are skipped (``skip_damaged``).
         period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
         suite: The features; by default all that need neither gold data nor a model.
         alpha: Probability of any false alarm.
