@@ -78,6 +78,7 @@ def drift_plain(result: Drift) -> dict[str, Any]:
         "alpha": result.alpha,
         "margin": result.margin,
         "changes": [asdict(shift) for shift in result.shifts],
+        "less_measured": [asdict(shift) for shift in result.less_measured],
         "not_measured": dict(result.unmeasured),
     }
 
@@ -105,7 +106,7 @@ def each_text(name: str, period: str, results: Mapping[str, Drift]) -> str:
         texts=(3, 4),
     )
     overview = [to_text(part) for part in parts(table)]
-    details = [str(result) for result in results.values() if _changes(result)]
+    details = [str(r) for r in results.values() if _changes(r) or r.less_measured]
     return "\n\n".join([*overview, *details])
 
 
@@ -119,6 +120,8 @@ def _outcome(result: Drift) -> tuple[str, str]:
     The second text names one measure and counts the others, as in ``"support and 2 more"``.
     """
     changes = _changes(result)
+    if result.less_measured and not result.fell:
+        return "fewer values", result.less_measured[0].feature
     if not changes:
         return "no intervals" if result.verdict == "inconclusive" else "no change", ""
     first = (result.fell or changes)[0].feature
@@ -133,10 +136,15 @@ def _each_notes(period: str, results: Sequence[Drift]) -> list[str]:
 
     alpha = sum(result.alpha for result in results)
     notes = [f"false positive rate of all {period}s together: {100 * alpha:g} %"]
-    if any(result.verdict == "inconclusive" for result in results):
+    if any(not result.comparable for result in results):
         notes.append(
             f"no intervals: a {period} needs at least {FEWEST_FOR_MEANS} clusters and "
             f"{FEWEST_DAYS} days"
+        )
+    if any(result.less_measured for result in results):
+        notes.append(
+            f"fewer values: significantly fewer questions of the {period} could be measured, so "
+            "losses may be hidden; mirage logs features shows the reasons"
         )
     return notes
 
@@ -161,5 +169,7 @@ def watch_plain(result: Watch) -> dict[str, Any]:
         "needed": result.needed,
         "alpha": result.alpha,
         "worse": [trend.feature for trend in result.fell],
+        "queries": result.queries,
         "trends": [trend._asdict() for trend in result.trends],
+        "less_measured": [trend._asdict() for trend in result.less_measured],
     }

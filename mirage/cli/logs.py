@@ -33,7 +33,7 @@ from mirage.cli._shell import argument, end_inconclusive, example, fall_short, f
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
-    from mirage.monitoring.drifts import Drift
+    from mirage.monitoring.drifts import Drift, Shift
     from mirage.monitoring.logs import Log
 
 commands = group("logs", "Measure production logs, and detect drift.")
@@ -199,8 +199,8 @@ def drift(
     Each period needs at least four days, because results vary from day to day.
 
     Exit status: 1 if a measure got significantly worse; 3 if the result is inconclusive, because no
-    measure has a confidence interval or, with --margin, a loss above the margin cannot be ruled
-    out; 0 otherwise.
+    measure has a confidence interval, significantly fewer questions could be measured or, with
+    --margin, a loss above the margin cannot be ruled out; 0 otherwise.
     """
     from mirage.features import FeatureSuite
     from mirage.monitoring import drift as compare_logs
@@ -256,11 +256,14 @@ def watch(
     however often you look. The command reports each measure with a lasting drop, and when it began.
     Differences between days of the week raise no alarm.
 
-    Exit status: 1 if a measure has dropped; 3 if there are too few periods, or no measure that can
-    get worse; 0 otherwise.
+    A day with few questions counts less than a full day, and so does the current day.
+
+    Exit status: 1 if a measure has dropped; 3 if there are too few periods, no measure that can get
+    worse, or a growing share of questions that could not be measured; 0 otherwise.
     """
     from mirage.features import FeatureSuite
     from mirage.monitoring import watch as watch_log
+    from mirage.monitoring.drifts import describe_less_measured
 
     log = log_of(
         language_of(language), file_of(file), log_reading(field, cluster, form, skip_damaged)
@@ -276,6 +279,8 @@ def watch(
             if result.trends
             else ["no measure that can get worse was measured"]
         )
+    if result.less_measured:
+        end_inconclusive([describe_less_measured(result.less_measured)])
 
 
 def _compare_each(
@@ -305,8 +310,9 @@ def _compare_each(
     plain = {"periods": {name: drift_plain(result) for name, result in results.items()}}
     out_either(text, plain, as_json)
     fall_short([_loss(result) for result in results.values() if result.fell])
-    if all(result.verdict == "inconclusive" for result in results.values()):
-        end_inconclusive([_inconclusive(next(iter(results.values())))])
+    fewer = [result for result in results.values() if result.less_measured]
+    if fewer or all(result.verdict == "inconclusive" for result in results.values()):
+        end_inconclusive([_inconclusive(each) for each in fewer or [*results.values()][:1]])
 
 
 def _read_two(
@@ -335,9 +341,21 @@ def _loss(result: Drift) -> str:
 
 
 def _inconclusive(result: Drift) -> str:
+    from mirage.monitoring.drifts import describe_less_measured
+
     if result.needed_days:
         return result.needed_days
+    if result.less_measured:
+        return describe_less_measured(result.less_measured)
     if not result.comparable:
         return "no measure that could get worse has an interval"
     inconclusive = ", ".join(shift.feature for shift in result.inconclusive)
-    return f"{inconclusive} may have lost more than {result.margin:g} of the range"
+    words = f"{inconclusive} may have lost more than {result.margin:g} of the range"
+    fewer = [shift.feature for shift in result.inconclusive if _newly_missing(shift, result)]
+    return f"{words}; too few questions have a value of {', '.join(fewer)}" if fewer else words
+
+
+def _newly_missing(shift: Shift, result: Drift) -> bool:
+    """Return whether the share of questions that newly lack a value is above the margin."""
+    before, after = (n / total for n, total in zip(shift.queries, result.queries, strict=True))
+    return result.margin is not None and 1 - after / before > result.margin

@@ -8,12 +8,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from mirage._base.arrays import Ints
+from mirage._base.arrays import Floats, Ints
 from mirage._base.tables import Printed, Table
 from mirage.dataset import clusters_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
-from mirage.features.base import Need
+from mirage.features.base import Facts, Need
 from mirage.features.registry import facts
 from mirage.monitoring.logs import FEWEST_JOINED, Clustering, Log, regroup
 from mirage.monitoring.traffic import NEW_WORDS, LogMeasures, measure_log, new_words
@@ -45,8 +45,9 @@ class Shift(MeanDifference):
         worse: Whether the difference is for the worse; ``None`` if neither higher nor lower values
             are better.
         lost_at_most: The largest loss in the confidence interval of the difference, as a share of
-            the measure's range. NaN if neither higher nor lower values are better. Infinite if
-            there is no interval or the range is not finite.
+            the measure's range. If the share of questions with a value fell, the missing values
+            count as complete losses. NaN if neither higher nor lower values are better. Infinite
+            if there is no interval or the range is not finite.
         queries: Number of questions with a value, in the earlier and the later log.
     """
 
@@ -73,6 +74,9 @@ class Drift(Printed):
         clustering: Description of how questions are grouped into clusters.
         alpha: False positive rate for all measures together.
         margin: The loss that ``no worse`` rules out; ``None`` if it is not tested.
+        less_measured: The measures of which significantly fewer answered questions have a value.
+            In these entries, ``before`` and ``after`` are the shares of answered questions without
+            a value. Questions without an answer are counted in ``failed`` instead.
     """
 
     before: str
@@ -86,6 +90,7 @@ class Drift(Printed):
     clustering: str
     alpha: float
     margin: float | None
+    less_measured: tuple[Shift, ...] = ()
 
     @property
     def fell(self) -> tuple[Shift, ...]:
@@ -114,12 +119,12 @@ class Drift(Printed):
     def verdict(self) -> Verdict | None:
         """The verdict: ``"worse"``, ``"no worse"`` (by more than the margin) or ``"inconclusive"``.
 
-        It is ``"inconclusive"`` if :attr:`comparable` is empty. Otherwise, it is ``None`` if no
-        loss is significant and there is no margin.
+        It is ``"inconclusive"`` if :attr:`comparable` is empty or :attr:`less_measured` is not.
+        Otherwise, it is ``None`` if no loss is significant and there is no margin.
         """
         if self.fell:
             return "worse"
-        if not self.comparable:
+        if self.less_measured or not self.comparable:
             return "inconclusive"
         if self.margin is None:
             return None
@@ -178,6 +183,10 @@ class Drift(Printed):
                 "the losses"
             )
         notes.append(f"false positive rate of all changes together: {100 * self.alpha:g} %")
+        counts = {s.feature: s.queries for s in self.shifts if s.feature not in NEW_WORDS}
+        notes += value_counts(counts, self.queries)
+        if self.less_measured:
+            notes.append(describe_less_measured(self.less_measured))
         return [*notes, *_group_reasons(self.unmeasured)]
 
 
@@ -196,6 +205,63 @@ def _cluster_notes(clusters: int, largest: float) -> list[str]:
             "cluster to the field that identifies clusters, such as the session"
         )
     return notes
+
+
+def value_counts(counts: Mapping[str, Sequence[int]], totals: Sequence[int]) -> list[str]:
+    """Return a line for each group of measures of which the same number of questions has a value.
+
+    Measures with a value for all questions are left out.
+
+    Args:
+        counts: Number of questions with a value, by measure: in one log, or in an earlier and a
+            later one.
+        totals: Number of all questions, in the same form.
+    """
+    names: dict[tuple[int, ...], list[str]] = {}
+    for name, present in counts.items():
+        names.setdefault(tuple(present), []).append(name)
+    lines = []
+    for present, group in names.items():
+        if present == tuple(totals):
+            continue
+        parts = [f"{number} of {all_}" for number, all_ in zip(present, totals, strict=True)]
+        words = f"{parts[0]} questions"
+        if len(parts) > 1:
+            words += f" before and of {parts[1]} after"
+        lines.append(f"values of {words}: {', '.join(group)}")
+    return lines
+
+
+class _Shares(Protocol):
+    """A test of the share of questions without a value of a measure."""
+
+    @property
+    def feature(self) -> str:
+        """Name of the measure."""
+
+    @property
+    def before(self) -> float:
+        """Earlier share of questions without a value."""
+
+    @property
+    def after(self) -> float:
+        """Later share of questions without a value."""
+
+
+def describe_less_measured(changes: Sequence[_Shares]) -> str:
+    """Return a sentence that lists the measures of which fewer questions have a value."""
+    names: dict[tuple[float, float], list[str]] = {}
+    for change in changes:
+        names.setdefault((change.before, change.after), []).append(change.feature)
+    groups = "; ".join(
+        f"{', '.join(group)} (no value on {100 * before:.0f} % of answered questions before and "
+        f"{100 * after:.0f} % after)"
+        for (before, after), group in names.items()
+    )
+    return (
+        f"significantly fewer questions could be measured, so losses may be hidden: {groups}; "
+        "mirage logs features shows the reasons"
+    )
 
 
 class Clustered(Protocol):
@@ -253,7 +319,19 @@ def cautions(log: Clustered, side: LogMeasures) -> list[str]:
     cites = table["cites"]
     if uncited and (cites == 0).any() and not (cites > 0).any():
         notes.append(f"no answer cites a passage, so {' and '.join(uncited)} are 0")
+    notes += _unknown_passages(table)
     return [*notes, *_group_reasons(unmeasured(side))]
+
+
+def _unknown_passages(table: FeatureTable) -> list[str]:
+    """Return a line with the number of questions whose passages are unknown, if there are some."""
+    unknown = int(np.isnan(table["passages_shown"]).sum())
+    if not 0 < unknown < len(table):
+        return []
+    return [
+        f"{unknown} of {len(table)} lines do not list the passages that were shown, and measures "
+        "that need passages leave them out; if none was shown, write an empty list"
+    ]
 
 
 def _group_reasons(reasons: Mapping[str, str]) -> list[str]:
@@ -302,6 +380,10 @@ def drift(
     than ten clusters or four days, there are no intervals and the verdict is ``inconclusive``. If
     lines have no times, they are assumed to be in chronological order, and are divided into ten
     blocks that count as days.
+
+    The same two tests compare the share of answered questions without a value of each measure, with
+    the significance level ``alpha`` of their own. If it rose significantly, losses may be hidden,
+    and the verdict is ``inconclusive`` unless a measure got worse (:attr:`Drift.less_measured`).
 
     The error rates hold for a single comparison. To check a log every day, use
     :func:`mirage.monitoring.watch`.
@@ -457,7 +539,72 @@ def drift_of(
         _describe_both(before, after),
         alpha,
         margin,
+        _less_measured(earlier, later, (log_days(before), log_days(after)), alpha, seed),
     )
+
+
+def _less_measured(
+    before: FeatureTable,
+    after: FeatureTable,
+    times: tuple[LogDays, LogDays],
+    alpha: float,
+    seed: int,
+) -> tuple[Shift, ...]:
+    """Return the measures that significantly fewer answered questions have a value of.
+
+    A measure that the later log lacks has a value for none of its questions.
+    """
+    names = [
+        name
+        for name in before.features
+        if name not in NEW_WORDS and not np.isnan(before[name]).all()
+    ]
+    none = np.full(len(after), np.nan)
+    later = [after[name] if name in after.features else none for name in names]
+    groups, values = missing_values(
+        np.vstack([before.columns(names).values, np.column_stack(later)]),
+        np.concatenate([table["failed"] for table in (before, after)]),
+    )
+    if not groups:
+        return ()
+    labels = tuple(f"no value of {names[group[0]]}" for group in groups)
+    tables = [
+        replace(
+            table,
+            features=labels,
+            values=part,
+            facts=dict.fromkeys(labels, Facts("lower", 0, 1)),
+            reasons={},
+        )
+        for table, part in ((before, values[: len(before)]), (after, values[len(before) :]))
+    ]
+    shifts = shifts_between(*tables, times=times, alpha=alpha, seed=seed)
+    return tuple(
+        replace(shift, feature=names[j])
+        for shift, group in zip(shifts, groups, strict=True)
+        for j in group
+        if shift.changed and shift.worse
+    )
+
+
+def missing_values(values: Floats, failed: Floats) -> tuple[list[list[int]], Floats]:
+    """Return which answered questions lack a value, without repetitions.
+
+    Args:
+        values: Values of the measures, of shape ``(questions, measures)``; missing ones are NaN.
+        failed: 1 for each question without an answer, else 0.
+
+    Returns:
+        Groups of measures (positions) that lack values on the same questions, and a column for
+        each group: 1 if an answered question has no value, 0 if it has one, and NaN for a question
+        without an answer. Measures that all answered questions have are left out.
+    """
+    missing = np.isnan(values) & (failed == 0)[:, None]
+    groups: dict[bytes, list[int]] = {}
+    for j in np.flatnonzero(missing.any(axis=0)).tolist():
+        groups.setdefault(missing[:, j].tobytes(), []).append(j)
+    firsts = [group[0] for group in groups.values()]
+    return list(groups.values()), np.where(failed[:, None] == 0, missing[:, firsts], np.nan)
 
 
 def shifts_between(
@@ -503,6 +650,7 @@ def shifts_between(
         p_values = holm(np.nan_to_num(tests.p, nan=1.0))
         ends = zip(p_values.tolist(), tests.reach.tolist(), (high - low).tolist(), strict=True)
         rows = [_widen(row, *each) for row, each in zip(rows, ends, strict=True)]
+    totals = len(before), len(after)
     return tuple(
         _shift(
             name,
@@ -511,6 +659,7 @@ def shifts_between(
             fact.high - fact.low,
             alpha,
             tuple(int((~np.isnan(table[name])).sum()) for table in (before, after)),
+            totals,
         )
         for name, row, fact in zip(before.features, rows, column_facts, strict=True)
     )
@@ -634,6 +783,7 @@ def _shift(
     width: float,
     alpha: float,
     queries: tuple[int, ...],
+    totals: tuple[int, int],
 ) -> Shift:
     low, high = row.interval
     changed = row.p <= alpha and (low > 0 or high < 0)
@@ -644,6 +794,9 @@ def _shift(
         # Without a finite range, no share of it can be ruled out.
         lost = float("inf") if np.isnan(lost) or np.isinf(width) else lost
     before, after = queries
+    # As in the regression test, values that only the earlier log has count as complete losses.
+    still_measured = min(after * totals[0] / max(before * totals[1], 1), 1.0)
+    lost = 1 - still_measured * (1 - lost) if np.isfinite(lost) else lost
     return Shift(
         **asdict(row),
         feature=name,

@@ -72,6 +72,10 @@ class Log(NamedTuple):
             Empty if no line names a session, or if lines name their cluster.
         joined: If ``clustering`` is ``"sessions"``, the number of clusters that would remain if
             equal questions of different sessions were joined too.
+        undated: The location of each line without a time, such as ``log.jsonl, line 3``, by query
+            id.
+        skip_undated: Whether :meth:`by`, :meth:`last` and :meth:`each` leave out lines without a
+            time, with a warning. By default they raise an error.
     """
 
     dataset: MirageDataset
@@ -80,6 +84,38 @@ class Log(NamedTuple):
     clustering: Clustering = "questions"
     sessions: Mapping[str, str] = MappingProxyType({})
     joined: int = 0
+    undated: Mapping[str, str] = MappingProxyType({})
+    skip_undated: bool = False
+
+    def dated(self) -> Log:
+        """Return the log without the lines that have no time.
+
+        Raises:
+            DatasetError: If no line has a time, or if a line has none and :attr:`skip_undated` is
+                False.
+        """
+        ids = [id_ for id_ in self.dataset.query_ids if id_ in self.times]
+        missing = len(self.dataset) - len(ids)
+        if not missing:
+            return self
+        undated = next(id_ for id_ in self.dataset.query_ids if id_ not in self.times)
+        if not ids:
+            raise DatasetError(
+                f"{self.dataset.name}: question {undated!r} has no time, nor has any other; name "
+                "the field that contains the time, as in time=created"
+            )
+        where = self.undated.get(undated, f"{self.dataset.name}, question {undated!r}")
+        if not self.skip_undated:
+            raise DatasetError(
+                f"{where}: the line has no time, but {len(ids)} of {len(self.dataset)} lines have "
+                "one; add the time, or skip such lines (--skip-damaged, or skip_damaged=True)"
+            )
+        _LOG.warning(
+            "%s: %d %s skipped because the time is missing; the first is %s",
+            self.dataset.name, missing, "line was" if missing == 1 else "lines were",
+            where.rpartition(", ")[2],
+        )  # fmt: skip
+        return self._select(ids, self.dataset.name)
 
     def by(self, period: str) -> dict[str, Log]:
         """Split the log into one log per day, week or month.
@@ -91,17 +127,12 @@ class Log(NamedTuple):
 
         Raises:
             UnknownNameError: If ``period`` is not one of the three names.
-            DatasetError: If a line has no time.
+            DatasetError: If a line has no time and :attr:`skip_undated` is False.
         """
         if period not in PERIODS:
             raise UnknownNameError("period", period, PERIODS)
-        undated = next((id_ for id_ in self.dataset.query_ids if id_ not in self.times), None)
-        if undated is not None:
-            raise DatasetError(
-                f"{self.dataset.name}: question {undated!r} has no time; name the field that "
-                "contains the time, as in time=created"
-            )
-        parts = self._parts({id_: PERIODS[period](time) for id_, time in self.times.items()})
+        log = self.dated()
+        parts = log._parts({id_: PERIODS[period](time) for id_, time in log.times.items()})
         return {name: parts[name] for name in sorted(parts)}
 
     def last(self, period: str) -> tuple[Log, Log]:
@@ -117,7 +148,8 @@ class Log(NamedTuple):
             UnknownNameError: If ``period`` is not one of the three names.
             DatasetError: If a line has no time, or all lines are from the same period.
         """
-        parts = self.by(period)
+        log = self.dated()
+        parts = log.by(period)
         latest = next(reversed(parts))
         if len(parts) == 1:
             raise DatasetError(
@@ -126,9 +158,9 @@ class Log(NamedTuple):
             )
         when = {
             id_: latest if PERIODS[period](time) == latest else f"before {latest}"
-            for id_, time in self.times.items()
+            for id_, time in log.times.items()
         }
-        both = self._parts(when)
+        both = log._parts(when)
         return both[f"before {latest}"], both[latest]
 
     def each(self, period: str) -> dict[str, tuple[Log, Log]]:
@@ -148,8 +180,9 @@ class Log(NamedTuple):
             UnknownNameError: If ``period`` is not one of the three names.
             DatasetError: If a line has no time, or all lines are from the same period.
         """
-        self.last(period)  # raises an error if there is only one period
-        log = regroup([self, *self.by(period).values()])[0]
+        log = self.dated()
+        log.last(period)  # raises an error if there is only one period
+        log = regroup([log, *log.by(period).values()])[0]
         pairs = {}
         for name, part in log.by(period).items():
             own = set(part.dataset.query_ids)
@@ -181,9 +214,10 @@ class Log(NamedTuple):
         return {name: self._part(name, some) for name, some in ids.items()}
 
     def _part(self, name: str, ids: Sequence[str]) -> Log:
-        queries = MirageDataset(
-            (self.dataset[id_] for id_ in ids), name=f"{self.dataset.name} {name}"
-        )
+        return self._select(ids, f"{self.dataset.name} {name}")
+
+    def _select(self, ids: Sequence[str], name: str) -> Log:
+        queries = MirageDataset((self.dataset[id_] for id_ in ids), name=name)
         run = self.run.model_copy(update={"responses": tuple(self.run[id_] for id_ in ids)})
         return self._replace(
             dataset=queries,
@@ -242,7 +276,8 @@ def read(
             ``opentelemetry``, ``langfuse`` or ``phoenix``. By default each line is one answered
             question.
         skip_damaged: Whether to skip lines that are not valid, with a warning that states how many.
-            By default the first invalid line raises an error.
+            By default the first invalid line raises an error. The same holds for lines without a
+            time if the log is split by time, and other lines have one.
 
     Raises:
         DatasetError: If a line is not valid; the message names the file, the line and the field.
@@ -261,7 +296,10 @@ def read(
         (['Ada.'], 'bot')
     """
     path, code = Path(path), Language.of(language).code
-    lines = list(log_lines(path, code, fields, form=form, skip_damaged=skip_damaged))
+    undated: dict[str, str] = {}
+    lines = list(
+        log_lines(path, code, fields, form=form, skip_damaged=skip_damaged, undated=undated)
+    )
     clustering = _clustering(lines)
     clusters = _clusters(lines, clustering)
     queries = [
@@ -281,6 +319,8 @@ def read(
         {line.entry.query.id: line.time for line in lines if line.time is not None},
         clustering,
         _sessions(lines) if clustering == "questions and sessions" else {},
+        undated=undated,
+        skip_undated=skip_damaged,
     )
 
 
@@ -291,6 +331,7 @@ def log_lines(
     *,
     form: str | None = None,
     skip_damaged: bool = False,
+    undated: dict[str, str] | None = None,
 ) -> Iterator[Line]:
     """Yield the lines of a log that have a question.
 
@@ -300,6 +341,7 @@ def log_lines(
         fields: Names of fields in the log; the keys are those of :data:`FIELDS`.
         form: Name of the tool that exported the log; ``None`` if no tool did.
         skip_damaged: Whether to skip lines that are not valid, with a warning.
+        undated: If given, the function adds the location of each line without a time, by query id.
     """
     names = field_names(fields, form)
     named = NamedFields(fields, names)
@@ -313,6 +355,8 @@ def log_lines(
             line = parse_line(where, row, names, language)
             if line is not None:
                 check_id(where, row, names, line, first_places)
+                if undated is not None and line.time is None:
+                    undated[line.entry.query.id] = where
         except DatasetError as error:
             if damaged is None:
                 raise

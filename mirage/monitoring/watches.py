@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage._base.tables import Printed, Table
 from mirage.errors import SettingError
 from mirage.features import FeatureSuite
 from mirage.features.registry import facts
-from mirage.monitoring.drifts import log_days
+from mirage.monitoring.drifts import (
+    describe_less_measured,
+    log_days,
+    missing_values,
+    value_counts,
+)
 from mirage.monitoring.logs import Log
 from mirage.monitoring.traffic import measure_log
 from mirage.statistics.alarms import FEWEST_VALUES, RiseEvidence, rise_evidence
@@ -34,6 +40,7 @@ class Trend(NamedTuple):
         worse: Whether the change is statistically significant.
         since: Name of the period in which the change most likely began; empty if it is not
             significant.
+        queries: Number of questions with a value.
     """
 
     feature: str
@@ -42,6 +49,7 @@ class Trend(NamedTuple):
     p: float
     worse: bool
     since: str
+    queries: int
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,10 @@ class Watch(Printed):
         trends: The result for each measure for which higher or lower values are better.
         alpha: Probability of any false alarm, in all periods together.
         needed: Smallest number of periods with which a drop can be tested.
+        queries: Number of questions.
+        less_measured: The measures that a growing share of answered questions has no value of. In
+            these entries, ``before`` and ``after`` are the shares without a value. Questions
+            without an answer are counted in ``failed`` instead.
     """
 
     name: str
@@ -61,6 +73,8 @@ class Watch(Printed):
     trends: tuple[Trend, ...]
     alpha: float
     needed: int
+    queries: int
+    less_measured: tuple[Trend, ...] = ()
 
     @property
     def fell(self) -> tuple[Trend, ...]:
@@ -86,6 +100,11 @@ class Watch(Printed):
         notes = [f"probability of any false alarm in all periods: {100 * self.alpha:g} %"]
         if not self.has_enough:
             notes.append(f"at least {self.needed} periods are needed, got {len(self.periods)}")
+        counts = {trend.feature: (trend.queries,) for trend in self.trends}
+        notes += value_counts(counts, (self.queries,))
+        if self.less_measured:
+            since = min(trend.since for trend in self.less_measured)
+            notes.append(f"since {since}, {describe_less_measured(self.less_measured)}")
         title = f"{self.name}: {len(self.periods)} periods, {self.periods[0]} to {self.periods[-1]}"
         return (Table(title, ("", "before", "since", "p", ""), rows, notes=tuple(notes), name=0),)
 
@@ -104,14 +123,19 @@ def watch(
     The function compares means of days, weeks or months. Call it on the whole log as often as you
     like: the probability of any false alarm is at most ``alpha`` for the whole life of the log
     (:func:`mirage.statistics.alarms.rise_evidence`). Means vary between days by more than chance;
-    the test estimates this variance from the log. Each day of the week may have its own mean. The
-    test also allows for correlation of successive answers
+    the test estimates this variance from the log. A day with few questions counts less than a full
+    day, and so does the current day, of which the log has only the first questions. Each day of the
+    week may have its own mean. The test also allows for correlation of successive answers
     (:func:`mirage.statistics.serial.day_inflation`).
     ``validation/coverage/drift.py`` prints false alarm rates and power. A single comparison of two
     periods (:func:`mirage.monitoring.drift`) detects smaller losses.
 
+    The function also tests whether a growing share of answered questions has no value of a measure,
+    for example because lines do not list the passages (:attr:`Watch.less_measured`).
+
     Args:
-        log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time.
+        log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time,
+            unless lines without one are skipped (``skip_damaged``).
         period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
         suite: The features; by default all that need neither gold data nor a model.
         alpha: Probability of any false alarm.
@@ -129,6 +153,7 @@ def watch(
     """
     if not 0 < alpha < 1:
         raise SettingError(f"alpha must be above 0 and below 1, such as 0.05; got {alpha}")
+    log = log.dated()
     parts = log.by(period)
     needed = fewest_periods(period)
     # The first days decide what is a template. A faulty sentence would otherwise become one as soon
@@ -155,29 +180,69 @@ def watch(
     ranges = [facts(name, table.facts) for name in signs]
     widths = np.array([entry.high - entry.low for entry in ranges])
     order = log_days(log).order
-    names = tuple(parts)
     weekday = np.array([min(p.times.values()).weekday() for p in parts.values()]) % _WEEK[period]
-    losses = (directed.values * np.array([*signs.values()]))[order]
-    evidence, starts = trend_evidence(losses, codes[order], weekday, widths)
-    # Bonferroni: the sum of the error rates of all measures is at most alpha.
-    p_values, start = np.minimum(len(signs) / evidence[-1], 1.0), starts[-1]
+    losses = directed.values * np.array([*signs.values()])
+    groups, missing = missing_values(directed.values, table["failed"])
+    evidence, starts = trend_evidence(
+        np.hstack([losses, missing])[order],
+        codes[order],
+        weekday,
+        np.append(widths, np.ones(len(groups))),
+        latest=True,
+    )
+    # Bonferroni: the sum of the error rates of all tests is at most alpha.
+    p_values, start = np.minimum(evidence.shape[1] / evidence[-1], 1.0), starts[-1]
     if len(parts) < needed:
         p_values[:] = np.nan
-    trends = []
-    for j, name in enumerate(signs):
-        p, worse = float(p_values[j]), bool(p_values[j] <= alpha)
-        values, later = directed.values[:, j], codes >= start[j]
-        trends.append(
-            Trend(
-                name,
-                float(np.nanmean(values[~later] if worse else values)),
-                float(np.nanmean(values[later])) if worse else float("nan"),
-                p,
-                worse,
-                names[start[j]] if worse else "",
-            )
+    tests = _Tests(codes, tuple(parts), p_values, start, alpha)
+    count = len(signs)
+    trends = [tests.trend(name, directed.values[:, j], j) for j, name in enumerate(signs)]
+    shares = [
+        tests.trend([*signs][j], missing[:, k], count + k)
+        for k, group in enumerate(groups)
+        for j in group
+    ]
+    return Watch(
+        log.dataset.name,
+        tests.names,
+        tuple(trends),
+        alpha,
+        needed,
+        len(table),
+        tuple(share for share in shares if share.worse),
+    )
+
+
+class _Tests(NamedTuple):
+    """The results of the tests of all columns.
+
+    Attributes:
+        codes: The period of each question, numbered from 0.
+        names: Names of the periods.
+        p_values: Corrected p-value of each column.
+        start: The period in which the change of each column most likely began.
+        alpha: Probability of any false alarm.
+    """
+
+    codes: Ints
+    names: tuple[str, ...]
+    p_values: Floats
+    start: Ints
+    alpha: float
+
+    def trend(self, name: str, values: Floats, column: int) -> Trend:
+        """Return the change of a measure, whose test has the position ``column``."""
+        p, since = float(self.p_values[column]), int(self.start[column])
+        worse, later = p <= self.alpha, self.codes >= since
+        return Trend(
+            name,
+            float(np.nanmean(values[~later] if worse else values)),
+            float(np.nanmean(values[later])) if worse else float("nan"),
+            p,
+            worse,
+            self.names[since] if worse else "",
+            int((~np.isnan(values)).sum()),
         )
-    return Watch(log.dataset.name, names, tuple(trends), alpha, needed)
 
 
 def fewest_periods(period: str) -> int:
@@ -185,8 +250,13 @@ def fewest_periods(period: str) -> int:
     return FEWEST_VALUES + 1 if _WEEK[period] == 1 else _WEEK[period] + 2
 
 
-def trend_evidence(values: Floats, periods: Ints, groups: Ints, widths: Floats) -> RiseEvidence:
+def trend_evidence(
+    values: Floats, periods: Ints, groups: Ints, widths: Floats, *, latest: bool = False
+) -> RiseEvidence:
     """Return the evidence that the mean of a column has risen and stayed higher, after each period.
+
+    The mean of a period has a weight that depends on its number of values, because the mean of few
+    values varies more.
 
     Args:
         values: Values in chronological order, of shape ``(queries, columns)``. Larger values are
@@ -195,18 +265,79 @@ def trend_evidence(values: Floats, periods: Ints, groups: Ints, widths: Floats) 
         groups: The group of each period, such as its day of the week; each group may have its own
             mean.
         widths: Width of the range of each column; infinite if there is none.
+        latest: Whether to compute only the evidence after the last period.
     """
-    counts = np.stack([np.bincount(periods, ~np.isnan(column)) for column in values.T], axis=1)
-    sums = np.stack([np.bincount(periods, np.nan_to_num(column)) for column in values.T], axis=1)
-    # A period without a value has the mean of all, which is no evidence for a change.
-    overall = sums.sum(axis=0) / counts.sum(axis=0)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), overall)
+    days = _day_means(values, periods)
     # For values of 0 and 1 in equal numbers, the range is twice the standard deviation.
     widths = np.where(np.isfinite(widths), widths, 2 * np.nanstd(values, axis=0))
-    smallest = widths / np.maximum(np.median(counts, axis=0), 1)
+    weights, smallest = _day_weights(days, groups, widths)
     return rise_evidence(
-        means,
+        days.means,
         smallest=np.maximum(smallest, 1e-9),
         groups=groups,
         inflation=day_inflation(values, periods),
+        weights=weights,
+        latest=latest,
     )
+
+
+class _DayMeans(NamedTuple):
+    """The values of each period; the arrays have the shape ``(periods, columns)``.
+
+    Attributes:
+        counts: Number of values.
+        means: Mean of the values; 0 if there is none.
+        squares: Sum of the squared deviations from the mean.
+    """
+
+    counts: Floats
+    means: Floats
+    squares: Floats
+
+
+def _day_means(values: Floats, periods: Ints) -> _DayMeans:
+    present = ~np.isnan(values)
+    filled = np.where(present, values, 0.0)
+    counts, sums = (_period_sums(each, periods) for each in (present, filled))
+    means = sums / np.maximum(counts, 1)
+    deviations = np.where(present, filled - means[periods], 0.0)
+    return _DayMeans(counts, means, _period_sums(deviations**2, periods))
+
+
+def _period_sums(values: Floats | NDArray[np.bool_], periods: Ints) -> Floats:
+    return np.stack([np.bincount(periods, column) for column in values.T], axis=1)
+
+
+def _day_weights(days: _DayMeans, groups: Ints, widths: Floats) -> tuple[Floats, Floats]:
+    """Return the weight of each period's mean, and the smallest credible standard deviation.
+
+    A mean of ``n`` values has the variance ``b + w / n``. Here ``b`` is the variance between
+    periods of a group, and ``w`` is the variance within periods; both are estimated by the method
+    of moments (Searle, Casella & McCulloch 1992, Variance Components, chapter 3). ``w`` is
+    increased as if one value of a period of average length could change from the worst value to
+    the best. Otherwise a first failure after many successes would count as impossible. The weight
+    is inversely proportional to the variance; a period without a value has the weight 0. The
+    weights of each column have the mean 1.
+
+    Args:
+        days: The values of each period.
+        groups: The group of each period.
+        widths: Width of the range of each column.
+    """
+    counts, means, squares = days
+    totals, used = counts.sum(axis=0), (counts > 0).sum(axis=0)
+    within = squares.sum(axis=0) / np.maximum(totals - used, 1)
+    members = np.eye(int(groups.max()) + 1)[groups]
+    sizes = np.maximum(members.T @ counts, 1)
+    centred = means - members @ (members.T @ (counts * means) / sizes)
+    degrees = used - (members.T @ counts > 0).sum(axis=0)
+    excess = (counts * centred**2).sum(axis=0) - degrees * within
+    scale = totals - (members.T @ counts**2 / sizes).sum(axis=0)
+    between = np.where(scale > 0, np.maximum(excess, 0.0) / np.maximum(scale, 1), 0.0)
+    flips = widths**2 * used / np.maximum(totals, 1)
+    divisors = np.maximum(counts, 1)
+    variances = np.maximum(between + (within + flips) / divisors, 1e-18)
+    weights = np.where(counts > 0, 1 / variances, 0.0)
+    weights *= np.maximum(used, 1) / np.maximum(weights.sum(axis=0), 1e-300)
+    smallest = flips * (weights / divisors).sum(axis=0) / np.maximum(used, 1)
+    return weights, np.sqrt(smallest)

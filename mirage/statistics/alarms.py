@@ -18,6 +18,7 @@ from mirage._base.arrays import Floats, Ints
 FEWEST_VALUES = 4
 """Number of values at the start that only define the level of a series; no rise begins in them."""
 
+_TINY = 1e-300  # a divisor instead of 0
 _EFFECT = 10.0  # prior variance of the size of a rise, in units of the variance of the values
 
 
@@ -43,6 +44,8 @@ def rise_evidence(
     smallest: Floats,
     groups: Ints | None = None,
     inflation: Floats | None = None,
+    weights: Floats | None = None,
+    latest: bool = False,
 ) -> RiseEvidence:
     """Return, for each value of a series, the evidence so far that the level has risen permanently.
 
@@ -62,14 +65,19 @@ def rise_evidence(
 
     Args:
         values: Values in chronological order, of shape ``(values, columns)``; larger is worse.
-        smallest: The smallest credible standard deviation of the values, for each column. If all
-            values so far are equal, this limit alone determines how large a difference counts as a
-            rise.
+        smallest: The smallest credible standard deviation of a value of weight 1, for each column.
+            If all values so far are equal, this limit alone determines how large a difference
+            counts as a rise.
         groups: An integer for each value that identifies its group, such as its day of the week.
             Values of different groups may have different levels. By default all values have the
             same level.
         inflation: Factor by which the variance of each column is increased, because successive
             values are correlated; by default 1.
+        weights: Weight of each value, in the same shape as ``values``: the variance of a value is
+            inversely proportional to it. A value of weight 0 is missing. By default all weights
+            are 1.
+        latest: Whether to compute only the evidence after the last value. This is faster for a
+            long series; the evidence after all earlier values is then 1.
 
     Returns:
         The evidence after each value; it is 1 until there are more than :data:`FEWEST_VALUES`
@@ -85,17 +93,14 @@ def rise_evidence(
     length, columns = values.shape
     groups = np.zeros(length, dtype=np.intp) if groups is None else groups
     factor = np.ones(columns) if inflation is None else inflation
+    weights = np.ones_like(values) if weights is None else weights
     evidence, start = np.ones((length, columns)), np.zeros((length, columns), dtype=np.intp)
-    for count in range(FEWEST_VALUES + 1, length + 1):
+    first = length if latest else FEWEST_VALUES + 1
+    for count in range(max(first, FEWEST_VALUES + 1), length + 1):
         starts = np.arange(FEWEST_VALUES, count)
-        steps = (np.arange(count)[:, None] >= starts).astype(np.float64)
-        degrees = count - len(np.unique(groups[:count]))
-        residuals = _without_group_means(values[:count], groups[:count])
-        steps = _without_group_means(steps, groups[:count])
-        lengths = (steps**2).sum(axis=0)[:, None]
-        products = steps.T @ residuals
-        squares = factor * (residuals**2).sum(axis=0) + degrees * smallest**2
-        ratios = _likelihood_ratios(products, lengths, squares, degrees)
+        sums = _weighted_sums(values[:count], weights[:count], groups[:count])
+        squares = factor * sums.squares + np.maximum(sums.degrees, 0) * smallest**2
+        ratios = _likelihood_ratios(sums.products, sums.lengths, squares, sums.degrees)
         # The weights of all starts, also of those still to come, sum to 1.
         weighted = ratios * (FEWEST_VALUES / (starts * (starts + 1.0)))[:, None]
         evidence[count - 1] = weighted.sum(axis=0) + FEWEST_VALUES / count
@@ -103,7 +108,46 @@ def rise_evidence(
     return RiseEvidence(evidence, start)
 
 
-def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degrees: int) -> Floats:
+class _Sums(NamedTuple):
+    """Weighted sums of a series, with values and steps centred by group.
+
+    Attributes:
+        products: Inner product of the values and the step of each start, of shape ``(starts,
+            columns)``. The step of a start is 0 before it and 1 afterwards.
+        lengths: Squared length of the step of each start, of shape ``(starts, columns)``.
+        squares: Sum of squares of the values, of shape ``(columns,)``.
+        degrees: Degrees of freedom of the values, of shape ``(columns,)``.
+    """
+
+    products: Floats
+    lengths: Floats
+    squares: Floats
+    degrees: Ints
+
+
+def _weighted_sums(values: Floats, weights: Floats, groups: Ints) -> _Sums:
+    """Return the weighted sums of a series, for each start after the first values."""
+    members = np.eye(int(groups.max()) + 1)[groups]
+    totals = np.maximum(members.T @ weights, _TINY)
+    residuals = values - members @ (members.T @ (weights * values) / totals)
+    weighted = weights * residuals
+    # The sum of the weights in each group from a start on.
+    later = _sums_from(members[:, :, None] * weights[:, None])
+    degrees = (weights > 0).sum(axis=0) - (totals > _TINY).sum(axis=0)
+    return _Sums(
+        _sums_from(weighted)[FEWEST_VALUES:],
+        (later * (1 - later / totals)).sum(axis=1)[FEWEST_VALUES:],
+        (weighted * residuals).sum(axis=0),
+        degrees,
+    )
+
+
+def _sums_from(values: Floats) -> Floats:
+    """Return, for each position, the sum of the values from there on."""
+    return np.asarray(values[::-1].cumsum(axis=0)[::-1])
+
+
+def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degrees: Ints) -> Floats:
     """Return the likelihood ratio of a rise at each start against no rise.
 
     The result has the shape ``(starts, columns)``.
@@ -115,27 +159,17 @@ def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degre
     ``q = p sqrt(g d / ((1 + g l) R))``. ``T`` is the distribution function of Student's t with
     ``d`` degrees of freedom, so ``T(q)`` is the probability that the rise is above 0.
 
-    Args:
-        products: Inner product of the values and the step of each start, of shape ``(starts,
-            columns)``. The step of a start is 0 before it and 1 afterwards. Values and steps are
-            centred by group.
-        lengths: Squared length of the step of each start, of shape ``(starts, 1)``.
-        squares: Sum of squares of the values, of shape ``(columns,)``.
-        degrees: Degrees of freedom of the values.
+    The arguments are those of :class:`_Sums`. With less than two degrees of freedom, the ratio
+    is 1.
     """
     from scipy.special import stdtr
 
-    if degrees < 2:
-        return np.ones_like(products)
-    share = _EFFECT / (1 + _EFFECT * lengths)
+    enough = degrees >= 2
+    products, squares = np.where(enough, products, 0.0), np.where(enough, squares, 1.0)
+    degrees = np.maximum(degrees, 2)
+    share = _EFFECT / (1 + _EFFECT * np.maximum(lengths, 0.0))
     rest = squares - share * products**2
     position = products * np.sqrt(share * degrees / rest)
-    log_ratios = degrees / 2 * np.log(squares / rest) - np.log1p(_EFFECT * lengths) / 2
-    return np.asarray(2 * np.exp(np.minimum(log_ratios, 600.0)) * stdtr(degrees, position))
-
-
-def _without_group_means(values: Floats, groups: Ints) -> Floats:
-    """Return each value minus the mean of its group, separately for each column."""
-    members = np.eye(int(groups.max()) + 1)[groups]
-    counts = np.maximum(members.sum(axis=0), 1.0)
-    return np.asarray(values - members @ ((members / counts).T @ values))
+    log_ratios = degrees / 2 * np.log(squares / rest) - np.log(_EFFECT / share) / 2
+    ratios = 2 * np.exp(np.minimum(log_ratios, 600.0)) * stdtr(degrees, position)
+    return np.where(enough, ratios, 1.0)

@@ -108,7 +108,8 @@ def _test_column(
     """
     if min(len(before_sizes), len(after_sizes)) < FEWEST_DAYS:
         return np.nan, np.nan, np.nan
-    correlation = _successive_correlation([before, after])
+    lengths = np.array([len(before), len(after)])
+    correlation = _successive_correlation(np.concatenate([before, after]), lengths)
     variance, degrees = 0.0, np.inf
     for values, sizes in ((before, before_sizes), (after, after_sizes)):
         correction = small_sample(sizes)
@@ -141,25 +142,31 @@ def day_inflation(values: Floats, days: Ints) -> Floats:
     for column in values.T:
         present, sizes = _without_missing(column, days)
         span = 1 if len(present) >= _FEWEST_A_DAY * len(sizes) else 7
-        ends = np.cumsum(sizes)[span - 1 :: span]
-        correlation = _successive_correlation(np.split(present, ends[ends < len(present)]))
+        lengths = np.add.reduceat(sizes, np.arange(0, len(sizes), span))
+        correlation = _successive_correlation(present, lengths)
         inflations.append(_inflation(correlation, sizes) if len(sizes) > 1 else 1.0)
     return np.array(inflations)
 
 
-def _successive_correlation(periods: list[Floats]) -> float:
+def _successive_correlation(values: Floats, lengths: Ints) -> float:
     """Return the correlation of successive values, corrected for its bias in short series.
 
     The correction is that of Kendall (1954, Note on Bias in the Estimation of Autocorrelation,
     Biometrika 41, 403-404).
+
+    Args:
+        values: The values of all periods, one period after the other.
+        lengths: Number of values of each period; at least 1.
     """
-    products = squares = 0.0
-    for values in periods:
-        residuals = values - values.mean()
-        products += float(residuals[1:] @ residuals[:-1])
-        squares += float(residuals @ residuals)
-    length = sum(map(len, periods)) / max(len(periods), 1)
-    if squares <= 0 or length <= 4:
+    length = len(values) / max(len(lengths), 1)
+    if length <= 4:
+        return 0.0
+    starts = np.cumsum(lengths) - lengths
+    residuals = values - np.repeat(np.add.reduceat(values, starts) / lengths, lengths)
+    pairs = residuals[1:] * residuals[:-1]
+    pairs[starts[1:] - 1] = 0.0  # values of two periods
+    products, squares = float(pairs.sum()), float(residuals @ residuals)
+    if squares <= 0:
         return 0.0
     return float(np.clip((length * products / squares + 1) / (length - 3), 0.0, _LARGEST))
 

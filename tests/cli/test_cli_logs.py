@@ -317,3 +317,48 @@ def test_empty_lists_of_passages_are_not_called_unknown(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     text = " ".join(mirage(*command).stdout.split())
     assert "(the log does not say which passages were shown)" in text
+
+
+def test_fewer_values_than_before_are_inconclusive(tmp_path: Path) -> None:
+    rows = [
+        {
+            "question": f"How long is the Nile {day} {number}?",
+            "answer": "6,650 km.",
+            "passages": None if day > 14 and number % 2 else ["It is 6,650 km long."],
+            "time": f"2026-11-{day + 1:02}T12:{number:02}:00Z",
+        }
+        for day in range(22)
+        for number in range(10)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    command = ("logs", "drift", path, "--language", "en", "--feature", "answer_length")
+    result = mirage(*command, "--by", "week", "--json")
+    assert result.exit_code == 3
+    assert "significantly fewer questions could be measured" in " ".join(result.stderr.split())
+    less = json.loads(result.stdout)["less_measured"]
+    assert [entry["feature"] for entry in less] == ["cites", "question_carried", "passages_shown"]
+    each = mirage(*command, "--by", "week", "--each")
+    assert each.exit_code == 3
+    assert "fewer values" in each.stdout
+    features = mirage("logs", "features", *command[2:]).stdout
+    assert "35 of 220 lines do not list the passages" in " ".join(features.split())
+
+
+@pytest.mark.slow
+def test_a_watch_with_fewer_values_than_before_is_inconclusive(tmp_path: Path) -> None:
+    rows = [
+        {
+            "question": f"How long is the Nile {day} {number}?",
+            "answer": "6,650 km.",
+            "passages": None if day > 17 and number % 2 else ["It is 6,650 km long."],
+            "time": f"2026-11-{day + 1:02}T12:{number:02}:00Z",
+        }
+        for day in range(28)
+        for number in range(10)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    result = mirage("logs", "watch", path, "--language", "en", "--feature", "answer_length")
+    assert result.exit_code == 3
+    assert "since 2026-11-19" in " ".join(result.stdout.split())
