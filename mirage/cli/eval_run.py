@@ -122,7 +122,10 @@ def _differences(
     )
     header = ("measure", "difference", "95 % interval", "p", "Holm")
     title = f"{measured.name} less {other.name}: {rows[0].n} queries"
-    note = "p: paired permutation test; Holm: corrected for the measures."
+    note = (
+        "p: paired permutation test, and larger if rare large differences that these queries lack "
+        "could outweigh the difference; Holm: corrected for the measures."
+    )
     return to_text(Table(title, header, cells, notes=(note,), name=0).filled())
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from mirage._base.files import validated
 from mirage._base.quoting import csv_text, html_text
@@ -257,6 +258,7 @@ class _Cell(Record):
     query_ids: tuple[str, ...]
     values: dict[str, tuple[Number, ...]]
     clusters: dict[str, str]
+    bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
 
 
 class _Table(Record):
@@ -303,6 +305,7 @@ def to_json(
                     for metric, column in cell.values.items()
                 },
                 "clusters": dict(cell.clusters),
+                "bounds": {metric: list(ends) for metric, ends in cell.bounds.items()},
             }
             for cell in cells
         ],
@@ -348,6 +351,7 @@ def from_json(
                     for metric, column in cell.values.items()
                 },
                 cell.clusters,
+                cell.bounds,
             )
         )
     return document.name, tuple(cells), document.metrics, document.notes, document.order

@@ -96,6 +96,7 @@ class Cell:
         clusters: The cluster of each query, by query id. Queries of one cluster, such as queries
             about one document, are not independent of each other. A query without an entry is a
             cluster by itself.
+        bounds: The lowest and highest possible value of each metric with a finite range.
 
     Example:
         >>> values = {"qa_match": np.array([1.0, 0.0, 1.0, np.nan])}
@@ -112,6 +113,7 @@ class Cell:
     query_ids: tuple[str, ...] = ()
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def measured(
@@ -132,7 +134,8 @@ class Cell:
             values: By metric, an array with the value of each query; NaN if a query has none.
             failed: The ids of queries without a response.
             bounds: The lowest and highest possible value of each metric. A metric that is not
-                listed has no bounds.
+                listed has no bounds. Comparisons then assume that rare large differences between
+                cells, such as complete failures of one of them, occur in these queries.
             clusters: The cluster of each query, by query id. By default every query is a cluster by
                 itself.
         """
@@ -152,7 +155,10 @@ class Cell:
                 int((is_failed & ~has_value).sum()),
                 int((~is_failed & ~has_value).sum()),
             )
-        return cls(settings, scores, "", tuple(query_ids), dict(values), dict(clusters or {}))
+        finite = {name: ends for name, ends in (bounds or {}).items() if np.isfinite(ends).all()}
+        return cls(
+            settings, scores, "", tuple(query_ids), dict(values), dict(clusters or {}), finite
+        )
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ A cell holds the results of one RAG pipeline on one dataset.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
@@ -150,7 +151,9 @@ class CellComparisons(Printed, Rows[CellDifference]):
         columns[""] = [row.mark for row in self]
         columns["n"] = [str(row.n) for row in self]
         notes = [
-            f"p: permutation test that swaps the values of two cells on a query; {by}: p-value "
+            "p: permutation test that swaps the values of two cells on a query. If rare large "
+            "differences, which these queries may lack, could outweigh the difference, p is larger "
+            f"(needs a metric with a known range). {by}: p-value "
             f"corrected for {len(self)} comparisons{meaning}; * 0.05, ** 0.01, *** 0.001 by {by}."
         ]
         if any(not np.isnan(row.interval[0]) for row in self):
@@ -230,12 +233,18 @@ def compare_cells(
         for dataset_pairs in by_dataset.values():
             both = [(a, b) for a, b in dataset_pairs if metric in a.values and metric in b.values]
             gaps, codes = _differences(both, metric)
-            means = _test_differences(gaps, codes, level, permutations, seed)
+            most = [largest_difference(pair, metric) for pair in both]
+            means = _test_differences(gaps, codes, most, level, permutations, seed)
             rows += [
                 CellDifference(metric=metric, cell=a, baseline=b, corrected=row.p, **asdict(row))
                 for (a, b), row in zip(both, means, strict=True)
                 if row.n
             ]
+    without_range = dict.fromkeys(
+        row.metric
+        for row in rows
+        if math.isinf(largest_difference((row.cell, row.baseline), row.metric))
+    )
     # All metrics and datasets are corrected together, because they are read as one table.
     p_values = [row.p for row in rows]
     corrected = _false_discoveries(p_values) if correction == "bh" else holm(p_values).tolist()
@@ -244,6 +253,11 @@ def compare_cells(
         notes.append(f"{failed} cells failed and are not compared.")
     if unshared := len(pairs) * len(metrics) - len(rows):
         notes.append(f"{unshared} pairs have no query with a value in both cells.")
+    if without_range:
+        notes.append(
+            f"No range is known for {', '.join(without_range)}: p and intervals assume that these "
+            "queries contain the rare large differences, such as complete failures of one cell."
+        )
     tested = (replace(row, corrected=p) for row, p in zip(rows, corrected, strict=True))
     baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
     return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes), correction)
@@ -284,15 +298,29 @@ def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> se
         others = [i for i in positions if i != top]
         gaps, codes = _differences([(cells[i], cells[top]) for i in others], metric)
         permutations = max(BEST_PERMUTATIONS, PER_COMPARISON * len(others))
-        tests = _test_differences(gaps, codes, 1 - ALPHA, permutations, seed=0)
+        most = [largest_difference((cells[i], cells[top]), metric) for i in others]
+        tests = _test_differences(gaps, codes, most, 1 - ALPHA, permutations, seed=0)
         corrected = holm([test.p for test in tests]).tolist()
         pairs = zip(others, tests, corrected, strict=True)
         best |= {top, *(i for i, test, p in pairs if test.n and p > ALPHA)}
     return best
 
 
+def largest_difference(pair: Pair, metric: str) -> float:
+    """Return the width of the range of a metric; infinite if a cell has no bounds for it."""
+    if not all(metric in cell.bounds for cell in pair):
+        return math.inf
+    low, high = zip(*(cell.bounds[metric] for cell in pair), strict=True)
+    return float(max(high) - min(low))
+
+
 def _test_differences(
-    gaps: NDArray[np.float64], codes: NDArray[np.intp], level: float, permutations: int, seed: int
+    gaps: NDArray[np.float64],
+    codes: NDArray[np.intp],
+    most: Sequence[float],
+    level: float,
+    permutations: int,
+    seed: int,
 ) -> list[PairedDifference]:
     """Return the mean difference of each pair of cells, with its interval and p-value.
 
@@ -305,16 +333,22 @@ def _test_differences(
         gaps: The differences between two cells, of shape ``(queries, pairs)``; NaN if a cell has no
             value.
         codes: The cluster of each query, counted from 0.
+        most: The largest possible difference of each pair; infinite if it is not known.
         level: Confidence level of the intervals.
         permutations: The maximum number of permutations.
         seed: Random seed.
     """
     first = min(permutations, FIRST_PERMUTATIONS)
-    means = paired_means(gaps, codes, level=level, permutations=first, seed=seed)
+    means = paired_means(gaps, codes, most=most, level=level, permutations=first, seed=seed)
     if permutations > FIRST_PERMUTATIONS:
         promising = [i for i, row in enumerate(means) if row.p <= RETEST_AT]
         retested = paired_means(
-            gaps[:, promising], codes, level=level, permutations=permutations, seed=seed
+            gaps[:, promising],
+            codes,
+            most=[most[i] for i in promising],
+            level=level,
+            permutations=permutations,
+            seed=seed,
         )
         for i, row in zip(promising, retested, strict=True):
             means[i] = row

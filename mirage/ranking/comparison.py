@@ -236,7 +236,7 @@ def compare_systems(
         The difference between the systems, its interval, and the queries on which they differ.
     """
     ids, gains, codes = query_gains
-    result = paired_means(gains[:, None], codes)[0]
+    result = paired_means(gains[:, None], codes, most=0.5)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
     rows = [
         QueryDifference(id_, gain, (outcomes[0][id_], outcomes[1][id_]))
