@@ -237,6 +237,9 @@ PAGES: Mapping[str, Page] = {
                 "| labels | answers are right or wrong, so a difference is -1, 0 or 1 |\n"
                 "| 10 % differ, 50 % differ | share of queries on which the labels differ |\n"
                 "| scores | each system has a score of about 0 to 1 |\n"
+                "| 2 % fail, others better | one system has a score of 0 on 2 % of the queries, and "
+                "slightly better scores on the others |\n"
+                "| normal | normal distribution with this standard deviation |\n"
                 "| heavy tails | Student's t distribution with 3 degrees of freedom |\n"
                 "| skewed | log-normal distribution |\n"
                 "| difference 0.04 | the true mean difference is 0.04 |\n"
@@ -247,18 +250,32 @@ PAGES: Mapping[str, Page] = {
                 "with fewer than ten clusters, or if all differences are 0. A query without a "
                 "cluster counts as a cluster;\n"
                 "- *significant*: share of simulations with p <= 0.05. This is the false positive "
-                "rate for equal systems, and the power in the other rows.",
+                "rate for equal systems, and the power in the other rows;\n"
+                "- *without a range*: the same if the range of the metric is not known. The "
+                "p-value and the interval then do not allow for rare large differences that the "
+                "queries lack. All differences except those with heavy tails and log-normal ones "
+                "have a range of -1 to 1.\n\n"
+                "Allowing for rare differences costs power if there are few queries and "
+                "differences are far smaller than the range. It costs none if answers are right or "
+                "wrong.",
                 (
                     Column("coverage", "coverage", present="draws with an interval"),
                     Column("draws with an interval", "with an interval", None),
                     Column("significant", "significant", None),
+                    Column(
+                        "coverage without a range",
+                        "coverage without a range",
+                        None,
+                        present="draws with an interval",
+                    ),
+                    Column("significant without a range", "significant without a range", None),
                 ),
             ),
         ),
         (
             (r"^alike: ", "equal systems: "),
             (r"in fours", "clusters of four"),
-            (r" \+\.(\d+)", r", difference 0.\1"),
+            (r",? \+\.(\d+)", r", difference 0.\1"),
         ),
         "A coverage is blank if no simulation gave an interval.",
     ),
