@@ -3,10 +3,10 @@
 Differences of two systems on 5, 20 and 100 queries are drawn from populations of many shapes:
 labels that rarely or often differ, skewed scores, systems that are a little better but fail on a
 few queries, and queries in clusters of four. :func:`mirage.statistics.paired_means` compares them.
-The table has the coverage of 95 % intervals, the share of draws that have one, how often p is at most
-0.05 (the false positive rate if the true mean is 0), and the number of draws in which p and the
-interval disagree about 0. The last two numbers are the coverage and the share of significant draws
-if the range of the metric is not known, so that only the permutation test is used.
+The table has the coverage of 95 % intervals, the share of draws that have one, how often p is at
+most 0.05 (the false positive rate if the true mean is 0), and the number of draws in which p and
+the interval disagree about 0. The last two numbers are the coverage and the share of significant
+draws if the range of the metric is not known, so that only the permutation test is used.
 
     python validation/coverage/paired.py [REPEATS]
 """
