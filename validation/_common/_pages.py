@@ -518,8 +518,12 @@ PAGES: Mapping[str, Page] = {
                 "The name of a row says how much the components matter, and how many queries are "
                 "in the sample. In *one component matters*, only the retriever affects the "
                 "answers. In *queries asked twice*, all components matter, and each query occurs "
-                "twice with almost the same answers; the two form a cluster. A judge is simulated "
-                "too, whose verdicts are compared with a metric. The columns are:\n\n"
+                "twice with almost the same answers; the two form a cluster. In *rare failures*, "
+                "the metric is a score. One reranker fails completely on 2 % of the queries, and "
+                "the other components change the score by 0.01 to 0.04. Half of the equal "
+                "pipelines then fail on 2 % of the queries, and are slightly better than the "
+                "others on the rest. A judge is simulated too, whose verdicts are compared with a "
+                "metric. The columns are:\n\n"
                 "| column | meaning |\n"
                 "| --- | --- |\n"
                 "| pipeline | coverage of the interval of a pipeline's mean |\n"
@@ -549,7 +553,7 @@ PAGES: Mapping[str, Page] = {
             (r"^asked twice", "queries asked twice"),
         ),
         "A cell is blank if there were too few queries for an interval; tau needs more queries "
-        "than the others. Tau was not measured with queries asked twice.",
+        "than the others. Tau was not measured with queries asked twice or rare failures.",
     ),
 }
 
