@@ -144,7 +144,9 @@ class ResultTable(Printed, Sequence[Cell]):
         """Return the differences between cells on the same queries, with p-values and intervals.
 
         :func:`mirage.statistics.paired_means` computes the p-values and intervals, and treats the
-        queries of one cluster as one observation. P-values are corrected for the number of rows.
+        queries of one cluster as one observation. If both cells have bounds for the metric, p and
+        interval allow for rare large differences that these queries lack. Otherwise a note says
+        that they do not. P-values are corrected for the number of rows.
 
         Args:
             metrics: Names of metrics. By default all metrics except those of resource use (seconds,

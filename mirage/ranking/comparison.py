@@ -133,8 +133,9 @@ class SystemComparison:
         p_better: Probability that the first system is better, from 0 to 1.
         difference: Mean advantage of the first system over all queries: the expected share of
             verdicts that it wins, minus 0.5.
-        interval: 95 % confidence interval of the difference; NaN with fewer than ten clusters of
-            queries, or if no response differs.
+        interval: 95 % confidence interval of the difference, which allows for rare large
+            differences that these queries lack; NaN with fewer than ten clusters of queries, or if
+            no response differs.
         queries: Queries on which one system is better, in descending order of the first system's
             advantage.
         n: Number of queries that both systems were asked.

@@ -155,7 +155,8 @@ class RetrievalEvaluation(Printed):
         """Return the difference between this run and another in each measure, with its p-value.
 
         A positive difference means that this run has the higher mean. The function
-        :func:`mirage.statistics.paired_means` computes p-values and intervals.
+        :func:`mirage.statistics.paired_means` computes p-values and intervals. For measures from 0
+        to 1, they allow for rare large differences that these queries lack.
 
         Args:
             other: The other run, evaluated on the same qrels with the same measures.

@@ -152,7 +152,7 @@ def _widen_interval(
     )
 
 
-def gap_interval(gaps: Floats, codes: Ints) -> Interval:
+def gap_interval(gaps: Floats, codes: Ints, *, most: float = np.inf) -> Interval:
     """Return a 95 % interval for the mean of paired differences, allowing for clusters.
 
     The interval uses Student's t and the variance between clusters. Two hypothetical clusters are
@@ -166,6 +166,7 @@ def gap_interval(gaps: Floats, codes: Ints) -> Interval:
     Args:
         gaps: Differences, of shape ``(queries,)``, without NaN.
         codes: Cluster of each query, counted from 0.
+        most: Largest possible absolute difference; no end is beyond it.
 
     Returns:
         Lower and upper end; NaN if the systems differ in fewer than
@@ -173,7 +174,8 @@ def gap_interval(gaps: Floats, codes: Ints) -> Interval:
     """
     if len(np.unique(codes[gaps != 0])) < FEWEST_FOR_MEANS:
         return NO_INTERVAL
-    return _student_ends(gaps, codes, 0.95)
+    low, high = _student_ends(gaps, codes, 0.95)
+    return max(low, -most), min(high, most)
 
 
 def _student_ends(gaps: Floats, codes: Ints, level: float) -> Interval:

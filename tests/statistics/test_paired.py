@@ -41,6 +41,12 @@ def test_the_interval_has_a_query_more_to_each_side() -> None:
     assert np.isnan(gap_interval(np.repeat([1.0, 0.0], [9, 11]), np.arange(20))).all()
 
 
+def test_the_interval_with_added_queries_stays_within_the_limit() -> None:
+    gaps = np.repeat([1.0, 0.0], [14, 1])
+    assert gap_interval(gaps, np.arange(15))[1] > 1
+    assert gap_interval(gaps, np.arange(15), most=1)[1] == 1
+
+
 @pytest.mark.parametrize(("better", "worse"), [(0.9, 0.0), (0.25, 0.25), (0.6, 0.1)])
 def test_intervals_of_few_queries_hold(better: float, worse: float) -> None:
     rng = np.random.default_rng(0)
