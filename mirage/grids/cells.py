@@ -134,8 +134,9 @@ class Cell:
             values: By metric, an array with the value of each query; NaN if a query has none.
             failed: The ids of queries without a response.
             bounds: The lowest and highest possible value of each metric. A metric that is not
-                listed has no bounds. Comparisons then assume that rare large differences between
-                cells, such as complete failures of one of them, occur in these queries.
+                listed has no bounds. Comparisons then assume the range of 0 to 1 if all values are
+                in it. Otherwise they assume that these queries contain all rare large differences
+                between cells, such as complete failures of one of them.
             clusters: The cluster of each query, by query id. By default every query is a cluster by
                 itself.
         """
@@ -164,6 +165,22 @@ class Cell:
     def name(self) -> str:
         """The settings of the cell in one line, such as ``bm25 | gpt-4o | 5``."""
         return " | ".join(value for value in self.settings.values() if value)
+
+
+def common_bounds(cells: Sequence[Cell], metric: str) -> Interval:
+    """Return the lowest and highest possible value of a metric in all of these cells.
+
+    If a cell has no bounds for the metric, they are assumed to be 0 and 1, as in
+    :func:`mirage.testing.compare_scores`. If a value is beyond this range, or a cell has no values
+    per query, the bounds are infinite.
+    """
+    if cells and all(metric in cell.bounds for cell in cells):
+        low, high = zip(*(cell.bounds[metric] for cell in cells), strict=True)
+        return float(min(low)), float(max(high))
+    columns = [cell.values[metric] for cell in cells if metric in cell.values]
+    if len(columns) < len(cells) or any(((c < 0) | (c > 1)).any() for c in columns):
+        return -np.inf, np.inf
+    return 0.0, 1.0
 
 
 def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ A cell holds the results of one RAG pipeline on one dataset.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
-from mirage.grids.cells import Cell, axes_of, differing_axes
+from mirage.grids.cells import Cell, axes_of, common_bounds, differing_axes
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.differences import CorrectedDifference
 from mirage.statistics.paired import PairedDifference, paired_means
@@ -233,18 +232,13 @@ def compare_cells(
         for dataset_pairs in by_dataset.values():
             both = [(a, b) for a, b in dataset_pairs if metric in a.values and metric in b.values]
             gaps, codes = _differences(both, metric)
-            most = [largest_difference(pair, metric) for pair in both]
-            means = _test_differences(gaps, codes, most, level, permutations, seed)
+            low, high = common_bounds([cell for pair in both for cell in pair], metric)
+            means = _test_differences(gaps, codes, high - low, level, permutations, seed)
             rows += [
                 CellDifference(metric=metric, cell=a, baseline=b, corrected=row.p, **asdict(row))
                 for (a, b), row in zip(both, means, strict=True)
                 if row.n
             ]
-    without_range = dict.fromkeys(
-        row.metric
-        for row in rows
-        if math.isinf(largest_difference((row.cell, row.baseline), row.metric))
-    )
     # All metrics and datasets are corrected together, because they are read as one table.
     p_values = [row.p for row in rows]
     corrected = _false_discoveries(p_values) if correction == "bh" else holm(p_values).tolist()
@@ -253,11 +247,7 @@ def compare_cells(
         notes.append(f"{failed} cells failed and are not compared.")
     if unshared := len(pairs) * len(metrics) - len(rows):
         notes.append(f"{unshared} pairs have no query with a value in both cells.")
-    if without_range:
-        notes.append(
-            f"No range is known for {', '.join(without_range)}: p and intervals assume that these "
-            "queries contain the rare large differences, such as complete failures of one cell."
-        )
+    notes.extend(_range_notes(rows))
     tested = (replace(row, corrected=p) for row, p in zip(rows, corrected, strict=True))
     baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
     return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes), correction)
@@ -298,26 +288,37 @@ def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> se
         others = [i for i in positions if i != top]
         gaps, codes = _differences([(cells[i], cells[top]) for i in others], metric)
         permutations = max(BEST_PERMUTATIONS, PER_COMPARISON * len(others))
-        most = [largest_difference((cells[i], cells[top]), metric) for i in others]
-        tests = _test_differences(gaps, codes, most, 1 - ALPHA, permutations, seed=0)
+        low, high = common_bounds([cells[i] for i in positions], metric)
+        tests = _test_differences(gaps, codes, high - low, 1 - ALPHA, permutations, seed=0)
         corrected = holm([test.p for test in tests]).tolist()
         pairs = zip(others, tests, corrected, strict=True)
         best |= {top, *(i for i, test, p in pairs if test.n and p > ALPHA)}
     return best
 
 
-def largest_difference(pair: Pair, metric: str) -> float:
-    """Return the width of the range of a metric; infinite if a cell has no bounds for it."""
-    if not all(metric in cell.bounds for cell in pair):
-        return math.inf
-    low, high = zip(*(cell.bounds[metric] for cell in pair), strict=True)
-    return float(max(high) - min(low))
+def _range_notes(rows: Sequence[CellDifference]) -> Iterator[str]:
+    """Yield notes on metrics whose range is assumed or not known."""
+    cells: dict[str, list[Cell]] = {}
+    for row in rows:
+        cells.setdefault(row.metric, []).extend((row.cell, row.baseline))
+    undeclared = {
+        metric: common_bounds(compared, metric)
+        for metric, compared in cells.items()
+        if not all(metric in cell.bounds for cell in compared)
+    }
+    if assumed := [metric for metric, ends in undeclared.items() if np.isfinite(ends).all()]:
+        yield f"Assumed range of 0 to 1: {', '.join(assumed)}."
+    if unknown := [metric for metric in undeclared if metric not in assumed]:
+        yield (
+            f"No range is known for {', '.join(unknown)}: p and intervals assume that these "
+            "queries contain the rare large differences, such as complete failures of one cell."
+        )
 
 
 def _test_differences(
     gaps: NDArray[np.float64],
     codes: NDArray[np.intp],
-    most: Sequence[float],
+    most: float,
     level: float,
     permutations: int,
     seed: int,
@@ -333,7 +334,7 @@ def _test_differences(
         gaps: The differences between two cells, of shape ``(queries, pairs)``; NaN if a cell has no
             value.
         codes: The cluster of each query, counted from 0.
-        most: The largest possible difference of each pair; infinite if it is not known.
+        most: The largest possible difference; infinite if it is not known.
         level: Confidence level of the intervals.
         permutations: The maximum number of permutations.
         seed: Random seed.
@@ -345,7 +346,7 @@ def _test_differences(
         retested = paired_means(
             gaps[:, promising],
             codes,
-            most=[most[i] for i in promising],
+            most=most,
             level=level,
             permutations=permutations,
             seed=seed,

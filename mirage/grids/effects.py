@@ -13,7 +13,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.errors import SettingError, UnknownNameError
-from mirage.grids.cells import Cell
+from mirage.grids.cells import Cell, common_bounds
 from mirage.grids.tables import ResultTable
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, draw_queries
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, SmallSample, small_sample
@@ -166,17 +166,17 @@ def component_effects(
     The intervals of the shares come from a bootstrap that draws clusters of queries with
     replacement, the same clusters for all cells. An interval contains a share if the bootstrap does
     not reject the hypothesis that the axis has exactly this share of the total sum of squares
-    (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). If all cells have bounds
-    for the metric, each draw also adds a hypothetical cluster, on which all cells of one setting,
+    (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). If the range of the
+    metric is known, each draw also adds a hypothetical cluster, on which all cells of one setting,
     or a single cell, have the largest possible difference from the others. The intervals therefore
     allow for rare differences that these queries lack, such as complete failures of one prompt
-    (:func:`mirage.statistics.bounds.rare_differences`). The mean of a setting is
-    the least-squares mean under the same linear model (Searle, Speed & Milliken 1980, American
-    Statistician 34, 216-221). Its interval combines the intervals of the cells and the correlations
-    of the cell means (Zou & Donner 2008, Construction of confidence limits about effect measures: A
-    general approach, Statistics in Medicine 27, 1693-1702). It therefore stays within the bounds of
-    the metric. If a cell has no interval, Student's t interval with standard errors clustered by
-    query cluster is used instead. ``validation/coverage/grids.py`` measures the coverage of both
+    (:func:`mirage.statistics.bounds.rare_differences`). The mean of a setting is the least-squares
+    mean under the same linear model (Searle, Speed & Milliken 1980, American Statistician 34,
+    216-221). Its interval combines the intervals of the cells and the correlations of the cell
+    means (Zou & Donner 2008, Construction of confidence limits about effect measures: A general
+    approach, Statistics in Medicine 27, 1693-1702). It therefore stays within the bounds of the
+    metric. If a cell has no interval, Student's t interval with standard errors clustered by query
+    cluster is used instead. ``validation/coverage/grids.py`` measures the coverage of both
     intervals.
 
     Args:
@@ -233,7 +233,7 @@ def component_effects(
     design = _Design(scored_cells, differing)
     means = np.array([cell.scores[metric].mean for cell in scored_cells])
     noise = _SamplingError.of(scored_cells, metric)
-    bounds = _common_bounds(scored_cells, metric)
+    bounds = common_bounds(scored_cells, metric)
     shares = _shares(design, means, noise, bounds, draws, level, seed)
     rows = [AxisEffect(axis, *share) for axis, share in zip(design.names, shares, strict=True)]
     settings = design.marginals(means, noise, bounds, level)
@@ -242,7 +242,7 @@ def component_effects(
         metric,
         settings,
         level,
-        tuple(_notes(table, scored_cells, noise, bounds, rows)),
+        tuple(_notes(table, scored_cells, noise, metric, bounds, rows)),
     )
 
 
@@ -250,6 +250,7 @@ def _notes(
     table: ResultTable,
     scored_cells: Sequence[Cell],
     noise: _SamplingError | None,
+    metric: str,
     bounds: Interval,
     rows: Sequence[AxisEffect],
 ) -> list[str]:
@@ -265,17 +266,11 @@ def _notes(
             "No range of the metric is known: the intervals of shares assume that these queries "
             "contain the rare large differences, such as complete failures of one setting."
         )
+    elif not all(metric in cell.bounds for cell in scored_cells):
+        notes.append("Assumed range of the metric: 0 to 1.")
     if any(math.isnan(row.share) for row in rows):
         notes.append("The cells do not differ by more than the choice of queries explains.")
     return notes
-
-
-def _common_bounds(cells: Sequence[Cell], metric: str) -> Interval:
-    """Return the lowest and highest possible value of a metric; infinite if not all are known."""
-    if not all(metric in cell.bounds for cell in cells):
-        return -math.inf, math.inf
-    low, high = zip(*(cell.bounds[metric] for cell in cells), strict=True)
-    return float(min(low)), float(max(high))
 
 
 # The settings of the cells ------------------------------------------------------------------------

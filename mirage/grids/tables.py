@@ -144,7 +144,7 @@ class ResultTable(Printed, Sequence[Cell]):
         """Return the differences between cells on the same queries, with p-values and intervals.
 
         :func:`mirage.statistics.paired_means` computes the p-values and intervals, and treats the
-        queries of one cluster as one observation. If both cells have bounds for the metric, p and
+        queries of one cluster as one observation. If the range of the metric is known, p and
         interval allow for rare large differences that these queries lack. Otherwise a note says
         that they do not. P-values are corrected for the number of rows.
 

@@ -164,18 +164,24 @@ def test_rare_failures_that_the_queries_lack_are_no_difference() -> None:
 def test_a_note_names_the_metrics_without_a_range() -> None:
     values = np.linspace(0, 1, 30)
     cells = tuple(
-        Cell.measured({"prompt": name}, IDS, {"m": values * gain, "n": values * gain}, bounds=ends)
-        for name, gain in (("a", 1.0), ("b", 0.5))
-        for ends in [{"m": (0.0, 1.0)}]
+        Cell.measured(
+            {"prompt": name},
+            IDS,
+            {"m": values * gain, "n": values * gain, "o": 3 * values * gain},
+            bounds={"m": (0.0, 1.0)},
+        )
+        for name, gain in (("a", 1.0), ("b", 0.8))
     )
-    table = ResultTable("t", cells, ("m", "n"))
+    table = ResultTable("t", cells, ("m", "n", "o"))
     text = " ".join(str(table.compare()).split())
-    assert "No range is known for n: p and intervals assume" in text
-    assert "No range is known" not in str(table.compare("m"))
+    assert "Assumed range of 0 to 1: n." in text
+    assert "No range is known for o: p and intervals assume" in text
+    assert "ange is known" not in str(table.compare("m"))
+    assert "Assumed" not in str(table.compare("m"))
     again = ResultTable.from_json(table.to_json())
     assert str(again.compare()) == str(table.compare())
-    bounded, unbounded = table.compare()
-    assert bounded.p > unbounded.p
+    declared, assumed, unknown = table.compare()
+    assert declared.p == assumed.p > unknown.p
 
 
 def test_clear_differences_are_significant_among_many_comparisons() -> None:
