@@ -244,7 +244,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         (
             "largest false positive rate (at most 5 %)",
             "most",
-            ("*", "*", "false positive rate"),
+            ("*", "*", "false positive rate*"),
             ".1%",
         ),
     ),

@@ -124,7 +124,10 @@ def _differences(
     )
     header = ("measure", "difference", "95 % interval", "p", "Holm")
     title = f"{measured.name} less {other.name}: {rows[0].n} queries"
-    notes = ["p: paired permutation test; Holm: corrected for the measures."]
+    notes = [
+        "p: paired permutation test, and larger if rare large differences that these queries lack "
+        "could outweigh the difference; Holm: corrected for the measures."
+    ]
     reasons = {row.measure: why for row in rows if (why := _no_interval(row))}
     notes += no_interval_notes(reasons, [row.measure for row in rows])
     return to_text(Table(title, header, cells, notes=tuple(notes), name=0).filled())

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from mirage._base.files import validated
 from mirage._base.quoting import csv_text, html_text
@@ -267,6 +268,7 @@ class _Cell(Record):
     query_ids: tuple[str, ...]
     values: dict[str, tuple[Number, ...]]
     clusters: dict[str, str]
+    bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
 
 
 class _Table(Record):
@@ -313,6 +315,7 @@ def to_json(
                     for metric, column in cell.values.items()
                 },
                 "clusters": dict(cell.clusters),
+                "bounds": {metric: list(ends) for metric, ends in cell.bounds.items()},
             }
             for cell in cells
         ],
@@ -358,6 +361,7 @@ def from_json(
                     for metric, column in cell.values.items()
                 },
                 cell.clusters,
+                cell.bounds,
             )
         )
     return document.name, tuple(cells), document.metrics, document.notes, document.order

@@ -330,6 +330,7 @@ class Runner:
             query_ids=ids,
             values={name: columns[name] for name in measured if name in columns},
             clusters=clusters,
+            bounds={name: ends for part in parts for name, ends in part.bounds.items()},
         )
 
     def _resources(self, cell: Settings) -> dict[str, Score]:

@@ -96,6 +96,7 @@ class Cell:
         clusters: The cluster of each query, by query id. Queries of one cluster, such as queries
             about one document, are not independent of each other. A query without an entry is a
             cluster by itself.
+        bounds: The lowest and highest possible value of each metric with a finite range.
 
     Example:
         >>> values = {"qa_match": np.array([1.0, 0.0, 1.0, np.nan])}
@@ -112,6 +113,7 @@ class Cell:
     query_ids: tuple[str, ...] = ()
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def measured(
@@ -132,7 +134,9 @@ class Cell:
             values: By metric, an array with the value of each query; NaN if a query has none.
             failed: The ids of queries without a response.
             bounds: The lowest and highest possible value of each metric. A metric that is not
-                listed has no bounds.
+                listed has no bounds. Comparisons then assume the range of 0 to 1 if all values are
+                in it. Otherwise they assume that these queries contain all rare large differences
+                between cells, such as complete failures of one of them.
             clusters: The cluster of each query, by query id. By default every query is a cluster by
                 itself.
         """
@@ -152,12 +156,31 @@ class Cell:
                 int((is_failed & ~has_value).sum()),
                 int((~is_failed & ~has_value).sum()),
             )
-        return cls(settings, scores, "", tuple(query_ids), dict(values), dict(clusters or {}))
+        finite = {name: ends for name, ends in (bounds or {}).items() if np.isfinite(ends).all()}
+        return cls(
+            settings, scores, "", tuple(query_ids), dict(values), dict(clusters or {}), finite
+        )
 
     @property
     def name(self) -> str:
         """The settings of the cell in one line, such as ``bm25 | gpt-4o | 5``."""
         return " | ".join(value for value in self.settings.values() if value)
+
+
+def common_bounds(cells: Sequence[Cell], metric: str) -> Interval:
+    """Return the lowest and highest possible value of a metric in all of these cells.
+
+    If a cell has no bounds for the metric, they are assumed to be 0 and 1, as in
+    :func:`mirage.testing.compare_scores`. If a value is beyond this range, or a cell has no values
+    per query, the bounds are infinite.
+    """
+    if cells and all(metric in cell.bounds for cell in cells):
+        low, high = zip(*(cell.bounds[metric] for cell in cells), strict=True)
+        return float(min(low)), float(max(high))
+    columns = [cell.values[metric] for cell in cells if metric in cell.values]
+    if len(columns) < len(cells) or any(((c < 0) | (c > 1)).any() for c in columns):
+        return -np.inf, np.inf
+    return 0.0, 1.0
 
 
 def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:

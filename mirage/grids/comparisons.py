@@ -17,7 +17,7 @@ from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
 from mirage.grids._metrics import is_of_ranking
-from mirage.grids.cells import Cell, axes_of, differing_axes
+from mirage.grids.cells import Cell, axes_of, common_bounds, differing_axes
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.differences import CorrectedDifference
 from mirage.statistics.paired import PairedDifference, paired_means
@@ -154,7 +154,9 @@ class CellComparisons(Printed, Rows[CellDifference]):
         columns[""] = [row.mark for row in self]
         columns["n"] = [str(row.n) for row in self]
         notes = [
-            f"p: permutation test that swaps the values of two cells on a query; {by}: p-value "
+            "p: permutation test that swaps the values of two cells on a query. If rare large "
+            "differences, which these queries may lack, could outweigh the difference, p is larger "
+            f"(needs a metric with a known range). {by}: p-value "
             f"corrected for {len(self)} comparisons{meaning}; * 0.05, ** 0.01, *** 0.001 by {by}."
         ]
         if any(not np.isnan(row.interval[0]) for row in self):
@@ -238,7 +240,8 @@ def compare_cells(
             repeated += len(both) - len(distinct)
             both = distinct
             gaps, codes = _differences(both, metric)
-            means = _test_differences(gaps, codes, level, permutations, seed)
+            low, high = common_bounds([cell for pair in both for cell in pair], metric)
+            means = _test_differences(gaps, codes, high - low, level, permutations, seed)
             rows += [
                 CellDifference(metric=metric, cell=a, baseline=b, corrected=row.p, **asdict(row))
                 for (a, b), row in zip(both, means, strict=True)
@@ -258,6 +261,7 @@ def compare_cells(
         )
     if unshared := len(pairs) * len(metrics) - len(rows) - repeated:
         notes.append(f"{unshared} pairs have no query with a value in both cells.")
+    notes.extend(_range_notes(rows))
     tested = (replace(row, corrected=p) for row, p in zip(rows, corrected, strict=True))
     baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
     return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes), correction)
@@ -331,7 +335,8 @@ def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> se
         others = [i for i in copies if i != top]
         gaps, codes = _differences([(cells[i], cells[top]) for i in others], metric)
         permutations = max(BEST_PERMUTATIONS, PER_COMPARISON * len(others))
-        tests = _test_differences(gaps, codes, 1 - ALPHA, permutations, seed=0)
+        low, high = common_bounds([cells[i] for i in positions], metric)
+        tests = _test_differences(gaps, codes, high - low, 1 - ALPHA, permutations, seed=0)
         corrected = holm([test.p for test in tests]).tolist()
         pairs = zip(others, tests, corrected, strict=True)
         distinct = [top, *(i for i, test, p in pairs if test.n and p > ALPHA)]
@@ -354,8 +359,32 @@ def _copies(cells: Sequence[Cell], positions: Sequence[int], metric: str) -> dic
     return groups
 
 
+def _range_notes(rows: Sequence[CellDifference]) -> Iterator[str]:
+    """Yield notes on metrics whose range is assumed or not known."""
+    cells: dict[str, list[Cell]] = {}
+    for row in rows:
+        cells.setdefault(row.metric, []).extend((row.cell, row.baseline))
+    undeclared = {
+        metric: common_bounds(compared, metric)
+        for metric, compared in cells.items()
+        if not all(metric in cell.bounds for cell in compared)
+    }
+    if assumed := [metric for metric, ends in undeclared.items() if np.isfinite(ends).all()]:
+        yield f"Assumed range of 0 to 1: {', '.join(assumed)}."
+    if unknown := [metric for metric in undeclared if metric not in assumed]:
+        yield (
+            f"No range is known for {', '.join(unknown)}: p and intervals assume that these "
+            "queries contain the rare large differences, such as complete failures of one cell."
+        )
+
+
 def _test_differences(
-    gaps: NDArray[np.float64], codes: NDArray[np.intp], level: float, permutations: int, seed: int
+    gaps: NDArray[np.float64],
+    codes: NDArray[np.intp],
+    most: float,
+    level: float,
+    permutations: int,
+    seed: int,
 ) -> list[PairedDifference]:
     """Return the mean difference of each pair of cells, with its interval and p-value.
 
@@ -368,16 +397,22 @@ def _test_differences(
         gaps: The differences between two cells, of shape ``(queries, pairs)``; NaN if a cell has no
             value.
         codes: The cluster of each query, counted from 0.
+        most: The largest possible difference; infinite if it is not known.
         level: Confidence level of the intervals.
         permutations: The maximum number of permutations.
         seed: Random seed.
     """
     first = min(permutations, FIRST_PERMUTATIONS)
-    means = paired_means(gaps, codes, level=level, permutations=first, seed=seed)
+    means = paired_means(gaps, codes, most=most, level=level, permutations=first, seed=seed)
     if permutations > FIRST_PERMUTATIONS:
         promising = [i for i, row in enumerate(means) if row.p <= RETEST_AT]
         retested = paired_means(
-            gaps[:, promising], codes, level=level, permutations=permutations, seed=seed
+            gaps[:, promising],
+            codes,
+            most=most,
+            level=level,
+            permutations=permutations,
+            seed=seed,
         )
         for i, row in zip(promising, retested, strict=True):
             means[i] = row

@@ -13,7 +13,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.errors import SettingError, UnknownNameError
-from mirage.grids.cells import Cell
+from mirage.grids.cells import Cell, common_bounds
 from mirage.grids.tables import ResultTable
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, draw_queries
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, SmallSample, small_sample
@@ -166,13 +166,17 @@ def component_effects(
     The intervals of the shares come from a bootstrap that draws clusters of queries with
     replacement, the same clusters for all cells. An interval contains a share if the bootstrap does
     not reject the hypothesis that the axis has exactly this share of the total sum of squares
-    (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). The mean of a setting is
-    the least-squares mean under the same linear model (Searle, Speed & Milliken 1980, American
-    Statistician 34, 216-221). Its interval combines the intervals of the cells and the correlations
-    of the cell means (Zou & Donner 2008, Construction of confidence limits about effect measures: A
-    general approach, Statistics in Medicine 27, 1693-1702). It therefore stays within the bounds of
-    the metric. If a cell has no interval, Student's t interval with standard errors clustered by
-    query cluster is used instead. ``validation/coverage/grids.py`` measures the coverage of both
+    (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). If the range of the
+    metric is known, each draw also adds a hypothetical cluster, on which all cells of one setting,
+    or a single cell, have the largest possible difference from the others. The intervals therefore
+    allow for rare differences that these queries lack, such as complete failures of one prompt
+    (:func:`mirage.statistics.bounds.rare_differences`). The mean of a setting is the least-squares
+    mean under the same linear model (Searle, Speed & Milliken 1980, American Statistician 34,
+    216-221). Its interval combines the intervals of the cells and the correlations of the cell
+    means (Zou & Donner 2008, Construction of confidence limits about effect measures: A general
+    approach, Statistics in Medicine 27, 1693-1702). It therefore stays within the bounds of the
+    metric. If a cell has no interval, Student's t interval with standard errors clustered by query
+    cluster is used instead. ``validation/coverage/grids.py`` measures the coverage of both
     intervals.
 
     Args:
@@ -229,11 +233,16 @@ def component_effects(
     design = _Design(scored_cells, differing)
     means = np.array([cell.scores[metric].mean for cell in scored_cells])
     noise = _SamplingError.of(scored_cells, metric)
-    shares = _shares(design, means, noise, draws, level, seed)
+    bounds = common_bounds(scored_cells, metric)
+    shares = _shares(design, means, noise, bounds, draws, level, seed)
     rows = [AxisEffect(axis, *share) for axis, share in zip(design.names, shares, strict=True)]
-    settings = design.marginals(means, noise, level)
+    settings = design.marginals(means, noise, bounds, level)
     return ComponentEffects(
-        tuple(rows), metric, settings, level, tuple(_notes(table, scored_cells, noise, rows))
+        tuple(rows),
+        metric,
+        settings,
+        level,
+        tuple(_notes(table, scored_cells, noise, metric, bounds, rows)),
     )
 
 
@@ -241,6 +250,8 @@ def _notes(
     table: ResultTable,
     scored_cells: Sequence[Cell],
     noise: _SamplingError | None,
+    metric: str,
+    bounds: Interval,
     rows: Sequence[AxisEffect],
 ) -> list[str]:
     notes = [f"{len(scored_cells)} cells."]
@@ -250,6 +261,13 @@ def _notes(
         notes.append("Published figures: no intervals, and sampling error is not subtracted.")
     elif not noise.has_enough_clusters:
         notes.append(f"{noise.clusters} clusters of queries are too few for intervals.")
+    elif not np.isfinite(bounds).all():
+        notes.append(
+            "No range of the metric is known: the intervals of shares assume that these queries "
+            "contain the rare large differences, such as complete failures of one setting."
+        )
+    elif not all(metric in cell.bounds for cell in scored_cells):
+        notes.append("Assumed range of the metric: 0 to 1.")
     if any(math.isnan(row.share) for row in rows):
         notes.append("The cells do not differ by more than the choice of queries explains.")
     return notes
@@ -306,14 +324,24 @@ class _Design:
                         )
         return [*quadratic_forms.values(), np.eye(self.size) - projection]
 
+    def directions(self) -> Floats:
+        """Return the changes of cells that a rare query may cause: one column per change.
+
+        A change is 1 in the affected cells, which are all cells of one setting or a single cell,
+        and 0 in the others.
+        """
+        return np.hstack([*self.columns.values(), np.eye(self.size)])
+
     def marginals(
-        self, means: Floats, noise: _SamplingError | None, level: float
+        self, means: Floats, noise: _SamplingError | None, bounds: Interval, level: float
     ) -> tuple[SettingMean, ...]:
         """Return the least-squares mean of each setting of each axis, with its interval.
 
         ``means`` are the means of the cells, and ``noise`` is their sampling error. A least-squares
         mean is NaN if the grid has too few combinations to estimate it. All intervals are NaN if
-        ``noise`` is ``None``, because the cells have no values per query.
+        ``noise`` is ``None``, because the cells have no values per query. In a grid without all
+        combinations, a linear model may predict values beyond the ``bounds`` of the metric; they
+        are replaced with the bounds.
         """
         X = self.matrix(self.axes)
         inverse = np.linalg.pinv(X)
@@ -331,7 +359,8 @@ class _Design:
                 if np.allclose(weights @ X, np.concatenate(contrast), atol=1e-8):
                     mean = float(weights @ means)
                     ends = NO_INTERVAL if noise is None else noise.interval(mean, weights, level)
-                    rows.append(SettingMean(axis, value, mean, ends, cell_count))
+                    mean, *ends = np.clip([mean, *ends], *bounds).tolist()
+                    rows.append(SettingMean(axis, value, mean, (ends[0], ends[1]), cell_count))
                 else:
                     rows.append(SettingMean(axis, value, math.nan, NO_INTERVAL, cell_count))
         return tuple(rows)
@@ -490,6 +519,15 @@ class _SamplingError:
             centred * scale * self._critical_value(level) / float(ndtri((1 + level) / 2))
         )
 
+    def draw_rare_weights(self, draws: int, seed: int) -> Floats:
+        """Return the share of the queries that a hypothetical cluster has in each bootstrap draw.
+
+        The cluster is as large as the largest one. See
+        :func:`mirage.statistics.bounds.rare_differences`.
+        """
+        size = np.random.default_rng([seed, 1]).exponential(size=draws) * self.counts.max()
+        return np.asarray(size / (size + self.counts.sum(axis=0).max()))
+
     def _critical_value(self, level: float) -> float:
         from scipy.special import stdtrit
 
@@ -503,6 +541,7 @@ def _shares(
     design: _Design,
     means: Floats,
     noise: _SamplingError | None,
+    bounds: Interval,
     draws: int,
     level: float,
     seed: int,
@@ -516,6 +555,7 @@ def _shares(
         design: The settings of the cells.
         means: The mean of the metric in each cell.
         noise: The sampling error of the means; ``None`` if cells have no values per query.
+        bounds: The lowest and highest possible value of the metric; infinite if unknown.
         draws: Number of bootstrap draws.
         level: Confidence level.
         seed: Random seed of the bootstrap.
@@ -534,18 +574,37 @@ def _shares(
         return [(share, NO_INTERVAL) for share in shares]
     deviations = noise.draw_means(draws, level, seed)
     spread = float(np.mean(np.square(deviations).sum(axis=1)) / max(np.trace(covariance), 1e-300))
+    directions, sizes = np.empty((len(means), 0)), np.zeros(draws)
+    if np.isfinite(bounds).all():
+        directions = design.directions()
+        sizes = (bounds[1] - bounds[0]) * noise.draw_rare_weights(draws, seed)
     drawn_squares = np.stack(
-        [_squares(centre + deviations, form) for form in quadratic_forms], axis=1
+        [_squares(centre + deviations, form, directions, sizes) for form in quadratic_forms]
     )
-    total = drawn_squares.sum(axis=1)
+    total = drawn_squares.sum(axis=0)
     return [
-        (share, _interval(drawn_squares[:, i], total, bias[i], float(bias.sum()), spread, level))
+        (share, _interval(drawn_squares[i], total, bias[i], float(bias.sum()), spread, level))
         for i, share in enumerate(shares)
     ]
 
 
-def _squares(means: Floats, form: Floats) -> Floats:
-    return np.asarray(((means @ form) * means).sum(axis=1))
+def _squares(means: Floats, form: Floats, directions: Floats, sizes: Floats) -> Floats:
+    """Return sums of squares in each draw: without a change of the means, and after each change.
+
+    Args:
+        means: The means of the cells in each draw, of shape ``(draws, cells)``.
+        form: The quadratic form of the sum of squares.
+        directions: The changes, of shape ``(cells, changes)``. Each is added and subtracted.
+        sizes: The factor by which the changes are multiplied in each draw.
+
+    Returns:
+        The sums of squares, of shape ``(draws, 1 + 2 * changes)``.
+    """
+    weighted = means @ form
+    plain = (weighted * means).sum(axis=1)[:, None]
+    linear = 2 * sizes[:, None] * (weighted @ directions)
+    square = sizes[:, None] ** 2 * ((form @ directions) * directions).sum(axis=0)
+    return np.hstack([plain, plain + linear + square, plain - linear + square])
 
 
 def _interval(
@@ -560,21 +619,30 @@ def _interval(
 
     The bootstrap sums of squares are biased upwards, because the means already contain sampling
     error and drawing clusters adds more. Each end of the interval is computed with and without
-    subtracting this bias, and the wider result is used.
+    subtracting this bias, and the wider result is used. Of all changes that a rare query may cause,
+    the one that is most favourable to the tested share counts in each draw.
 
     Args:
-        drawn_squares: The sum of squares of the axis in each bootstrap draw, of shape ``(draws,)``.
-        total: The total sum of squares in each draw, of shape ``(draws,)``.
+        drawn_squares: The sum of squares of the axis in each bootstrap draw, of shape ``(draws, 1 +
+            changes)``: without a rare change of the cells, and after each of several changes.
+        total: The total sum of squares in each draw, in the same shape.
         bias: The amount that the sampling of queries is expected to add to the axis's sum of
             squares.
         total_bias: The amount that this sampling is expected to add to the total sum of squares.
         spread: The variance of the bootstrap means divided by the sampling variance of the means.
         level: Confidence level.
     """
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    gaps = drawn_squares[:, None] - GRID * total[:, None]
+    gaps = drawn_squares[:, :1] - GRID * total[:, :1]
+    low, high = np.quantile(gaps, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    smallest, largest = gaps.copy(), gaps
+    for squares, whole in zip(drawn_squares.T[1:], total.T[1:], strict=True):
+        changed = squares[:, None] - GRID * whole[:, None]
+        np.minimum(smallest, changed, out=smallest)
+        np.maximum(largest, changed, out=largest)
+    # As in rare_differences, the ends for rare changes are one-sided bounds.
+    low = np.minimum(low, np.quantile(smallest, 1 - level, axis=0))
+    high = np.maximum(high, np.quantile(largest, level, axis=0))
     excess = (1 + spread) * (bias - GRID * total_bias)
-    low, high = np.quantile(gaps, tails, axis=0)
     accepted = GRID[(np.minimum(low, low - excess) <= 0) & (np.maximum(high, high - excess) >= 0)]
     if not len(accepted):
         return NO_INTERVAL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -418,7 +419,7 @@ class Grid:
             for axis, value in cell.settings.items()
             if axis in self._axes
         }
-        return Cell(settings, cell.scores, cell.failure, cell.query_ids, cell.values, cell.clusters)
+        return replace(cell, settings=settings)
 
     @cached_property
     def _axes(self) -> tuple[str, ...]:

@@ -144,9 +144,10 @@ class ResultTable(Printed, Sequence[Cell]):
         """Return the differences between cells on the same queries, with p-values and intervals.
 
         :func:`mirage.statistics.paired_means` computes the p-values and intervals, and treats the
-        queries of one cluster as one observation. P-values are corrected for the number of rows.
-        Retrieval metrics do not depend on processor, generator, prompt and ``show_k``, so each pair
-        of rankings has one row.
+        queries of one cluster as one observation. If the range of the metric is known, p and
+        interval allow for rare large differences that these queries lack. Otherwise a note says
+        that they do not. P-values are corrected for the number of rows. Retrieval metrics do not
+        depend on processor, generator, prompt and ``show_k``, so each pair of rankings has one row.
 
         Args:
             metrics: Names of metrics. By default all metrics except those of resource use (seconds,

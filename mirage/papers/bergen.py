@@ -21,7 +21,7 @@ import numpy as np
 
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import Cell, ResultTable
-from mirage.grids.cells import Score
+from mirage.grids.cells import Score, common_bounds
 from mirage.grids.pivots import Pivot
 from mirage.papers.results import Line, Result
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
@@ -332,7 +332,9 @@ def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, 
     if not by_query:
         return math.nan, NO_INTERVAL
     means = np.array([np.mean(gaps) for gaps in by_query.values()])
-    (row,) = paired_means(means[:, None], cluster_codes([*by_query], clusters))
+    low, high = common_bounds([cell for pair in pairs for cell in pair], metric)
+    codes = cluster_codes([*by_query], clusters)
+    (row,) = paired_means(means[:, None], codes, most=high - low)
     return row.difference, row.interval
 
 

@@ -133,8 +133,9 @@ class SystemComparison:
         p_better: Probability that the first system is better, from 0 to 1.
         difference: Mean advantage of the first system over all queries: the expected share of
             verdicts that it wins, minus 0.5.
-        interval: Confidence interval of the difference; NaN with fewer than ten clusters of
-            queries, or if no response differs.
+        interval: Confidence interval of the difference, which allows for rare large differences
+            that these queries lack; NaN with fewer than ten clusters of queries, or if no response
+            differs.
         queries: Queries on which one system is better, in descending order of the first system's
             advantage.
         n: Number of queries that both systems were asked.
@@ -249,7 +250,7 @@ def compare_systems(
         The difference between the systems, its interval, and the queries on which they differ.
     """
     ids, gains, codes = query_gains
-    result = paired_means(gains[:, None], codes, level=level)[0]
+    result = paired_means(gains[:, None], codes, level=level, most=0.5)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
     rows = [
         QueryDifference(id_, gain, (outcomes[0][id_], outcomes[1][id_]))

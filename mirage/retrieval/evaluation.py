@@ -162,7 +162,8 @@ class RetrievalEvaluation(Printed):
         """Return the difference between this run and another in each measure, with its p-value.
 
         A positive difference means that this run has the higher mean. The function
-        :func:`mirage.statistics.paired_means` computes p-values and intervals.
+        :func:`mirage.statistics.paired_means` computes p-values and intervals. For measures from 0
+        to 1, they allow for rare large differences that these queries lack.
 
         Args:
             other: The other run, evaluated on the same qrels with the same measures.
@@ -193,7 +194,10 @@ class RetrievalEvaluation(Printed):
                 "runs on the same queries and qrels"
             )
         codes = self._codes(ids)
-        means = paired_means(gaps, codes, level=level, permutations=permutations, seed=seed)
+        most = np.where(_has_range(self.values) & _has_range(other.values), 1.0, np.inf)
+        means = paired_means(
+            gaps, codes, most=most, level=level, permutations=permutations, seed=seed
+        )
         corrected = holm([row.p for row in means]).tolist()
         rows = zip(self.measures, means, corrected, strict=True)
         return [
@@ -485,12 +489,19 @@ def _check_providers(providers: Iterable[Any], name: str, measure: Any) -> None:
 def _intervals(values: NDArray[np.float64], codes: NDArray[np.intp], level: float) -> list[Any]:
     """Return the confidence interval of the mean of each column of ``values``.
 
-    ``codes`` is the cluster of each query, counted from 0. A measure is assumed to range from 0 to
-    1. If its column has a value above 1, it is treated as unbounded.
+    ``codes`` is the cluster of each query, counted from 0.
     """
-    with_ends = np.array([not (column > 1).any() for column in values.T])
+    with_ends = _has_range(values)
     low, high = np.where(with_ends, 0.0, -np.inf), np.where(with_ends, 1.0, np.inf)
     return list(map(tuple, mean_intervals(values, codes, low, high, level=level).tolist()))
+
+
+def _has_range(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return whether each measure is assumed to range from 0 to 1.
+
+    A measure is treated as unbounded if its column has a value above 1.
+    """
+    return np.asarray(~(values > 1).any(axis=0))
 
 
 def _cells(mean: float, interval: Interval) -> tuple[str, str]:

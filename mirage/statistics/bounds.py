@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mirage._base.arrays import Bools, Floats, Ints
@@ -90,20 +92,103 @@ def weighted_means(
         >>> (weighted_means(np.full((4, 1), -1.0), np.arange(4)) >= 0).mean().round(2)
         np.float64(0.06)
     """
+    sums, sizes, added = _weighted_sums(values, codes, weightings, seed)
+    return np.asarray((sums + most * added) / (sizes + added))
+
+
+def _weighted_sums(
+    values: Floats, codes: Ints, weightings: int, seed: int
+) -> tuple[Floats, Floats, Floats]:
+    """Return weighted sums and sizes of the clusters, and weighted sizes of a hypothetical one.
+
+    The hypothetical cluster is as large as the largest one. Weights are exponential deviates. Each
+    array has one row per weighting and one column per column of ``values``; columns of sizes are
+    merged into one if they are equal. Sizes are NaN for a column without values.
+    """
     if weightings < 1:
         raise SettingError(f"weightings must be at least 1, got {weightings}")
-    present = ~np.isnan(values)
-    counts = cluster_sums(codes, present.astype(np.float64))
+    counts = cluster_sums(codes, (~np.isnan(values)).astype(np.float64))
+    if (counts == counts[:, :1]).all():
+        counts = counts[:, :1]
     largest = counts.max(axis=0, initial=0.0)
     largest[largest == 0] = np.nan  # makes the bound NaN for a column without values
-    sizes = np.vstack([counts, largest])
-    sums = np.vstack([np.nan_to_num(cluster_sums(codes, values)), most * largest])
+    sums = np.nan_to_num(cluster_sums(codes, values))
     rng = np.random.default_rng(seed)
-    means = []
+    blocks = []
     for start in range(0, weightings, _BLOCK):
-        weights = rng.exponential(size=(min(_BLOCK, weightings - start), len(sizes)))
-        means.append(weights @ sums / (weights @ sizes))
-    return np.concatenate(means)
+        weights = rng.exponential(size=(min(_BLOCK, weightings - start), len(sums) + 1))
+        blocks.append((weights[:, :-1] @ sums, weights[:, :-1] @ counts, weights[:, -1:] * largest))
+    parts = [np.concatenate(part) for part in zip(*blocks, strict=True)]
+    return parts[0], parts[1], parts[2]
+
+
+class RareDifferences(NamedTuple):
+    """P-values and intervals that allow for rare differences; shape ``(comparisons,)`` each.
+
+    Attributes:
+        p: P-value of the hypothesis that the mean is 0 or on the other side of 0.
+        low: Lower end of the interval of each mean.
+        high: Upper end of the interval of each mean.
+    """
+
+    p: Floats
+    low: Floats
+    high: Floats
+
+
+def rare_differences(
+    differences: Floats,
+    codes: Ints,
+    most: Floats,
+    *,
+    level: float = 0.95,
+    weightings: int = 9999,
+    seed: int = 0,
+) -> RareDifferences:
+    """Test whether rare large differences that a sample lacks could outweigh its mean difference.
+
+    If one system is slightly better on nearly all queries and fails completely on a few of them, a
+    small sample may contain no such failure. A permutation test then mistakes the system for the
+    better one. The regression test of :func:`mirage.testing.comparison.compare` and
+    :func:`mirage.statistics.paired_means` therefore also require that the bound of
+    :func:`upper_bounds` excludes a mean of 0. The bound adds a hypothetical cluster in which all
+    queries have the largest possible difference, against the observed mean.
+
+    The interval excludes 0 if and only if p is at most ``1 - level``. Each of its ends is a
+    one-sided bound at this level, because the error is mostly on one side if differences are
+    skewed. If all differences are 0 or the largest possible one, the p-value equals that of a
+    one-sided sign test, apart from the random weightings. ``validation/coverage/paired.py`` prints
+    error rates.
+
+    Args:
+        differences: Differences of shape ``(queries, comparisons)``; NaN if a query has none.
+        codes: Cluster of each query, counted from 0.
+        most: Largest possible absolute difference of each comparison, of shape ``(comparisons,)``.
+        level: Confidence level.
+        weightings: Number of random weightings.
+        seed: Random seed.
+
+    Raises:
+        SettingError: If ``weightings`` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> gains = np.full((20, 1), 0.02)  # one failure in 50 queries would outweigh them
+        >>> rare_differences(gains, np.arange(20), np.ones(1)).p.round(1)
+        array([0.7])
+    """
+    sums, sizes, added = _weighted_sums(differences, codes, weightings, seed)
+    worst = most * added
+    tail = np.full((1, differences.shape[1]), np.inf)  # the sample itself counts as a weighting
+    lower = np.concatenate([-tail, (sums - worst) / (sizes + added)])
+    upper = np.concatenate([tail, (sums + worst) / (sizes + added)])
+    ways = len(lower)
+    positive = np.nansum(differences, axis=0) >= 0
+    p = np.where(positive, (lower <= 0).sum(axis=0), (upper >= 0).sum(axis=0)) / ways
+    rank = min(int((1 - level) * ways + 1e-9), ways - 1)  # rounding must not lower the rank
+    low = np.partition(lower, rank, axis=0)[rank]
+    high = -np.partition(-upper, rank, axis=0)[rank]
+    return RareDifferences(p, low, high)
 
 
 def share_interval(hits: Bools, codes: Ints, *, level: float = 0.95) -> Interval:

@@ -259,8 +259,9 @@ def _draw_differences(design: StudyDesign, rng: np.random.Generator) -> Draws:
 
 def _paired_difference(sample: StudySample) -> Sequence[float]:
     gaps = sample.values[:, None]
+    most = math.inf if sample.design.score == "skewed" else 1.0
     (row,) = paired_means(
-        gaps, sample.codes, level=sample.level, permutations=2000, seed=sample.seed
+        gaps, sample.codes, most=most, level=sample.level, permutations=2000, seed=sample.seed
     )
     return row.interval
 

@@ -10,6 +10,7 @@ import numpy as np
 from mirage._base.quoting import xml_text
 from mirage._base.tables import Table, to_markdown
 from mirage.dataset import MirageDataset
+from mirage.features.registry import facts
 from mirage.statistics.paired import gap_interval
 from mirage.testing._shortfalls import Finding, format_change, format_value, shorten
 from mirage.testing.planning import ExtraQueries
@@ -214,7 +215,9 @@ def _interval(runs: BaselineComparison, feature: str) -> str:
     column = comparison.worsening[:, comparison.before.features.index(feature)]
     is_value = ~np.isnan(column)
     gaps = column[is_value] if feature in comparison.lower else -column[is_value]
-    low, high = gap_interval(gaps, comparison.codes[is_value])
+    entry = facts(feature, {**comparison.after.facts, **comparison.before.facts})
+    width = entry.high - entry.low
+    low, high = gap_interval(gaps, comparison.codes[is_value], most=width)
     return "" if np.isnan(low) else f"[{low:+.3f}, {high:+.3f}]"
 
 

@@ -67,7 +67,8 @@ class MetricChange:
             count.
         after: Mean of the later scores.
         difference: ``after`` minus ``before``.
-        interval: 95 % confidence interval of the difference; NaN if there are too few items.
+        interval: 95 % confidence interval of the difference; NaN if there are too few items. It
+            excludes 0 only if the p-value of this direction is at most 0.05.
         p: P-value of a loss, corrected for the number of metrics by Holm's method.
         p_better: P-value of a gain, corrected in the same way.
         lost_at_most: One-sided upper confidence bound of the mean loss, at the level ``1 - alpha``.

@@ -14,6 +14,7 @@ from mirage.features.table import TOLERANCE
 from mirage.scores.metrics import MetricFacts
 from mirage.scores.reading import FieldNames, read_scores
 from mirage.scores.records import ScoreFile, is_score, shortened
+from mirage.statistics.bootstrap import Interval
 from mirage.statistics.bounds import weighted_means
 from mirage.statistics.paired import paired_means
 from mirage.statistics.permutation import holm
@@ -41,6 +42,7 @@ _NO_DIRECTION = (
     "neither higher nor lower scores are better; state the direction with --higher-is-better {0!r} "
     "or --lower-is-better {0!r}"
 )
+_INTERVAL_ALPHA = 0.05  # the intervals have the level 0.95, whatever the alpha of the verdicts
 
 
 def compare_scores(
@@ -311,7 +313,8 @@ def _change(
     comparison, whole = comparisons.forward, comparisons.whole
     [change] = comparison.changes
     gaps = comparison.after.values - comparison.before.values
-    [difference] = paired_means(gaps, comparison.codes)
+    [difference] = paired_means(gaps, comparison.codes, most=facts.high - facts.low)
+    p_up, p_down = (p, p_better) if facts.lower_is_better else (p_better, p)
     worsening = comparison.worsening[:, 0]  # means over repeats have rounding errors
     is_certain = not whole.inconclusive and comparison.evidence.is_enough
     is_worse = p <= comparison.alpha
@@ -321,7 +324,7 @@ def _change(
         before=change.before,
         after=change.after,
         difference=difference.difference,
-        interval=difference.interval,
+        interval=_agree_with_tests(difference.interval, p_up, p_down),
         p=p,
         p_better=p_better,
         lost_at_most=whole.changes[0].lost_at_most,
@@ -336,4 +339,22 @@ def _change(
         verdict="worse" if is_worse else "no worse" if is_certain else "inconclusive",
         is_better=p_better <= comparison.alpha,
         comparison=comparison,
+    )
+
+
+def _agree_with_tests(ends: Interval, p_up: float, p_down: float) -> Interval:
+    """Return an interval that excludes 0 only if the test in this direction is significant.
+
+    The tests of a comparison are not those of the interval. They allow for skewness, rare
+    differences and the number of metrics.
+
+    Args:
+        ends: The 95 % interval of a difference.
+        p_up: P-value of the hypothesis that the score did not rise.
+        p_down: P-value of the hypothesis that the score did not fall.
+    """
+    low, high = ends
+    return (
+        low if p_up <= _INTERVAL_ALPHA else min(low, 0.0),
+        high if p_down <= _INTERVAL_ALPHA else max(high, 0.0),
     )

@@ -142,6 +142,48 @@ def test_the_false_positive_rate_over_all_pairs_is_about_5_percent() -> None:
     assert np.mean(alarms) <= 0.12
 
 
+def test_rare_failures_that_the_queries_lack_are_no_difference() -> None:
+    """A prompt gains a little on each query and fails on 3 %, so both means are equal."""
+    rng = np.random.default_rng(0)
+    ids = [f"q{i}" for i in range(40)]
+    alarms = []
+    for _ in range(60):
+        old = rng.beta(12, 4, 40)
+        gain = 0.03 * 0.75 / 0.97 * (0.5 + rng.random(40))
+        new = np.where(rng.random(40) < 0.03, 0.0, (old + gain).clip(0, 1))
+        cells = tuple(
+            Cell.measured({"prompt": name}, ids, {"recall": values}, bounds={"recall": (0, 1)})
+            for name, values in (("old", old), ("new", new))
+        )
+        (row,) = ResultTable("t", cells, ("recall",)).compare(permutations=999)
+        alarms.append(row.p <= 0.05)
+        assert (row.interval[0] <= 0 <= row.interval[1]) == (row.p > 0.05)
+    assert np.mean(alarms) <= 0.05
+
+
+def test_a_note_names_the_metrics_without_a_range() -> None:
+    values = np.linspace(0, 1, 30)
+    cells = tuple(
+        Cell.measured(
+            {"prompt": name},
+            IDS,
+            {"m": values * gain, "n": values * gain, "o": 3 * values * gain},
+            bounds={"m": (0.0, 1.0)},
+        )
+        for name, gain in (("a", 1.0), ("b", 0.8))
+    )
+    table = ResultTable("t", cells, ("m", "n", "o"))
+    text = " ".join(str(table.compare()).split())
+    assert "Assumed range of 0 to 1: n." in text
+    assert "No range is known for o: p and intervals assume" in text
+    assert "ange is known" not in str(table.compare("m"))
+    assert "Assumed" not in str(table.compare("m"))
+    again = ResultTable.from_json(table.to_json())
+    assert str(again.compare()) == str(table.compare())
+    declared, assumed, unknown = table.compare()
+    assert declared.p == assumed.p > unknown.p
+
+
 def test_clear_differences_are_significant_among_many_comparisons() -> None:
     """With 780 pairs and 10,000 permutations none could be significant, so more are drawn."""
     cells = tuple(

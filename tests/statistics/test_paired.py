@@ -41,6 +41,12 @@ def test_the_interval_has_a_query_more_to_each_side() -> None:
     assert np.isnan(gap_interval(np.repeat([1.0, 0.0], [9, 11]), np.arange(20))).all()
 
 
+def test_the_interval_with_added_queries_stays_within_the_limit() -> None:
+    gaps = np.repeat([1.0, 0.0], [14, 1])
+    assert gap_interval(gaps, np.arange(15))[1] > 1
+    assert gap_interval(gaps, np.arange(15), most=1)[1] == 1
+
+
 @pytest.mark.parametrize(("better", "worse"), [(0.9, 0.0), (0.25, 0.25), (0.6, 0.1)])
 def test_intervals_of_few_queries_hold(better: float, worse: float) -> None:
     rng = np.random.default_rng(0)
@@ -72,11 +78,18 @@ def test_an_interval_holds_0_exactly_if_p_is_above_its_level() -> None:
         gaps = random_gaps(rng)
         codes = np.arange(len(gaps)) // int(rng.integers(1, 3))
         level = float(rng.choice([0.8, 0.95, 0.99]))
-        (row,) = paired_means(gaps[:, None], codes, level=level, permutations=999, seed=number)
+        (row,) = paired_means(
+            gaps[:, None],
+            codes,
+            most=float(rng.choice([np.abs(np.nan_to_num(gaps)).max(), np.inf])),
+            level=level,
+            permutations=999,
+            seed=number,
+        )
         low, high = row.interval
         if np.isnan(low):
             continue
-        assert low <= row.difference <= high
+        assert low - 1e-12 <= row.difference <= high + 1e-12
         assert (low <= 0 <= high) == (row.p > 1 - level + 1e-12)
         decided += row.p <= 1 - level
     assert decided > 50
@@ -90,3 +103,39 @@ def test_many_columns_have_the_p_values_of_one_permutation_test() -> None:
     np.testing.assert_allclose(
         [row.p for row in rows], permutation_p_values(gaps, permutations=2000, seed=3)
     )
+
+
+def slightly_better_with_failures(
+    rng: np.random.Generator, queries: int, draws: int, share: float
+) -> np.ndarray:
+    """Return differences with a mean of 0: a little better, but with a few complete failures."""
+    gain = 0.75 * share / (1 - share) * (0.5 + rng.random((queries, draws)))
+    return np.where(rng.random((queries, draws)) < share, -0.75, gain)
+
+
+@pytest.mark.parametrize(("queries", "share"), [(20, 0.02), (40, 0.05), (100, 0.05)])
+def test_rare_failures_that_a_sample_lacks_are_no_difference(queries: int, share: float) -> None:
+    gaps = slightly_better_with_failures(np.random.default_rng(2), queries, 300, share)
+    rows = paired_means(gaps, np.arange(queries), most=1, permutations=999)
+    assert np.mean([row.p <= 0.05 for row in rows]) < 0.07
+    assert all((row.interval[0] <= 0 <= row.interval[1]) == (row.p > 0.05) for row in rows)
+
+
+def test_a_limit_changes_nothing_for_right_and_wrong_answers() -> None:
+    gaps = np.random.default_rng(3).choice([1.0, -1.0, 0.0], (30, 4), p=[0.4, 0.1, 0.5])
+    limited, unlimited = (paired_means(gaps, np.arange(30), most=most) for most in (1.0, np.inf))
+    assert [row.p for row in limited] == [row.p for row in unlimited]
+    assert [row.interval for row in limited] == [row.interval for row in unlimited]
+
+
+def test_clear_differences_stay_significant_with_a_limit() -> None:
+    gaps = np.random.default_rng(4).normal(0.2, 0.2, (50, 100)).clip(-1, 1)
+    rows = paired_means(gaps, np.arange(50), most=1.0, permutations=999)
+    assert np.mean([row.p <= 0.05 for row in rows]) > 0.95
+
+
+def test_no_end_of_an_interval_is_beyond_the_largest_difference() -> None:
+    gaps = np.repeat([1.0, 0.0], [14, 1])[:, None]
+    unlimited, limited = (paired_means(gaps, np.arange(15), most=most)[0] for most in (np.inf, 1))
+    assert unlimited.interval[1] > 1
+    assert limited.interval == (unlimited.interval[0], 1.0)

@@ -50,6 +50,20 @@ def test_the_three_verdicts() -> None:
     assert few.needed.items > 12
 
 
+def test_an_interval_excludes_0_only_if_its_test_is_significant() -> None:
+    rng = np.random.default_rng(5)
+    excluded = 0
+    for items in [14] * 20 + [40] * 10:
+        before = rng.random(items)
+        after = (before + rng.choice([-0.3, -0.25, -0.2, -0.1, 0.05, 0.0], items)).clip(0, 1)
+        [change] = compare_scores(rows(before.tolist()), rows(after.tolist())).changes
+        low, high = change.interval
+        assert high >= 0 or change.p <= 0.05
+        assert low <= 0 or change.p_better <= 0.05
+        excluded += high < 0
+    assert excluded > 0
+
+
 def test_a_gain_is_no_loss_and_is_said() -> None:
     result = compare_scores(rows(noisy(0)), rows(noisy(1, shift=-0.15)))
     [change] = result.changes

@@ -245,6 +245,9 @@ PAGES: Mapping[str, Page] = {
                 "| labels | answers are right or wrong, so a difference is -1, 0 or 1 |\n"
                 "| 10 % differ, 50 % differ | share of queries on which the labels differ |\n"
                 "| scores | each system has a score of about 0 to 1 |\n"
+                "| 2 % fail, 5 % fail | one system has a score of 0 on this share of the queries, "
+                "and slightly better scores on the others |\n"
+                "| normal | normal distribution with this standard deviation |\n"
                 "| heavy tails | Student's t distribution with 3 degrees of freedom |\n"
                 "| skewed | log-normal distribution |\n"
                 "| difference 0.04 | the true mean difference is 0.04 |\n"
@@ -255,18 +258,32 @@ PAGES: Mapping[str, Page] = {
                 "with fewer than ten clusters, or if all differences are 0. A query without a "
                 "cluster counts as a cluster;\n"
                 "- *significant*: share of simulations with p <= 0.05. This is the false positive "
-                "rate for equal systems, and the power in the other rows.",
+                "rate for equal systems, and the power in the other rows;\n"
+                "- *without a range*: the same if the range of the metric is not known. The "
+                "p-value and the interval then do not allow for rare large differences that the "
+                "queries lack. All differences except those with heavy tails and log-normal ones "
+                "have a range of -1 to 1.\n\n"
+                "Allowing for rare differences costs power if there are few queries and "
+                "differences are far smaller than the range. It costs none if answers are right or "
+                "wrong.",
                 (
                     Column("coverage", "coverage", present="draws with an interval"),
                     Column("draws with an interval", "with an interval", None),
                     Column("significant", "significant", None),
+                    Column(
+                        "coverage without a range",
+                        "coverage without a range",
+                        None,
+                        present="draws with an interval",
+                    ),
+                    Column("significant without a range", "significant without a range", None),
                 ),
             ),
         ),
         (
             (r"^alike: ", "equal systems: "),
             (r"in fours", "clusters of four"),
-            (r" \+\.(\d+)", r", difference 0.\1"),
+            (r",? \+\.(\d+)", r", difference 0.\1"),
         ),
         "A coverage is blank if no simulation gave an interval.",
     ),
@@ -498,7 +515,10 @@ PAGES: Mapping[str, Page] = {
                 "of BM25;\n"
                 "- *false positives*: share of simulations in which two equal runs have p <= 0.05. "
                 "To simulate equal runs, the values of the two settings are swapped at random for "
-                "each query.",
+                "each query;\n"
+                "- *rare failures*: the same for two runs with equal means, one of which has the "
+                "value 0 on 2 % of the queries, while the other one has 2 % lower values on all "
+                "queries.",
                 (
                     Column("coverage: mean", "mean"),
                     Column(
@@ -507,6 +527,7 @@ PAGES: Mapping[str, Page] = {
                         present="differences with an interval",
                     ),
                     Column("false positive rate", "false positives", ALPHA),
+                    Column("false positive rate: rare failures", "rare failures", ALPHA),
                 ),
             ),
         ),
@@ -527,8 +548,12 @@ PAGES: Mapping[str, Page] = {
                 "The name of a row gives the importance of the components and the number of "
                 "queries in the sample. In *one component matters*, only the retriever affects the "
                 "answers. In *queries asked twice*, all components matter, and each query occurs "
-                "twice with almost the same answers; the two form a cluster. A judge is simulated "
-                "too, whose verdicts are compared with a metric. The columns are:\n\n"
+                "twice with almost the same answers; the two form a cluster. In *rare failures*, "
+                "the metric is a score. One reranker fails completely on 2 % of the queries, and "
+                "the other components change the score by 0.01 to 0.04. Half of the equal "
+                "pipelines then fail on 2 % of the queries, and are slightly better than the "
+                "others on the rest. A judge is simulated too, whose verdicts are compared with a "
+                "metric. The columns are:\n\n"
                 "| column | meaning |\n"
                 "| --- | --- |\n"
                 "| pipeline | coverage of the interval of a pipeline's mean |\n"
@@ -558,7 +583,7 @@ PAGES: Mapping[str, Page] = {
             (r"^asked twice", "queries asked twice"),
         ),
         "A cell is blank if there were too few queries for an interval; tau needs more queries "
-        "than the others. Tau was not measured with queries asked twice.",
+        "than the others. Tau was not measured with queries asked twice or rare failures.",
     ),
 }
 

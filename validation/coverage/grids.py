@@ -3,11 +3,13 @@
 The population is 4,000 simulated queries of a grid of three retrievers, two rerankers and three
 generators. Queries differ in difficulty. Components shift the probability of a right answer, on
 some queries more than on others. A judge repeats a metric with some errors. Queries are drawn from
-this population; in one variant, each query is drawn twice and asked again. The table has 5, 20 and
-100 queries, and the coverage of 95 % intervals of cells' means, of differences of cells, of shares
-of the variance, of settings' means, and of tau between metric and judge. It also has the rate at
-which any two of 18 equal cells are called different (Holm, p at most 0.05). A dash means that the
-library gives no interval.
+this population; in one variant, each query is drawn twice and asked again. In another variant, the
+metric is a score, which components change slightly, and one reranker fails on 2 % of the queries.
+Half of the equal cells then fail on 2 % of the queries, and are slightly better on the others. The
+table has 5, 20 and 100 queries, and the coverage of 95 % intervals of cells' means, of differences
+of cells, of shares of the variance, of settings' means, and of tau between metric and judge. It
+also has the rate at which any two of 18 equal cells are called different (Holm, p at most 0.05). A
+dash means that the library gives no interval.
 
     python validation/coverage/grids.py [REPEATS]
 """
@@ -36,7 +38,9 @@ EFFECTS = {
     "one matters": ((0.0, 0.6, 1.4), (0.0, 0.0), (0.0, 0.0, 0.0)),
     "little matters": ((0.0, 0.1, 0.2), (0.0, 0.1), (-0.1, 0.0, 0.1)),
     "asked twice": ((0.0, 0.4, 0.9), (0.0, 0.3), (-0.5, 0.0, 0.6)),
+    "rare failures": ((0.0, 0.02, 0.04), (0.0, 0.0), (0.0, 0.01, 0.02)),
 }
+RARE = 0.02  # share of queries on which a reranker fails
 QUERIES = (5, 20, 100)
 IDS = [f"q{i}" for i in range(max(QUERIES))]
 
@@ -51,6 +55,24 @@ def population(effects: tuple[tuple[float, ...], ...], rng: np.random.Generator)
     return np.asarray(1 / (1 + np.exp(-logits)))
 
 
+def scores_with_failures(
+    effects: tuple[tuple[float, ...], ...], rng: np.random.Generator
+) -> np.ndarray:
+    """Return the score of each query and cell, ``(queries, cells)``; one reranker fails rarely."""
+    shifts = [sum(axis[i] for axis, i in zip(effects, place, strict=True)) for place in PLACES]
+    scores = rng.beta(12, 4, (4000, 1)) + np.array(shifts) + 0.02 * rng.normal(size=(4000, 18))
+    fails = (rng.random((4000, 1)) < RARE) & np.array([place[1] == 1 for place in PLACES])
+    return np.where(fails, 0.0, scores.clip(0, 1))
+
+
+def equal_with_failures(queries: int, rng: np.random.Generator) -> np.ndarray:
+    """Return scores of cells with equal means; every second one fails on a few queries."""
+    scores = np.repeat(rng.beta(12, 4, (queries, 1)), len(PLACES), axis=1)
+    gain = 0.75 * RARE / (1 - RARE) * (0.5 + rng.random(scores.shape))
+    changed = np.where(rng.random(scores.shape) < RARE, 0.0, scores + gain)
+    return np.where(np.arange(len(PLACES)) % 2, changed, scores)
+
+
 def table(right: np.ndarray, judged: np.ndarray, clusters: dict[str, str]) -> ResultTable:
     """Return the table of some answers, ``(queries, cells)``."""
     ids = IDS[: len(right)]
@@ -62,10 +84,13 @@ def table(right: np.ndarray, judged: np.ndarray, clusters: dict[str, str]) -> Re
     return ResultTable("simulated", tuple(cells), ("m", "judge"))
 
 
-def drawn(chances: np.ndarray, queries: int, rng: np.random.Generator, twice: bool) -> ResultTable:
+def drawn(name: str, chances: np.ndarray, queries: int, rng: np.random.Generator) -> ResultTable:
     """Return the table of a sample of queries; if asked twice, pairs have nearly equal answers."""
+    twice = name == "asked twice"
     count = -(-queries // 2) if twice else queries
     rows = chances[rng.integers(0, len(chances), count)]
+    if name == "rare failures":
+        return table(rows, np.where(rng.random(rows.shape) < 0.15, 1 - rows, rows), {})
     right = rng.random(rows.shape) < rows
     if twice:
         right = np.repeat(right, 2, axis=0)[:queries]
@@ -97,10 +122,14 @@ def truth_of(chances: np.ndarray) -> tuple[np.ndarray, dict[str, float], list[fl
     return right, shares, [row.mean for row in effects.settings], float(phi.mean())
 
 
-def alarm(chances: np.ndarray, queries: int, rng: np.random.Generator, twice: bool) -> bool:
+def alarm(name: str, chances: np.ndarray, queries: int, rng: np.random.Generator) -> bool:
     """Return whether any two of 18 equal cells are called different."""
-    alike = np.repeat(chances[:, :1], len(PLACES), axis=1)
-    rows = drawn(alike, queries, rng, twice).compare("m")
+    if name == "rare failures":
+        scores = equal_with_failures(queries, rng)
+        rows = table(scores, scores, {}).compare("m")
+    else:
+        alike = np.repeat(chances[:, :1], len(PLACES), axis=1)
+        rows = drawn(name, alike, queries, rng).compare("m")
     return any(row.corrected <= 0.05 for row in rows)
 
 
@@ -110,7 +139,8 @@ def main(repeats: int = 300) -> None:
     print("population      queries  cell mean     difference    share         setting       tau")
     for name, effects in EFFECTS.items():
         rng = seeded(len(name))
-        chances, twice = population(effects, rng), name == "asked twice"
+        rare, twice = name == "rare failures", name == "asked twice"
+        chances = scores_with_failures(effects, rng) if rare else population(effects, rng)
         means, shares, settings, tau = truth_of(chances)
         if twice:  # one in fifty answers is another the second time
             means, settings = 0.02 + 0.96 * means, [0.02 + 0.96 * mean for mean in settings]
@@ -118,7 +148,7 @@ def main(repeats: int = 300) -> None:
             held: dict[str, list[float]] = {}
             alarms = []
             for seed in range(repeats):
-                made = drawn(chances, queries, rng, twice)
+                made = drawn(name, chances, queries, rng)
                 held.setdefault("mean", []).extend(
                     holds(cell.scores["m"].interval, mean)
                     for cell, mean in zip(made, means, strict=True)
@@ -141,9 +171,9 @@ def main(repeats: int = 300) -> None:
                 )
                 (row,) = metric_agreement(made, "judge", ["m"])
                 held.setdefault("tau", []).append(
-                    float("nan") if twice else holds((row.lower, row.upper), tau)
+                    float("nan") if twice or rare else holds((row.lower, row.upper), tau)
                 )
-                alarms.append(alarm(chances, queries, rng, twice))
+                alarms.append(alarm(name, chances, queries, rng))
             columns = "  ".join(f"{share(some):12}" for some in held.values())
             print(f"{name:15} {queries:7}  {columns}  alarms {np.mean(alarms):.3f}", flush=True)
             for kind, hits in held.items():
