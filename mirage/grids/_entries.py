@@ -489,6 +489,29 @@ class DatasetEntry(Entry):
             )
         return dataset if self.cluster is None else dataset.clustered(self.cluster)
 
+    def grades(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the relevance grades in the qrels, by query id and passage id.
+
+        The queries of a dataset only name their relevant passages, without grades. The result is
+        empty if the dataset has no file of qrels, or if all grades are 0 or 1.
+
+        Raises:
+            DatasetError: If the file cannot be read.
+        """
+        from mirage.sources.qa import relevance_grades
+        from mirage.sources.trec import read_qrels
+
+        path = self.qrels
+        if path is None and self.path is not None and self.form == "beir":
+            path = self.path / "qrels" / "test.tsv"
+        if path is None:
+            return {}
+        is_trec = self.form == "trec"
+        grades = read_qrels(path) if is_trec else relevance_grades(path, self.paragraphs)
+        return (
+            grades if set(chain.from_iterable(g.values() for g in grades.values())) - {0, 1} else {}
+        )
+
 
 class ChunkEntry(Entry):
     """Settings for cutting documents into passages; see :func:`mirage.corpus.chunk`."""

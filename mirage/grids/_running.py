@@ -538,7 +538,7 @@ class Runner:
             self._check_level(cell)
             evaluation = evaluate(
                 self.ranking(cell),
-                dataset,
+                self.nodes.grades(cell["dataset"]) or dataset,
                 metrics,
                 documents=self.config.level == "document",
                 query_ids=[query.id for query in queries],
