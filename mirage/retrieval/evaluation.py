@@ -371,16 +371,23 @@ def _values(
 
 
 def _parse_measures(names: Sequence[str]) -> list[Any]:
-    import ir_measures
-
     if not names or len(set(names)) < len(names):
         raise SettingError(
             f"measures must have at least one name, and each only once, got {list(names)}"
         )
-    return [_measure(ir_measures, name) for name in names]
+    return [parse_measure(name) for name in names]
 
 
-def _measure(ir_measures: Any, name: str) -> Any:
+def parse_measure(name: str) -> Any:
+    """Return the measure of ir_measures with this name, such as ``nDCG@10``.
+
+    Raises:
+        MissingPackageError: The extra ``retrieval`` is not installed.
+        UnknownNameError: The measure is unknown.
+        SettingError: The measure lacks its cutoff, or no installed package computes it.
+    """
+    with needing("ir-measures"):
+        import ir_measures
     try:
         with warnings.catch_warnings():  # its parser uses features deprecated in Python 3.12
             warnings.simplefilter("ignore", DeprecationWarning)

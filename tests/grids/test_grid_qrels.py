@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from mirage.errors import DatasetError
 from mirage.grids import Grid
 from mirage.retrieval import evaluate
 

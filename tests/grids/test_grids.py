@@ -554,6 +554,18 @@ def test_impossible_metrics_fail_before_any_request(tmp_path: Path, chat: ChatSe
         assert ("correct_language" in cell.scores) == (cell.settings["retriever"] != "oracle")
 
 
+@pytest.mark.parametrize("metrics", ["[seconds]", '["R@5", cost]', "[truncated, qa_match]"])
+def test_a_plan_counts_the_calls_for_time_and_cost(
+    tmp_path: Path, chat: ChatServer, metrics: str
+) -> None:
+    one_cell = {"retriever": "  retriever: [bm25]", "show_k": "  show_k: [2]"}
+    grid = Grid.read(grid_file(tmp_path, chat.url, metrics=f"metrics: {metrics}", **one_cell))
+    assert grid.plan(limit=3).total.calls == 3
+    grid.run(limit=3, progress=False)
+    assert len(chat.requests) == 3
+    assert grid.plan(limit=3).total.calls == 0
+
+
 def test_a_plan_predicts_requests_and_cost(tmp_path: Path, chat: ChatServer) -> None:
     priced = (
         "  chat: {kind: openai, model: chat, max_tokens: 64, price: [1, 10], cache: false, "
