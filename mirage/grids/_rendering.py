@@ -18,7 +18,7 @@ from mirage._base.files import validated
 from mirage._base.quoting import csv_text, html_text
 from mirage._base.tables import Table, to_html
 from mirage.errors import DatasetError
-from mirage.grids.cells import EXPLANATIONS, Cell, Score, differing_axes
+from mirage.grids.cells import EXPLANATIONS, NOT_RUN, Cell, Score, differing_axes, is_unfinished
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.clusters import cluster_codes, no_interval_reasons
@@ -72,6 +72,8 @@ def readable_table(
             text = format_score(score, style, "*" if i in marks else " " if marks else "")
             if score is None and cell.failure and _first_unscored(cell, metrics) == metric:
                 text, remark = FAILED, f"failed: {cell.failure}"
+                if is_unfinished(cell):
+                    text, remark = "not run", NOT_RUN
             elif score is not None and score.counts != usual[metric]:
                 remark = f"n = {score.counts}"
             texts.append(text)

@@ -29,7 +29,7 @@ from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
 from mirage.generation import respond
 from mirage.generation.processes import close_process
 from mirage.grids._nodes import Nodes, Settings
-from mirage.grids.cells import COMPRESSION, RESOURCES, Cell, Score
+from mirage.grids.cells import COMPRESSION, NOT_RUN, RESOURCES, Cell, Score
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, Node, ResultStore
 from mirage.llm.budget import Usage
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 BATCH = 64
 """The number of queries that a step processes at a time; each batch is then written to disk."""
-
-NOT_RUN = "not run yet"
 
 DATA = "data"
 RANKING = "ranking.jsonl"

@@ -49,6 +49,10 @@ EXPLANATIONS = {
 """Explanations of metrics, by name, that are printed below tables."""
 
 
+NOT_RUN = "not run yet"
+"""The end of the failure of a cell with a step whose result is not in the store."""
+
+
 class Score(NamedTuple):
     """The score of one cell on one metric.
 
@@ -158,6 +162,11 @@ class Cell:
     def name(self) -> str:
         """The settings of the cell in one line, such as ``bm25 | gpt-4o | 5``."""
         return " | ".join(value for value in self.settings.values() if value)
+
+
+def is_unfinished(cell: Cell) -> bool:
+    """Return whether a cell lacks scores only because some of its steps have not run yet."""
+    return cell.failure.endswith(NOT_RUN) and "; " not in cell.failure
 
 
 def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:

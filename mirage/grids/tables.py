@@ -15,7 +15,7 @@ from mirage._base.tables import WIDTH, Printed, Table, frame_of, parts, to_text
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
 from mirage.grids._metrics import higher_is_better
-from mirage.grids.cells import RESOURCES, Cell, axes_of, differing_axes
+from mirage.grids.cells import RESOURCES, Cell, axes_of, differing_axes, is_unfinished
 from mirage.grids.comparisons import CellComparisons, Correction, best_cells, compare_cells
 from mirage.grids.pivots import Pivot, pivot_cells
 
@@ -154,8 +154,8 @@ class ResultTable(Printed, Sequence[Cell]):
             baseline: Settings of the baseline, such as ``{"retriever": "bm25"}``. Each cell without
                 these settings is compared with the baseline cell whose other settings are the same.
                 The baseline cell may lack some of the other settings; for example, a closed-book
-                cell (without retrieval) has no number of passages. By default all pairs of cells on
-                the same dataset are compared.
+                cell (without retrieval) has no reranker and no number of passages. By default all
+                pairs of cells on the same dataset are compared.
             level: Confidence level of the intervals.
             correction: ``"holm"`` limits the probability of at least one false positive. ``"bh"``
                 (Benjamini and Hochberg), for exploring a large grid, limits the expected share of
@@ -167,8 +167,8 @@ class ResultTable(Printed, Sequence[Cell]):
 
         Raises:
             UnknownNameError: If there is no such metric or axis.
-            SettingError: If no two cells can be compared, the correction is unknown, or ``level``
-                or ``permutations`` is out of range.
+            SettingError: If no two cells can be compared, a metric is of resource use, the
+                correction is unknown, or ``level`` or ``permutations`` is out of range.
 
         Example:
             >>> import numpy as np
@@ -185,6 +185,12 @@ class ResultTable(Printed, Sequence[Cell]):
             (0.5, True)
         """
         self._check(metrics)
+        if amounts := [metric for metric in metrics if metric in RESOURCES]:
+            others = [metric for metric in self.metrics if metric not in RESOURCES]
+            raise SettingError(
+                f"{', '.join(amounts)} cannot be tested, because cells only have its mean and no "
+                f"values per query; compare {', '.join(others) or 'other metrics'}"
+            )
         return compare_cells(
             self.name,
             self.cells,
@@ -224,9 +230,12 @@ class ResultTable(Printed, Sequence[Cell]):
     # Printing, export and import ------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        failed = sum(bool(cell.failure) for cell in self)
-        failures = f", {failed} of them failed" if failed else ""
-        return f"ResultTable({self.name!r}, {len(self)} cells{failures}, {', '.join(self.metrics)})"
+        unfinished = sum(map(is_unfinished, self))
+        failed = sum(bool(cell.failure) for cell in self) - unfinished
+        counts = [f"{failed} of them failed"] if failed else []
+        counts += [f"{unfinished} not run yet"] if unfinished else []
+        cells = ", ".join([f"{len(self)} cells", *counts])
+        return f"ResultTable({self.name!r}, {cells}, {', '.join(self.metrics)})"
 
     def _tables(self, style: rendering.Style = "interval") -> tuple[Table]:
         order, best = self._rows
