@@ -18,6 +18,7 @@ from mirage._base.files import validated
 from mirage._base.quoting import csv_text, html_text
 from mirage._base.tables import Table, to_html
 from mirage.errors import DatasetError
+from mirage.grids._metrics import is_of_ranking
 from mirage.grids.cells import EXPLANATIONS, NOT_RUN, Cell, Score, differing_axes, is_unfinished
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
@@ -87,14 +88,40 @@ def readable_table(
         title=name,
         header=(*differing, *metrics),
         rows=tuple(zip(*columns, strict=True)),
-        notes=(*lines, *_notes(cells, axes, differing, usual, any(best.values()), style), *notes),
+        notes=(
+            *lines,
+            *_other_failures(cells, metrics),
+            *_notes(cells, axes, differing, usual, any(best.values()), style),
+            *notes,
+        ),
         name=len(differing) - 1,
         texts=tuple(range(len(differing) - 1)),
     )
 
 
 def _first_unscored(cell: Cell, metrics: Sequence[str]) -> str:
-    return next((metric for metric in metrics if metric not in cell.scores), "")
+    """Return the first metric that a cell lacks although it should have it, or "" if there is none.
+
+    A closed-book cell (without retrieval) has no retrieval measures, a cell without a processor no
+    compression, and many generators have no cost.
+    """
+    closed_book = cell.settings.get("retriever") == "none"
+    return next(
+        (
+            metric
+            for metric in metrics
+            if metric not in cell.scores
+            and metric not in EXPLANATIONS
+            and not (closed_book and is_of_ranking(metric))
+        ),
+        "",
+    )
+
+
+def _other_failures(cells: Sequence[Cell], metrics: Sequence[str]) -> list[str]:
+    """Return the failures of cells that have all of their scores, perhaps on few queries."""
+    failures = (cell.failure for cell in cells if not _first_unscored(cell, metrics))
+    return [f"failed: {failure}" for failure in dict.fromkeys(failures) if failure]
 
 
 def _reference(remark: str, footnotes: dict[str, str]) -> str:
@@ -184,7 +211,7 @@ def _notes(
     if has_best:
         yield (
             "*: the best cell of its dataset, and cells that are not significantly different from "
-            "it (paired test, Holm, 0.05; without the oracle)"
+            "it (paired test, Holm, 0.05; without the oracle and cells without a value)"
         )
     if explained := {name: EXPLANATIONS[name] for name in usual if name in EXPLANATIONS}:
         yield ", ".join(f"{metric}: {text}" for metric, text in explained.items())

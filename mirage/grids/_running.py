@@ -6,12 +6,13 @@ If a step was interrupted, the next run resumes it.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,14 +99,26 @@ class ScoreRow(BaseModel):
     error: str = ""
 
 
-_Measurement = tuple[
-    dict[str, NDArray[np.float64]], Mapping[str, tuple[float, float]], Sequence[str]
-]
-"""The values, bounds and failed queries of some metrics of a cell.
+class _Measurement(NamedTuple):
+    """The result of measuring some metrics of a cell.
 
-The first item maps each metric to an array with one value per query. The second maps each metric to
-its lowest and highest possible value. The third has the ids of the queries without a response.
-"""
+    Attributes:
+        values: An array with one value per query, by metric.
+        bounds: The lowest and highest possible value, by metric.
+        failed: The ids of the queries without a response.
+        problems: The reasons why many values are missing, such as a judge that always fails.
+    """
+
+    values: dict[str, NDArray[np.float64]]
+    bounds: Mapping[str, tuple[float, float]]
+    failed: Sequence[str] = ()
+    problems: Sequence[str] = ()
+
+
+_UNSENT = re.compile(r"the call was not sent\b.*\bbudget of\b")
+"""The part of an error message that names a spent budget."""
+
+_LARGER_BUDGET = "because the budget is spent; run the grid again with a larger budget"
 
 
 class Runner:
@@ -147,6 +160,7 @@ class Runner:
         self._cache: dict[tuple[str, str], Any] = {}
         self._failures: dict[Node, str] = {}
         self._empty: dict[Node, str] = {}
+        self._unranked: dict[Node, int] = {}
 
     def close(self) -> None:
         """End the child process of vLLM, if the grid has a generator of kind ``vllm``."""
@@ -310,15 +324,23 @@ class Runner:
         failures: dict[str, None] = {}
         for measure in self._measurements(cell):
             try:
-                values, bounds, failed = measure()
+                values, bounds, failed, problems = measure()
             except MirageError as error:
                 failures[str(error)] = None
                 continue
+            failures |= dict.fromkeys(problems)
+            if problems:  # a metric without any value has failed
+                values = {name: x for name, x in values.items() if not np.isnan(x).all()}
             parts.append(
                 Cell.measured(cell, ids, values, failed=failed, bounds=bounds, clusters=clusters)
             )
         scores = {name: score for part in parts for name, score in part.scores.items()}
-        scores |= self._resources(cell)
+        if cell["generator"] != NONE and not RESOURCES.keys().isdisjoint(self.config.metrics):
+            try:
+                scores |= self._resources(cell)
+            except MirageError as error:
+                failures[str(error)] = None
+        failures |= dict.fromkeys(self._unsent(cell))
         columns = {name: column for part in parts for name, column in part.values.items()}
         measured = [name for name in self.config.metrics if name in scores]
         return Cell(
@@ -337,12 +359,7 @@ class Runner:
         passage because the context is full. Values that were not recorded are left out of the
         result.
         """
-        if cell["generator"] == NONE or not RESOURCES.keys() & set(self.config.metrics):
-            return {}
-        try:
-            manifest = self._generate(cell)[1]
-        except MirageError:
-            return {}
+        manifest = self._generate(cell)[1]
         # Manifests of earlier versions do not have this field.
         work: Mapping[str, Any] = manifest.get("work") or {}
         calls = work.get("calls", work.get("queries"))
@@ -359,6 +376,21 @@ class Runner:
             if amount is not None and number and calls:
                 scores[name] = Score(amount / number, n=number)
         return scores
+
+    def _unsent(self, cell: Settings) -> Iterator[str]:
+        """Yield the steps of a cell that sent no request for some queries, as the budget was spent.
+
+        Only steps whose results are known already are read.
+        """
+        if cell["retriever"] != NONE and (node := self.nodes.rank(cell)) in self._unranked:
+            yield f"{node}: {self._unranked[node]} queries were not reranked, {_LARGER_BUDGET}"
+        if cell["generator"] == NONE or (node := self.nodes.generate(cell)) not in self.steps:
+            return
+        if self._generate(cell)[1]["failed"]:
+            run = self.responses(cell)
+            unsent = sum(bool(_UNSENT.search(response.error or "")) for response in run.failed)
+            if unsent:
+                yield f"{node}: {unsent} of {len(run)} queries were not answered, {_LARGER_BUDGET}"
 
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
         """Yield functions that compute the metrics of a cell, one per group of related metrics.
@@ -388,7 +420,8 @@ class Runner:
     def _measure_retrieval(self, cell: Settings, names: Sequence[str]) -> _Measurement:
         values = self._measure(cell, names)
         # If a measure has a value above 1, such as a count, its upper bound is unknown.
-        return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
+        bounds = {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}
+        return _Measurement(values, bounds)
 
     def _measure_compression(self, cell: Settings, names: Sequence[str]) -> _Measurement:
         def measure(queries: Sequence[Query]) -> Iterable[ScoreRow]:
@@ -398,14 +431,14 @@ class Runner:
                 values = {} if math.isnan(share) else {COMPRESSION: share}
                 yield ScoreRow(query_id=query.id, values=values)
 
-        columns = self._columns(self.nodes.compression(cell), cell, names, measure)
+        columns, _ = self._columns(self.nodes.compression(cell), cell, names, measure)
         # A user's processor may make passages longer, so there is no lower bound.
-        return columns, {COMPRESSION: (-math.inf, 1.0)}, ()
+        return _Measurement(columns, {COMPRESSION: (-math.inf, 1.0)})
 
     def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
-        values = self._score(cell, group)
+        values, problems = self._score(cell, group)
         bounds = {name: (facts(name).low, facts(name).high) for name in group}
-        return values, bounds, self._generate(cell)[1]["failed"]
+        return _Measurement(values, bounds, self._generate(cell)[1]["failed"], problems)
 
     def shortfalls(self) -> Iterator[tuple[Node, str]]:
         """Yield the steps that had problems with some queries, each with a note for users.
@@ -497,6 +530,8 @@ class Runner:
     ) -> RetrievalRun:
         dataset = self.dataset(cell["dataset"])
         rows = self._rows(node, RANKING, RankingRow, dataset, work, batch=batch)
+        if unsent := sum(bool(_UNSENT.search(rows[id_].error)) for id_ in dataset.query_ids):
+            self._unranked[node] = unsent
         hits = {
             id_: Hits(rows[id_].passage_ids, np.array(rows[id_].scores, dtype=float))
             for id_ in dataset.query_ids
@@ -543,7 +578,7 @@ class Runner:
             )
             return _score_rows(evaluation.query_ids, metrics, evaluation.values)
 
-        return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
+        return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)[0]
 
     def _check_level(self, cell: Settings) -> None:
         """Raise an error if retrieval metrics rank passages, but all qrels are document ids."""
@@ -558,13 +593,16 @@ class Runner:
                 f"has passages, such as {passage!r}; set 'level: document' in the grid file"
             )
 
-    def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    def _score(
+        self, cell: Settings, names: Sequence[str]
+    ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
         """Compute the named features of a cell's responses.
 
         All of these features must need the same models.
 
         Returns:
-            For each feature, an array with the value of each query.
+            For each feature, an array with the value of each query; and the reasons why many
+            values are missing.
         """
         _, manifest = self._generate(cell)
         node = self.nodes.score(cell, names, manifest["files"][RESPONSES]["sha256"])
@@ -640,13 +678,14 @@ class Runner:
         metrics: Sequence[str],
         work: Callable[[Sequence[Query]], Iterable[ScoreRow]],
         batch: int | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
         dataset = self.dataset(cell["dataset"])
-        rows = self._rows(node, SCORES, ScoreRow, dataset, work, batch=batch or len(dataset))
-        return {
-            name: np.array([rows[id_].values.get(name, np.nan) for id_ in dataset.query_ids])
-            for name in metrics
+        by_query = self._rows(node, SCORES, ScoreRow, dataset, work, batch=batch or len(dataset))
+        rows = [by_query[id_] for id_ in dataset.query_ids]
+        columns = {
+            name: np.array([row.values.get(name, np.nan) for row in rows]) for name in metrics
         }
+        return columns, [f"{node}: {problem}" for problem in _problems(rows, metrics)]
 
     # Steps ---------------------------------------------------------------------------------------
 
@@ -744,6 +783,18 @@ class Runner:
         if (kind, name) not in self._cache:
             self._cache[kind, name] = make()
         return self._cache[kind, name]
+
+
+def _problems(rows: Sequence[ScoreRow], metrics: Sequence[str]) -> Iterator[str]:
+    """Yield the reasons why many values are missing, because calls to a judge failed."""
+    if unsent := sum(bool(_UNSENT.search(row.error)) for row in rows):
+        yield f"{unsent} of {len(rows)} answers were not judged, {_LARGER_BUDGET}"
+        return
+    for name in metrics:
+        reasons = [row.reasons[name] for row in rows if row.error and name in row.reasons]
+        # Some answers, such as empty ones, have a value although no call succeeded.
+        if len(reasons) > sum(name in row.values for row in rows):
+            yield f"{name} failed for {len(reasons)} of {len(rows)} answers; first: {reasons[0]}"
 
 
 def _raise_setting_error(reason: str) -> _Measurement:

@@ -313,8 +313,8 @@ class GridConfig(BaseModel):
                 limits, deepest.get(axes, limits), key=lambda each: min(each.values())
             )
         for i, metric in enumerate(self.metrics):
-            for limits in deepest.values():
-                _check_depth(f"metrics.{i}", metric, cutoff_of(metric) or 0, limits)
+            for most in deepest.values():
+                _check_depth(f"metrics.{i}", metric, cutoff_of(metric) or 0, most)
         return self
 
     def _references(self) -> Iterator[tuple[str, str, str, Iterable[str], str]]:

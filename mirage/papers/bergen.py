@@ -275,10 +275,9 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
     rows = []
     for key, pairs in groups.items():
         gain, (lower, upper) = _mean_gain(pairs, metric)
-        means = np.mean(
-            [[bare.scores[metric].mean, cell.scores[metric].mean] for cell, bare in pairs], axis=0
-        )
-        rows.append(OracleRow(*key, *means.tolist(), gain, lower, upper))
+        closed_book = float(np.mean([bare.scores[metric].mean for _, bare in pairs]))
+        oracle = float(np.mean([cell.scores[metric].mean for cell, _ in pairs]))
+        rows.append(OracleRow(*key, closed_book, oracle, gain, lower, upper))
     title = f"{metric} with oracle passages minus {metric} closed book"
     place = "with the retriever oracle that have a matching closed-book cell"
     return Result(title, tuple(_require_rows(rows, table, place)), _mean_notes(groups.values()))
