@@ -120,6 +120,7 @@ class Entry(BaseModel):
             of the key only if they are set, so that results stored by earlier versions stay valid.
         RETRIES: Whether the next run tries failed queries again.
         PROMPTED: Whether the entry is a generator that takes a prompt.
+        MEASURED: The metrics of resource use that a grid can record for the entry, a generator.
         MAKES: The import path of the class that :meth:`make` instantiates with the settings.
     """
 
@@ -129,6 +130,7 @@ class Entry(BaseModel):
     ADDED: ClassVar[frozenset[str]] = frozenset()
     RETRIES: ClassVar[bool] = True
     PROMPTED: ClassVar[bool] = False
+    MEASURED: ClassVar[tuple[str, ...]] = ()
     MAKES: ClassVar[str] = ""
 
     def at(self, settings: Mapping[str, str]) -> Self:
@@ -205,6 +207,8 @@ class OwnEntry(Entry):
     change whenever the component changes. If the object has an attribute ``fingerprint`` (a
     string), that is used instead and ``version`` is optional.
     """
+
+    MEASURED = ("seconds",)
 
     kind: Literal["own"]
     version: str | int | None = None
@@ -1044,6 +1048,7 @@ class OpenAIEntry(LLMEntry):
 
     MAKES = "mirage.generation.OpenAIGenerator"
     PROMPTED = True
+    MEASURED = ("seconds", "tokens", "cost")
 
     kind: Literal["openai"]
 
@@ -1053,6 +1058,7 @@ class TransformersEntry(Entry):
 
     MAKES = "mirage.generation.TransformersGenerator"
     PROMPTED = True
+    MEASURED = ("seconds", "tokens")
     FREE = frozenset({"device", "batch_size"})
     ADDED = frozenset({"load_in"})
 
@@ -1075,6 +1081,7 @@ class VLLMEntry(Entry):
 
     MAKES = "mirage.generation.processes.VLLMProcessGenerator"
     PROMPTED = True
+    MEASURED = ("seconds", "tokens")
     FREE = frozenset(
         {"batch_size", "tensor_parallel_size", "gpu_memory_utilization", "enforce_eager"}
     )
@@ -1106,6 +1113,7 @@ class HTTPEntry(Entry):
     """
 
     MAKES = "mirage.generation.HTTPGenerator"
+    MEASURED = ("seconds",)
     FREE = frozenset({"concurrency", "timeout", "retries"})
 
     kind: Literal["http"]

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from mirage._base.files import read_rows, validated
+from mirage._base.calls import Call, recording_calls
+from mirage._base.files import read_rows, validated, writing
 from mirage._base.journal import Journal
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset, clusters_of
@@ -34,7 +38,7 @@ from mirage.grids.cells import COMPRESSION, NOT_RUN, RESOURCES, Cell, Score
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, Node, ResultStore
 from mirage.llm.budget import Usage
-from mirage.models import Passage, Query, Run
+from mirage.models import Passage, Query, Response, Run
 from mirage.pipeline import Pipeline
 from mirage.retrieval import (
     CrossEncoderReranker,
@@ -48,6 +52,7 @@ from mirage.retrieval import (
 )
 from mirage.retrieval.run import Hits
 from mirage.retrieval.simple import relevant_passages
+from mirage.statistics.bootstrap import NO_INTERVAL
 
 if TYPE_CHECKING:
     from mirage.executors import Executor
@@ -60,6 +65,7 @@ BATCH = 64
 DATA = "data"
 RANKING = "ranking.jsonl"
 PASSAGES = "passages.jsonl"
+CALLS = "calls.jsonl"
 SCORES = "scores.jsonl"
 
 
@@ -115,6 +121,9 @@ class _Measurement(NamedTuple):
     problems: Sequence[str] = ()
 
 
+_LOCAL = ("transformers", "vllm")
+"""The kinds of generators that run a model on this machine."""
+
 _UNSENT = re.compile(r"the call was not sent\b.*\bbudget of\b")
 """The part of an error message that names a spent budget."""
 
@@ -161,6 +170,8 @@ class Runner:
         self._failures: dict[Node, str] = {}
         self._empty: dict[Node, str] = {}
         self._unranked: dict[Node, int] = {}
+        self._old_metrics: dict[str, dict[str, None]] = {}
+        self._unmeasured: dict[tuple[str, str], dict[str, dict[Node, tuple[int, int]]]] = {}
 
     def close(self) -> None:
         """End the child process of vLLM, if the grid has a generator of kind ``vllm``."""
@@ -267,34 +278,29 @@ class Runner:
         def answer(path: Path) -> dict[str, Any]:
             queries = self.queries_with_passages(cell)
             generator: Any = self._generator(cell)
-            usage = getattr(getattr(generator, "llm", generator), "usage", None)
-            usage = usage if isinstance(usage, Usage) else None  # a user's `usage` may be anything
-            before = None if usage is None else replace(usage)
+            usage = replace(generator.usage) if entry.kind in _LOCAL else None
             answered = _answered_ids(path)
             start = time.monotonic()
-            # `respond` hides the gold answers from the generator, but the oracle needs them.
-            if entry.kind == "oracle-answer":
-                run = generator.run(queries, out=path, progress=self.progress)
-            else:
-                run = respond(
-                    generator,
-                    queries,
-                    generator.name,
-                    out=path,
-                    executor=self.executor,
-                    progress=self.progress,
-                )
+            with self._recording_calls(node, path) as calls:
+                # `respond` hides the gold answers from the generator, but the oracle needs them.
+                if entry.kind == "oracle-answer":
+                    run = generator.run(queries, out=path, progress=self.progress)
+                else:
+                    run = respond(
+                        generator,
+                        queries,
+                        generator.name,
+                        out=path,
+                        executor=self.executor,
+                        progress=self.progress,
+                    )
+                if usage is not None and self.executor is None:
+                    new = [response for response in run if response.query_id not in answered]
+                    seconds = time.monotonic() - start
+                    calls |= _local_calls(new, seconds, usage, generator.usage)
             failed = [response.query_id for response in run.failed]
             again = len(failed) if entry.RETRIES else 0
-            new = [each for each in run if each.query_id not in answered]
-            work: dict[str, Any] = {"queries": len(new), "seconds": time.monotonic() - start}
-            has_price = getattr(entry, "price", None) is not None
-            if usage is not None and before is not None and self.executor is None:
-                work |= {
-                    "calls": usage.calls - before.calls,
-                    "tokens": usage.tokens - before.tokens,
-                    "cost": usage.cost - before.cost if has_price else None,
-                }
+            work: dict[str, Any] = {}
             given = {query.id: len(query.passages) for query in queries}
             shown = [
                 (r.query_id, r.shown) for r in run if r.shown is not None and r.text is not None
@@ -311,6 +317,32 @@ class Runner:
         if node not in self._manifests:
             self._manifests[node] = self.store.manifest(node) or {}
         return path, self._manifests[node]
+
+    @contextmanager
+    def _recording_calls(self, node: Node, path: Path) -> Iterator[dict[str, Call]]:
+        """Record the time and tokens of each answer in a file beside the responses.
+
+        Args:
+            node: The step that generates the responses.
+            path: The path of the file of responses.
+
+        Yields:
+            The calls by query id, with those of earlier runs; calls may be added.
+        """
+        file, old = path.with_name(CALLS), self.store.place(node) / CALLS
+        if old.exists() and not file.exists():
+            with writing(file):
+                shutil.copy2(old, file)
+        with Journal(file, Call) as journal:
+            calls = {call.query_id: call for call in journal.earlier}
+
+            def record(call: Call) -> None:
+                journal.add(call)
+                calls[call.query_id] = call
+
+            with recording_calls(record):
+                yield calls
+            journal.finish(calls.values())
 
     def cell(self, cell: Settings) -> Cell:
         """Run the steps of a cell, and return the cell with its scores.
@@ -355,27 +387,63 @@ class Runner:
     def _resources(self, cell: Settings) -> dict[str, Score]:
         """Return the resource use of a cell: time, tokens, cost and truncated prompts.
 
-        Time, tokens and cost are means per query. ``truncated`` is the share of prompts that lack a
-        passage because the context is full. Values that were not recorded are left out of the
-        result.
+        Time, tokens and cost are means over the answered queries for which they are known.
+        ``truncated`` is the share of prompts that lack a passage because the context is full.
+        Values that were not recorded are left out of the result.
         """
-        manifest = self._generate(cell)[1]
-        # Manifests of earlier versions do not have this field.
+        path, manifest = self._generate(cell)
+        entry: Any = self.config.generators[cell["generator"]]
+        failed = set(manifest["failed"])
+        query_ids = self.dataset(cell["dataset"]).query_ids
+        answered = [id_ for id_ in query_ids if id_ not in failed]
+        recorded = _calls(path)
+        calls = [recorded.get(id_) for id_ in answered]
+        price = getattr(entry, "price", None)
+        # Manifests of versions before 0.2 do not have this field.
         work: Mapping[str, Any] = manifest.get("work") or {}
-        calls = work.get("calls", work.get("queries"))
-        divisors = {
-            "seconds": "queries",
-            "tokens": "calls",
-            "cost": "calls",
-            "truncated": "prompts",
-        }
-        # Answers from the cache took no time, so if there was no call, nothing was measured.
+        old = {} if recorded else _old_amounts(work)
         scores = {}
-        for name, divisor in divisors.items():
-            number, amount = work.get(divisor), work.get(name)
-            if amount is not None and number and calls:
-                scores[name] = Score(amount / number, n=number)
+        for name, amount in _AMOUNTS.items():
+            known = (amount(call, price) for call in calls if call is not None)
+            values = [value for value in known if value is not None]
+            if values:
+                counts = len(values), len(query_ids) - len(answered), len(calls) - len(values)
+                scores[name] = Score(sum(values) / len(values), NO_INTERVAL, *counts)
+            elif name in old:
+                scores[name] = Score(old[name] / work["calls"], n=work["calls"])
+                self._old_metrics.setdefault(cell["generator"], {})[name] = None
+            if name in self.config.metrics and name in entry.MEASURED and name not in old:
+                is_old = not path.with_name(CALLS).exists()
+                gaps = (_unmeasured_reason(call, name, price, entry.kind, is_old) for call in calls)
+                self._note_unmeasured(cell, name, gaps)
+        if number := work.get("prompts"):
+            scores["truncated"] = Score(work["truncated"] / number, n=number)
         return scores
+
+    def _note_unmeasured(self, cell: Settings, metric: str, reasons: Iterable[str]) -> None:
+        """Count the answers of a cell without a value of a metric of resource use, by reason.
+
+        ``reasons`` has one text per answer, which is empty if the answer has a value.
+        """
+        counts = Counter(reasons)
+        for reason, number in counts.items():
+            if reason:
+                key = (cell["generator"], reason)
+                by_node = self._unmeasured.setdefault(key, {}).setdefault(metric, {})
+                by_node[self.nodes.generate(cell)] = (number, counts.total())
+
+    def resource_notes(self) -> Iterator[str]:
+        """Yield a note for each generator without the time, tokens or cost of some answers."""
+        for (generator, reason), by_metric in self._unmeasured.items():
+            counts = next(iter(by_metric.values())).values()
+            missing, total = (sum(column) for column in zip(*counts, strict=True))
+            number = f"{missing} of {total}" if missing < total else f"all {total}"
+            yield f"no {' and '.join(by_metric)} for {number} answers of {generator}: {reason}"
+        for generator, metrics in self._old_metrics.items():
+            yield (
+                f"{' and '.join(metrics)} of {generator}: as an earlier version recorded them, at "
+                "the price of that time"
+            )
 
     def _unsent(self, cell: Settings) -> Iterator[str]:
         """Yield the steps of a cell that sent no request for some queries, as the budget was spent.
@@ -799,6 +867,92 @@ def _problems(rows: Sequence[ScoreRow], metrics: Sequence[str]) -> Iterator[str]
 
 def _raise_setting_error(reason: str) -> _Measurement:
     raise SettingError(reason)
+
+
+def _local_calls(
+    responses: Sequence[Response], seconds: float, before: Usage, after: Usage
+) -> dict[str, Call]:
+    """Return the mean time and tokens of the queries that a local model has just answered.
+
+    Args:
+        responses: The new responses.
+        seconds: The time of all of them together.
+        before: The usage of the generator before it answered them.
+        after: Its usage afterwards.
+    """
+    number = after.calls - before.calls
+    if not number:
+        return {}
+    mean = Call(
+        query_id="",
+        seconds=round(seconds / len(responses), 6),
+        prompt_tokens=(after.prompt_tokens - before.prompt_tokens) / number,
+        completion_tokens=(after.completion_tokens - before.completion_tokens) / number,
+    )
+    ids = (response.query_id for response in responses if response.text is not None)
+    return {id_: mean.model_copy(update={"query_id": id_}) for id_ in ids}
+
+
+_AMOUNTS: Mapping[str, Callable[[Call, tuple[float, float] | None], float | None]] = {
+    "seconds": lambda call, _: call.seconds,
+    "tokens": lambda call, _: _cost(call, (1e6, 1e6)),
+    "cost": lambda call, price: None if price is None else _cost(call, price),
+}
+"""Functions of a call and the price of a million tokens, by metric."""
+
+
+def _cost(call: Call, price: tuple[float, float]) -> float | None:
+    if call.prompt_tokens is None or call.completion_tokens is None:
+        return None
+    return (call.prompt_tokens * price[0] + call.completion_tokens * price[1]) / 1e6
+
+
+def _old_amounts(work: Mapping[str, Any]) -> dict[str, float]:
+    """Return the tokens and cost of all answers together that an earlier version recorded.
+
+    That version counted all calls, with retries and without answers from the cache. The result is
+    empty if some queries had no call or several calls, because a mean would be wrong.
+    """
+    if not work.get("calls") or work["calls"] != work.get("queries"):
+        return {}
+    return {name: work[name] for name in ("tokens", "cost") if work.get(name) is not None}
+
+
+def _unmeasured_reason(
+    call: Call | None, metric: str, price: object, kind: str, is_old: bool
+) -> str:
+    """Return why an answer has no value of a metric of resource use, or "" if it has one.
+
+    Args:
+        call: The call that was recorded for the answer; ``None`` if there is none.
+        metric: The metric: seconds, tokens or cost.
+        price: The price in the entry of the generator, if there is one.
+        kind: The kind of the generator.
+        is_old: Whether an earlier version generated the answers.
+    """
+    if metric == "cost" and price is None:
+        return "set 'price' in its entry"
+    if call is None and is_old:
+        return "an earlier version did not record single answers"
+    if call is None and kind == "own":
+        return "a generator with its own method 'run' is not measured"
+    if call is None:
+        return "calls of an executor's workers are not measured"
+    if metric == "seconds":
+        return "" if call.seconds is not None else "an earlier version cached them without times"
+    return "" if call.prompt_tokens is not None else "its server does not report token counts"
+
+
+def _calls(responses: Path) -> dict[str, Call]:
+    """Return the calls that were recorded beside a file of responses, by query id.
+
+    Results of earlier versions have no such file.
+    """
+    path = responses.with_name(CALLS)
+    if not path.exists():
+        return {}
+    rows = (validated(Call, row, where) for where, row in read_rows(path))
+    return {row.query_id: row for row in rows}
 
 
 def _answered_ids(path: Path) -> set[str]:

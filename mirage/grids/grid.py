@@ -377,7 +377,12 @@ class Grid:
                 bar.update()
         cells = [by_position[position] for position in range(len(self.cells))]
         shortfalls = (f"{node}: {why}" for node, why in runner.shortfalls())
-        notes = (*runner.nodes.order_notes(self.cells), *self._depth_notes(), *shortfalls)
+        notes = (
+            *runner.nodes.order_notes(self.cells),
+            *self._depth_notes(),
+            *shortfalls,
+            *runner.resource_notes(),
+        )
         table_cells = tuple(map(self._without_unused_axes, cells))
         return ResultTable(self.name, table_cells, self.config.metrics, notes, self.config.order)
 

@@ -86,7 +86,9 @@ def test_pairs_are_judged_with_the_right_answer(server: ChatServer, tmp_path: Pa
 def questions(folder: Path, server: ChatServer, answers: list[str]) -> Grid:
     """Return a grid in which two generators answer three questions, and a judge rates them."""
     grid(folder, server)
-    rows = [{"id": f"q{i}", "question": f"Who {i}?", "answers": [["Ada", "Lovelace"]]} for i in range(3)]
+    rows = [
+        {"id": f"q{i}", "question": f"Who {i}?", "answers": [["Ada", "Lovelace"]]} for i in range(3)
+    ]
     (folder / "nq.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for name, texts in (("good", ["Ada."] * 3), ("bad", answers)):
         lines = (json.dumps({"query_id": f"q{i}", "text": x}) for i, x in enumerate(texts))
