@@ -438,10 +438,10 @@ class Runner:
             counts = next(iter(by_metric.values())).values()
             missing, total = (sum(column) for column in zip(*counts, strict=True))
             number = f"{missing} of {total}" if missing < total else f"all {total}"
-            yield f"no {' and '.join(by_metric)} for {number} answers of {generator}: {reason}"
+            yield f"no {', '.join(by_metric)} for {number} answers of {generator}: {reason}"
         for generator, metrics in self._old_metrics.items():
             yield (
-                f"{' and '.join(metrics)} of {generator}: as an earlier version recorded them, at "
+                f"{', '.join(metrics)} of {generator}: as an earlier version recorded them, at "
                 "the price of that time"
             )
 
