@@ -99,23 +99,19 @@ def readable_table(
     )
 
 
-def _first_unscored(cell: Cell, metrics: Sequence[str]) -> str:
-    """Return the first metric that a cell lacks although it should have it, or "" if there is none.
+def lacks_score(cell: Cell, metric: str) -> bool:
+    """Return whether a cell has no score of a metric although it should have one.
 
     A closed-book cell (without retrieval) has no retrieval measures, a cell without a processor no
     compression, and many generators have no cost.
     """
     closed_book = cell.settings.get("retriever") == "none"
-    return next(
-        (
-            metric
-            for metric in metrics
-            if metric not in cell.scores
-            and metric not in EXPLANATIONS
-            and not (closed_book and is_of_ranking(metric))
-        ),
-        "",
-    )
+    is_unused = metric in EXPLANATIONS or (closed_book and is_of_ranking(metric))
+    return metric not in cell.scores and not is_unused
+
+
+def _first_unscored(cell: Cell, metrics: Sequence[str]) -> str:
+    return next((metric for metric in metrics if lacks_score(cell, metric)), "")
 
 
 def _other_failures(cells: Sequence[Cell], metrics: Sequence[str]) -> list[str]:
@@ -211,7 +207,7 @@ def _notes(
     if has_best:
         yield (
             "*: the best cell of its dataset, and cells that are not significantly different from "
-            "it (paired test, Holm, 0.05; without the oracle and cells without a value)"
+            "it (paired test, Holm, 0.05; without the oracle)"
         )
     if explained := {name: EXPLANATIONS[name] for name in usual if name in EXPLANATIONS}:
         yield ", ".join(f"{metric}: {text}" for metric, text in explained.items())

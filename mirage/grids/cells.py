@@ -26,14 +26,14 @@ AXES = (
 
 
 RESOURCES = {
-    "seconds": "time of generation per query",
+    "seconds": "time until the answer to a query, with retries",
     "tokens": "tokens of prompt and answer per query",
     "cost": "cost of generation per query",
     "truncated": "share of prompts that lack a passage because the context is full",
 }
 """The metrics of a generator's resource use, with an explanation.
 
-They are recorded only as a mean over all queries of a cell, not for each query.
+Cells have only their means over queries, and no value for each query.
 """
 
 COMPRESSION = "compression"

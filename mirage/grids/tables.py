@@ -272,12 +272,26 @@ class ResultTable(Printed, Sequence[Cell]):
         """The positions of the cells in printed order, and of the best cells by metric.
 
         All positions are indices in ``cells``. A metric has best cells only if its direction
-        (higher or lower is better) is known.
+        (higher or lower is better) is known. It has none on a dataset if it failed in a cell that
+        has other metrics, for example because of the judge.
         """
         best = {}
         for metric in self.metrics:
             if (higher := higher_is_better(metric)) is not None:
-                best[metric] = best_cells(self.cells, metric, higher=higher)
+                marked = best_cells(self.cells, metric, higher=higher)
+                # A cell on which only this metric failed might be the best one of its dataset.
+                unknown = {
+                    cell.settings.get("dataset")
+                    for cell in self
+                    if cell.failure
+                    and cell.values
+                    and rendering.lacks_score(cell, metric)
+                    and cell.settings.get("retriever") != "oracle"
+                    and not is_unfinished(cell)
+                }
+                best[metric] = {
+                    i for i in marked if self.cells[i].settings.get("dataset") not in unknown
+                }
         order = list(range(len(self)))
         if self.order:
             self._check([self.order])
