@@ -134,8 +134,8 @@ def _without_unused(settings: dict[str, str]) -> dict[str, str]:
     return {axis: NONE if axis in unused else value for axis, value in settings.items()}
 
 
-def _check_depth(key: str, setting: str, passages: int, limits: Mapping[str, int]) -> None:
-    """Raise an error if a cell ranks fewer passages than a setting needs.
+def _depth_problem(key: str, setting: str, passages: int, limits: Mapping[str, int]) -> str:
+    """Return an error message if a cell ranks fewer passages than a setting needs, else "".
 
     Args:
         key: The key of the setting in the file.
@@ -144,10 +144,10 @@ def _check_depth(key: str, setting: str, passages: int, limits: Mapping[str, int
         limits: The numbers of passages that the retriever and the reranker return, by axis.
     """
     if not (short := [axis for axis, limit in limits.items() if limit < passages]):
-        return
+        return ""
     fewest = min(limits.values())
     remedy = " and ".join(f"{axis}: {passages}" for axis in short)
-    raise ValueError(
+    return (
         f"{key}: {setting} needs {passages} passages per query, but the pipeline ranks only "
         f"{fewest} ({', '.join(f'{axis}: {limits[axis]}' for axis in short)}); set {remedy} in the "
         "section grid, or use a smaller number here"
@@ -300,13 +300,15 @@ class GridConfig(BaseModel):
     @model_validator(mode="after")
     def _check_depths(self) -> Self:
         """Raise an error if a cell would show or measure more passages than it ranks."""
+        problems: list[str] = []
         deepest: dict[tuple[str, ...], Mapping[str, int]] = {}
         for cell in self.grid.combinations():
             if cell["retriever"] == NONE:
                 continue
             limits = {axis: int(cell[axis]) for axis in DEPTHS[:2] if cell[axis] != NONE}
             if cell["show_k"] != NONE:
-                _check_depth("grid.show_k", "this setting", int(cell["show_k"]), limits)
+                number = int(cell["show_k"])
+                problems.append(_depth_problem("grid.show_k", "this setting", number, limits))
             # Cells with a small depth may measure fewer passages, if other cells reach the cutoff.
             axes = tuple(limits)
             deepest[axes] = max(
@@ -314,7 +316,10 @@ class GridConfig(BaseModel):
             )
         for i, metric in enumerate(self.metrics):
             for most in deepest.values():
-                _check_depth(f"metrics.{i}", metric, cutoff_of(metric) or 0, most)
+                cutoff = cutoff_of(metric) or 0
+                problems.append(_depth_problem(f"metrics.{i}", metric, cutoff, most))
+        if problem := next(filter(None, problems), ""):
+            raise ValueError(problem)
         return self
 
     def _references(self) -> Iterator[tuple[str, str, str, Iterable[str], str]]:

@@ -371,11 +371,13 @@ def _values(
 
 
 def _parse_measures(names: Sequence[str]) -> list[Any]:
+    import ir_measures
+
     if not names or len(set(names)) < len(names):
         raise SettingError(
             f"measures must have at least one name, and each only once, got {list(names)}"
         )
-    return [parse_measure(name) for name in names]
+    return [_measure(ir_measures, name) for name in names]
 
 
 def parse_measure(name: str) -> Any:
@@ -388,6 +390,10 @@ def parse_measure(name: str) -> Any:
     """
     with needing("ir-measures"):
         import ir_measures
+    return _measure(ir_measures, name)
+
+
+def _measure(ir_measures: Any, name: str) -> Any:
     try:
         with warnings.catch_warnings():  # its parser uses features deprecated in Python 3.12
             warnings.simplefilter("ignore", DeprecationWarning)
