@@ -179,6 +179,15 @@ def test_gains_of_a_grid_are_paired_and_have_intervals(grid: ResultTable) -> Non
     assert rows[0].generators == 2
     oracle = bergen.oracle_gain(grid, "llm_eval")
     assert all(row.lower > 0 for row in oracle)
+    assert [row.generator for row in oracle] == ["solar", "solar-lora"]
+    bare = grid.where(generator="solar", retriever="none")
+    cells = grid.where(generator="solar", retriever="oracle")
+    assert oracle.rows[0].oracle == pytest.approx(
+        np.mean([cell.scores["llm_eval"].mean for cell in cells])
+    )
+    assert oracle.rows[0].closed_book == pytest.approx(bare[0].scores["llm_eval"].mean)
+    assert oracle.notes[0].startswith("each row is a mean over the cells that differ in show_k;")
+    assert not bergen.oracle_gain(bergen.published()).notes
 
 
 def test_the_judge_and_a_metric_agree_on_answers(grid: ResultTable) -> None:

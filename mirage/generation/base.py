@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from mirage._base.answers import incomplete_note
+from mirage._base.calls import measuring_call
 from mirage._base.concurrency import for_each, run_sync
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
@@ -196,7 +197,8 @@ class Recording:
     async def ask(self, query: Query, answer: Callable[[Query], Awaitable[Response]]) -> None:
         """Record the response that ``answer`` returns for a query, or its failure."""
         try:
-            response = await answer(query)
+            with measuring_call(query.id):
+                response = await answer(query)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():

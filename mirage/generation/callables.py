@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
+from mirage._base.calls import measuring_call
 from mirage._base.concurrency import for_each, run_sync
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, SettingError
@@ -105,7 +106,9 @@ class CallableGenerator:
                 # Only a call shows whether the function is async: a sync
                 # ``lambda query: client.answer(query)`` may return an awaitable.
                 try:
-                    answer: Any = self._call(query)
+                    # If the function is async, the measurement is repeated when it is awaited.
+                    with measuring_call(query.id):
+                        answer: Any = self._call(query)
                     response = None if inspect.isawaitable(answer) else answered(query, answer)
                 except Exception as error:
                     record.fail(query, error)

@@ -120,6 +120,7 @@ class Entry(BaseModel):
             of the key only if they are set, so that results stored by earlier versions stay valid.
         RETRIES: Whether the next run tries failed queries again.
         PROMPTED: Whether the entry is a generator that takes a prompt.
+        MEASURED: The metrics of resource use that a grid can record for the entry, a generator.
         MAKES: The import path of the class that :meth:`make` instantiates with the settings.
     """
 
@@ -129,6 +130,7 @@ class Entry(BaseModel):
     ADDED: ClassVar[frozenset[str]] = frozenset()
     RETRIES: ClassVar[bool] = True
     PROMPTED: ClassVar[bool] = False
+    MEASURED: ClassVar[tuple[str, ...]] = ()
     MAKES: ClassVar[str] = ""
 
     def at(self, settings: Mapping[str, str]) -> Self:
@@ -205,6 +207,8 @@ class OwnEntry(Entry):
     change whenever the component changes. If the object has an attribute ``fingerprint`` (a
     string), that is used instead and ``version`` is optional.
     """
+
+    MEASURED = ("seconds",)
 
     kind: Literal["own"]
     version: str | int | None = None
@@ -488,6 +492,29 @@ class DatasetEntry(Entry):
                 judged=self.judged,
             )
         return dataset if self.cluster is None else dataset.clustered(self.cluster)
+
+    def grades(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the relevance grades in the qrels, by query id and passage id.
+
+        The queries of a dataset only name their relevant passages, without grades. The result is
+        empty if the dataset has no file of qrels, or if all grades are 0 or 1.
+
+        Raises:
+            DatasetError: If the file cannot be read.
+        """
+        from mirage.sources.qa import relevance_grades
+        from mirage.sources.trec import read_qrels
+
+        path = self.qrels
+        if path is None and self.path is not None and self.form == "beir":
+            path = self.path / "qrels" / "test.tsv"
+        if path is None:
+            return {}
+        is_trec = self.form == "trec"
+        grades = read_qrels(path) if is_trec else relevance_grades(path, self.paragraphs)
+        return (
+            grades if set(chain.from_iterable(g.values() for g in grades.values())) - {0, 1} else {}
+        )
 
 
 class ChunkEntry(Entry):
@@ -1029,6 +1056,7 @@ class OpenAIEntry(LLMEntry):
 
     MAKES = "mirage.generation.OpenAIGenerator"
     PROMPTED = True
+    MEASURED = ("seconds", "tokens", "cost")
 
     kind: Literal["openai"]
 
@@ -1038,6 +1066,7 @@ class TransformersEntry(Entry):
 
     MAKES = "mirage.generation.TransformersGenerator"
     PROMPTED = True
+    MEASURED = ("seconds", "tokens")
     FREE = frozenset({"device", "batch_size"})
     ADDED = frozenset({"load_in"})
 
@@ -1060,6 +1089,7 @@ class VLLMEntry(Entry):
 
     MAKES = "mirage.generation.processes.VLLMProcessGenerator"
     PROMPTED = True
+    MEASURED = ("seconds", "tokens")
     FREE = frozenset(
         {"batch_size", "tensor_parallel_size", "gpu_memory_utilization", "enforce_eager"}
     )
@@ -1091,6 +1121,7 @@ class HTTPEntry(Entry):
     """
 
     MAKES = "mirage.generation.HTTPGenerator"
+    MEASURED = ("seconds",)
     FREE = frozenset({"concurrency", "timeout", "retries"})
 
     kind: Literal["http"]

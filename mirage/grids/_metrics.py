@@ -4,10 +4,50 @@ from __future__ import annotations
 
 import re
 
+from mirage.errors import MissingPackageError, UnknownNameError, nearest_name
 from mirage.features.registry import DEFINITIONS, canonical_name, facts
 from mirage.grids.cells import COMPRESSION, RESOURCES
 
 _MEASURE = re.compile(r"(P|R|AP|RR|nDCG|Success|Rprec|Bpref|ERR|RBP|infAP|SetP|SetR|SetF)\b.*")
+
+_COMMON = re.compile(r"((P|R|AP|RR|nDCG|Success)@[1-9]\d*)|AP|RR|nDCG|Rprec|Bpref")
+"""Names of measures that are certainly valid, so that ir_measures need not be imported."""
+
+_SIMILAR = 0.75
+"""The similarity from which an unknown name is taken for a misspelt metric."""
+
+
+def check_metric(metric: str) -> None:
+    """Raise an error if there is no metric with this name.
+
+    Raises:
+        UnknownNameError: If there is no such metric; the message suggests the nearest name.
+        SettingError: If a retrieval measure lacks its cutoff.
+    """
+    if not is_measure(metric) or _COMMON.fullmatch(metric):
+        return
+    from mirage.retrieval.evaluation import parse_measure
+
+    ours = [*DEFINITIONS, *RESOURCES, COMPRESSION]
+    try:
+        parse_measure(metric)
+    except UnknownNameError as error:
+        raise UnknownNameError("metric", metric, [*error.known, *ours]) from None
+    except MissingPackageError:
+        # The package is missing, so it cannot be asked whether it has the measure. A grid without
+        # the measure still has other results, so only a likely misspelling is an error.
+        if nearest_name(metric, ours, _SIMILAR) is not None and not _MEASURE.fullmatch(metric):
+            raise UnknownNameError("metric", metric, ours) from None
+
+
+def cutoff_of(metric: str) -> int | None:
+    """Return the number of passages that a retrieval measure reads: 5 for ``R@5``.
+
+    The result is ``None`` if the measure reads the whole ranking, such as ``AP``, or if the metric
+    is no retrieval measure.
+    """
+    match = re.search(r"@(\d+)$", metric) if is_measure(metric) else None
+    return None if match is None else int(match[1])
 
 
 def is_feature(metric: str) -> bool:

@@ -7,6 +7,7 @@ Nothing is executed in this module.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -39,6 +40,7 @@ class Nodes:
     def __init__(self, config: GridConfig) -> None:
         self.config = config
         self._datasets: dict[str, MirageDataset] = {}
+        self._grades: dict[str, Mapping[str, Mapping[str, int]]] = {}
         self._corpora: dict[str, Node] = {}
         self._digest_of: dict[str, tuple[str, str]] = {}
         self._entries: dict[tuple[str, str, tuple[str, ...]], dict[str, Any]] = {}
@@ -48,6 +50,15 @@ class Nodes:
         if name not in self._datasets:
             self._datasets[name] = self.config.datasets[name].dataset()
         return self._datasets[name]
+
+    def grades(self, name: str) -> Mapping[str, Mapping[str, int]]:
+        """Return the relevance grades of a dataset, by query id and passage id.
+
+        The result is empty if all grades are 0 or 1, or if the dataset has no file of qrels.
+        """
+        if name not in self._grades:
+            self._grades[name] = self.config.datasets[name].grades()
+        return self._grades[name]
 
     def corpus(self, name: str) -> Node:
         """Return the node that builds a corpus; its key depends on the contents of the files."""
@@ -217,6 +228,9 @@ class Nodes:
             "gold": self._gold_digest(cell),
             "k": int(cell["retrieve_k"]),
         }
+        # Earlier versions ignored grades; binary qrels keep their keys.
+        if grades := self.grades(cell["dataset"]):
+            settings["grades"] = _digest([json.dumps(grades, sort_keys=True)])
         return Node("measure", f"of {ranked.name}", settings, (ranked,), None, cell["dataset"])
 
     def compression(self, cell: Settings) -> Node:

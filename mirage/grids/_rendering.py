@@ -19,7 +19,8 @@ from mirage._base.files import validated
 from mirage._base.quoting import csv_text, html_text
 from mirage._base.tables import Table, to_html
 from mirage.errors import DatasetError
-from mirage.grids.cells import EXPLANATIONS, Cell, Score, differing_axes
+from mirage.grids._metrics import is_of_ranking
+from mirage.grids.cells import EXPLANATIONS, NOT_RUN, Cell, Score, differing_axes, is_unfinished
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.clusters import cluster_codes, no_interval_reasons
@@ -73,6 +74,8 @@ def readable_table(
             text = format_score(score, style, "*" if i in marks else " " if marks else "")
             if score is None and cell.failure and _first_unscored(cell, metrics) == metric:
                 text, remark = FAILED, f"failed: {cell.failure}"
+                if is_unfinished(cell):
+                    text, remark = "not run", NOT_RUN
             elif score is not None and score.counts != usual[metric]:
                 remark = f"n = {score.counts}"
             texts.append(text)
@@ -86,14 +89,36 @@ def readable_table(
         title=name,
         header=(*differing, *metrics),
         rows=tuple(zip(*columns, strict=True)),
-        notes=(*lines, *_notes(cells, axes, differing, usual, any(best.values()), style), *notes),
+        notes=(
+            *lines,
+            *_other_failures(cells, metrics),
+            *_notes(cells, axes, differing, usual, any(best.values()), style),
+            *notes,
+        ),
         name=len(differing) - 1,
         texts=tuple(range(len(differing) - 1)),
     )
 
 
+def lacks_score(cell: Cell, metric: str) -> bool:
+    """Return whether a cell has no score of a metric although it should have one.
+
+    A closed-book cell (without retrieval) has no retrieval measures, a cell without a processor no
+    compression, and many generators have no cost.
+    """
+    closed_book = cell.settings.get("retriever") == "none"
+    is_unused = metric in EXPLANATIONS or (closed_book and is_of_ranking(metric))
+    return metric not in cell.scores and not is_unused
+
+
 def _first_unscored(cell: Cell, metrics: Sequence[str]) -> str:
-    return next((metric for metric in metrics if metric not in cell.scores), "")
+    return next((metric for metric in metrics if lacks_score(cell, metric)), "")
+
+
+def _other_failures(cells: Sequence[Cell], metrics: Sequence[str]) -> list[str]:
+    """Return the failures of cells that have all of their scores, perhaps on few queries."""
+    failures = (cell.failure for cell in cells if not _first_unscored(cell, metrics))
+    return [f"failed: {failure}" for failure in dict.fromkeys(failures) if failure]
 
 
 def _reference(remark: str, footnotes: dict[str, str]) -> str:

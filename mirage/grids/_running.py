@@ -6,18 +6,23 @@ If a step was interrupted, the next run resumes it.
 from __future__ import annotations
 
 import math
+import re
+import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from mirage._base.files import read_rows, validated
+from mirage._base.calls import Call, recording_calls
+from mirage._base.files import read_rows, validated, writing
 from mirage._base.journal import Journal
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset, clusters_of
@@ -29,11 +34,11 @@ from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
 from mirage.generation import respond
 from mirage.generation.processes import close_process
 from mirage.grids._nodes import Nodes, Settings
-from mirage.grids.cells import COMPRESSION, RESOURCES, Cell, Score
+from mirage.grids.cells import COMPRESSION, NOT_RUN, RESOURCES, Cell, Score
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, Node, ResultStore
 from mirage.llm.budget import Usage
-from mirage.models import Passage, Query, Run
+from mirage.models import Passage, Query, Response, Run
 from mirage.pipeline import Pipeline
 from mirage.retrieval import (
     CrossEncoderReranker,
@@ -47,6 +52,7 @@ from mirage.retrieval import (
 )
 from mirage.retrieval.run import Hits
 from mirage.retrieval.simple import relevant_passages
+from mirage.statistics.bootstrap import NO_INTERVAL
 
 if TYPE_CHECKING:
     from mirage.executors import Executor
@@ -56,11 +62,10 @@ if TYPE_CHECKING:
 BATCH = 64
 """The number of queries that a step processes at a time; each batch is then written to disk."""
 
-NOT_RUN = "not run yet"
-
 DATA = "data"
 RANKING = "ranking.jsonl"
 PASSAGES = "passages.jsonl"
+CALLS = "calls.jsonl"
 SCORES = "scores.jsonl"
 
 
@@ -100,14 +105,29 @@ class ScoreRow(BaseModel):
     error: str = ""
 
 
-_Measurement = tuple[
-    dict[str, NDArray[np.float64]], Mapping[str, tuple[float, float]], Sequence[str]
-]
-"""The values, bounds and failed queries of some metrics of a cell.
+class _Measurement(NamedTuple):
+    """The result of measuring some metrics of a cell.
 
-The first item maps each metric to an array with one value per query. The second maps each metric to
-its lowest and highest possible value. The third has the ids of the queries without a response.
-"""
+    Attributes:
+        values: An array with one value per query, by metric.
+        bounds: The lowest and highest possible value, by metric.
+        failed: The ids of the queries without a response.
+        problems: The reasons why many values are missing, such as a judge that always fails.
+    """
+
+    values: dict[str, NDArray[np.float64]]
+    bounds: Mapping[str, tuple[float, float]]
+    failed: Sequence[str] = ()
+    problems: Sequence[str] = ()
+
+
+_LOCAL = ("transformers", "vllm")
+"""The kinds of generators that run a model on this machine."""
+
+_UNSENT = re.compile(r"the call was not sent\b.*\bbudget of\b")
+"""The part of an error message that names a spent budget."""
+
+_LARGER_BUDGET = "because the budget is spent; run the grid again with a larger budget"
 
 
 class Runner:
@@ -149,6 +169,9 @@ class Runner:
         self._cache: dict[tuple[str, str], Any] = {}
         self._failures: dict[Node, str] = {}
         self._empty: dict[Node, str] = {}
+        self._unranked: dict[Node, int] = {}
+        self._old_metrics: dict[str, dict[str, None]] = {}
+        self._unmeasured: dict[tuple[str, str], dict[str, dict[Node, tuple[int, int]]]] = {}
 
     def close(self) -> None:
         """End the child process of vLLM, if the grid has a generator of kind ``vllm``."""
@@ -255,34 +278,29 @@ class Runner:
         def answer(path: Path) -> dict[str, Any]:
             queries = self.queries_with_passages(cell)
             generator: Any = self._generator(cell)
-            usage = getattr(getattr(generator, "llm", generator), "usage", None)
-            usage = usage if isinstance(usage, Usage) else None  # a user's `usage` may be anything
-            before = None if usage is None else replace(usage)
+            usage = replace(generator.usage) if entry.kind in _LOCAL else None
             answered = _answered_ids(path)
             start = time.monotonic()
-            # `respond` hides the gold answers from the generator, but the oracle needs them.
-            if entry.kind == "oracle-answer":
-                run = generator.run(queries, out=path, progress=self.progress)
-            else:
-                run = respond(
-                    generator,
-                    queries,
-                    generator.name,
-                    out=path,
-                    executor=self.executor,
-                    progress=self.progress,
-                )
+            with self._recording_calls(node, path) as calls:
+                # `respond` hides the gold answers from the generator, but the oracle needs them.
+                if entry.kind == "oracle-answer":
+                    run = generator.run(queries, out=path, progress=self.progress)
+                else:
+                    run = respond(
+                        generator,
+                        queries,
+                        generator.name,
+                        out=path,
+                        executor=self.executor,
+                        progress=self.progress,
+                    )
+                if usage is not None and self.executor is None:
+                    new = [response for response in run if response.query_id not in answered]
+                    seconds = time.monotonic() - start
+                    calls |= _local_calls(new, seconds, usage, generator.usage)
             failed = [response.query_id for response in run.failed]
             again = len(failed) if entry.RETRIES else 0
-            new = [each for each in run if each.query_id not in answered]
-            work: dict[str, Any] = {"queries": len(new), "seconds": time.monotonic() - start}
-            has_price = getattr(entry, "price", None) is not None
-            if usage is not None and before is not None and self.executor is None:
-                work |= {
-                    "calls": usage.calls - before.calls,
-                    "tokens": usage.tokens - before.tokens,
-                    "cost": usage.cost - before.cost if has_price else None,
-                }
+            work: dict[str, Any] = {}
             given = {query.id: len(query.passages) for query in queries}
             shown = [
                 (r.query_id, r.shown) for r in run if r.shown is not None and r.text is not None
@@ -300,6 +318,32 @@ class Runner:
             self._manifests[node] = self.store.manifest(node) or {}
         return path, self._manifests[node]
 
+    @contextmanager
+    def _recording_calls(self, node: Node, path: Path) -> Iterator[dict[str, Call]]:
+        """Record the time and tokens of each answer in a file beside the responses.
+
+        Args:
+            node: The step that generates the responses.
+            path: The path of the file of responses.
+
+        Yields:
+            The calls by query id, with those of earlier runs; calls may be added.
+        """
+        file, old = path.with_name(CALLS), self.store.place(node) / CALLS
+        if old.exists() and not file.exists():
+            with writing(file):
+                shutil.copy2(old, file)
+        with Journal(file, Call) as journal:
+            calls = {call.query_id: call for call in journal.earlier}
+
+            def record(call: Call) -> None:
+                journal.add(call)
+                calls[call.query_id] = call
+
+            with recording_calls(record):
+                yield calls
+            journal.finish(calls.values())
+
     def cell(self, cell: Settings) -> Cell:
         """Run the steps of a cell, and return the cell with its scores.
 
@@ -312,15 +356,23 @@ class Runner:
         failures: dict[str, None] = {}
         for measure in self._measurements(cell):
             try:
-                values, bounds, failed = measure()
+                values, bounds, failed, problems = measure()
             except MirageError as error:
                 failures[str(error)] = None
                 continue
+            failures |= dict.fromkeys(problems)
+            if problems:  # a metric without any value has failed
+                values = {name: x for name, x in values.items() if not np.isnan(x).all()}
             parts.append(
                 Cell.measured(cell, ids, values, failed=failed, bounds=bounds, clusters=clusters)
             )
         scores = {name: score for part in parts for name, score in part.scores.items()}
-        scores |= self._resources(cell)
+        if cell["generator"] != NONE and not RESOURCES.keys().isdisjoint(self.config.metrics):
+            try:
+                scores |= self._resources(cell)
+            except MirageError as error:
+                failures[str(error)] = None
+        failures |= dict.fromkeys(self._unsent(cell))
         columns = {name: column for part in parts for name, column in part.values.items()}
         measured = [name for name in self.config.metrics if name in scores]
         return Cell(
@@ -336,32 +388,78 @@ class Runner:
     def _resources(self, cell: Settings) -> dict[str, Score]:
         """Return the resource use of a cell: time, tokens, cost and truncated prompts.
 
-        Time, tokens and cost are means per query. ``truncated`` is the share of prompts that lack a
-        passage because the context is full. Values that were not recorded are left out of the
-        result.
+        Time, tokens and cost are means over the answered queries for which they are known.
+        ``truncated`` is the share of prompts that lack a passage because the context is full.
+        Values that were not recorded are left out of the result.
         """
-        if cell["generator"] == NONE or not RESOURCES.keys() & set(self.config.metrics):
-            return {}
-        try:
-            manifest = self._generate(cell)[1]
-        except MirageError:
-            return {}
-        # Manifests of earlier versions do not have this field.
+        path, manifest = self._generate(cell)
+        entry: Any = self.config.generators[cell["generator"]]
+        failed = set(manifest["failed"])
+        query_ids = self.dataset(cell["dataset"]).query_ids
+        answered = [id_ for id_ in query_ids if id_ not in failed]
+        recorded = _calls(path)
+        calls = [recorded.get(id_) for id_ in answered]
+        price = getattr(entry, "price", None)
+        # Manifests of versions before 0.2 do not have this field.
         work: Mapping[str, Any] = manifest.get("work") or {}
-        calls = work.get("calls", work.get("queries"))
-        divisors = {
-            "seconds": "queries",
-            "tokens": "calls",
-            "cost": "calls",
-            "truncated": "prompts",
-        }
-        # Answers from the cache took no time, so if there was no call, nothing was measured.
+        old = {} if recorded else _old_amounts(work)
         scores = {}
-        for name, divisor in divisors.items():
-            number, amount = work.get(divisor), work.get(name)
-            if amount is not None and number and calls:
-                scores[name] = Score(amount / number, n=number)
+        for name, amount in _AMOUNTS.items():
+            known = (amount(call, price) for call in calls if call is not None)
+            values = [value for value in known if value is not None]
+            if values:
+                counts = len(values), len(query_ids) - len(answered), len(calls) - len(values)
+                scores[name] = Score(sum(values) / len(values), NO_INTERVAL, *counts)
+            elif name in old:
+                scores[name] = Score(old[name] / work["calls"], n=work["calls"])
+                self._old_metrics.setdefault(cell["generator"], {})[name] = None
+            if name in self.config.metrics and name in entry.MEASURED and name not in old:
+                is_old = not path.with_name(CALLS).exists()
+                gaps = (_unmeasured_reason(call, name, price, entry.kind, is_old) for call in calls)
+                self._note_unmeasured(cell, name, gaps)
+        if number := work.get("prompts"):
+            scores["truncated"] = Score(work["truncated"] / number, n=number)
         return scores
+
+    def _note_unmeasured(self, cell: Settings, metric: str, reasons: Iterable[str]) -> None:
+        """Count the answers of a cell without a value of a metric of resource use, by reason.
+
+        ``reasons`` has one text per answer, which is empty if the answer has a value.
+        """
+        counts = Counter(reasons)
+        for reason, number in counts.items():
+            if reason:
+                key = (cell["generator"], reason)
+                by_node = self._unmeasured.setdefault(key, {}).setdefault(metric, {})
+                by_node[self.nodes.generate(cell)] = (number, counts.total())
+
+    def resource_notes(self) -> Iterator[str]:
+        """Yield a note for each generator without the time, tokens or cost of some answers."""
+        for (generator, reason), by_metric in self._unmeasured.items():
+            counts = next(iter(by_metric.values())).values()
+            missing, total = (sum(column) for column in zip(*counts, strict=True))
+            number = f"{missing} of {total}" if missing < total else f"all {total}"
+            yield f"no {', '.join(by_metric)} for {number} answers of {generator}: {reason}"
+        for generator, metrics in self._old_metrics.items():
+            yield (
+                f"{', '.join(metrics)} of {generator}: as an earlier version recorded them, at "
+                "the price of that time"
+            )
+
+    def _unsent(self, cell: Settings) -> Iterator[str]:
+        """Yield the steps of a cell that sent no request for some queries, as the budget was spent.
+
+        Only steps whose results are known already are read.
+        """
+        if cell["retriever"] != NONE and (node := self.nodes.rank(cell)) in self._unranked:
+            yield f"{node}: {self._unranked[node]} queries were not reranked, {_LARGER_BUDGET}"
+        if cell["generator"] == NONE or (node := self.nodes.generate(cell)) not in self.steps:
+            return
+        if self._generate(cell)[1]["failed"]:
+            run = self.responses(cell)
+            unsent = sum(bool(_UNSENT.search(response.error or "")) for response in run.failed)
+            if unsent:
+                yield f"{node}: {unsent} of {len(run)} queries were not answered, {_LARGER_BUDGET}"
 
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
         """Yield functions that compute the metrics of a cell, one per group of related metrics.
@@ -391,7 +489,8 @@ class Runner:
     def _measure_retrieval(self, cell: Settings, names: Sequence[str]) -> _Measurement:
         values = self._measure(cell, names)
         # If a measure has a value above 1, such as a count, its upper bound is unknown.
-        return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
+        bounds = {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}
+        return _Measurement(values, bounds)
 
     def _measure_compression(self, cell: Settings, names: Sequence[str]) -> _Measurement:
         def measure(queries: Sequence[Query]) -> Iterable[ScoreRow]:
@@ -401,14 +500,14 @@ class Runner:
                 values = {} if math.isnan(share) else {COMPRESSION: share}
                 yield ScoreRow(query_id=query.id, values=values)
 
-        columns = self._columns(self.nodes.compression(cell), cell, names, measure)
+        columns, _ = self._columns(self.nodes.compression(cell), cell, names, measure)
         # A user's processor may make passages longer, so there is no lower bound.
-        return columns, {COMPRESSION: (-math.inf, 1.0)}, ()
+        return _Measurement(columns, {COMPRESSION: (-math.inf, 1.0)})
 
     def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
-        values = self._score(cell, group)
+        values, problems = self._score(cell, group)
         bounds = {name: (facts(name).low, facts(name).high) for name in group}
-        return values, bounds, self._generate(cell)[1]["failed"]
+        return _Measurement(values, bounds, self._generate(cell)[1]["failed"], problems)
 
     def shortfalls(self) -> Iterator[tuple[Node, str]]:
         """Yield the steps that had problems with some queries, each with a note for users.
@@ -500,6 +599,8 @@ class Runner:
     ) -> RetrievalRun:
         dataset = self.dataset(cell["dataset"])
         rows = self._rows(node, RANKING, RankingRow, dataset, work, batch=batch)
+        if unsent := sum(bool(_UNSENT.search(rows[id_].error)) for id_ in dataset.query_ids):
+            self._unranked[node] = unsent
         hits = {
             id_: Hits(rows[id_].passage_ids, np.array(rows[id_].scores, dtype=float))
             for id_ in dataset.query_ids
@@ -539,14 +640,14 @@ class Runner:
             self._check_level(cell)
             evaluation = evaluate(
                 self.ranking(cell),
-                dataset,
+                self.nodes.grades(cell["dataset"]) or dataset,
                 metrics,
                 documents=self.config.level == "document",
                 query_ids=[query.id for query in queries],
             )
             return _score_rows(evaluation.query_ids, metrics, evaluation.values)
 
-        return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
+        return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)[0]
 
     def _check_level(self, cell: Settings) -> None:
         """Raise an error if retrieval metrics rank passages, but all qrels are document ids."""
@@ -561,13 +662,16 @@ class Runner:
                 f"has passages, such as {passage!r}; set 'level: document' in the grid file"
             )
 
-    def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    def _score(
+        self, cell: Settings, names: Sequence[str]
+    ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
         """Compute the named features of a cell's responses.
 
         All of these features must need the same models.
 
         Returns:
-            For each feature, an array with the value of each query.
+            For each feature, an array with the value of each query; and the reasons why many
+            values are missing.
         """
         _, manifest = self._generate(cell)
         node = self.nodes.score(cell, names, manifest["files"][RESPONSES]["sha256"])
@@ -643,13 +747,14 @@ class Runner:
         metrics: Sequence[str],
         work: Callable[[Sequence[Query]], Iterable[ScoreRow]],
         batch: int | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
         dataset = self.dataset(cell["dataset"])
-        rows = self._rows(node, SCORES, ScoreRow, dataset, work, batch=batch or len(dataset))
-        return {
-            name: np.array([rows[id_].values.get(name, np.nan) for id_ in dataset.query_ids])
-            for name in metrics
+        by_query = self._rows(node, SCORES, ScoreRow, dataset, work, batch=batch or len(dataset))
+        rows = [by_query[id_] for id_ in dataset.query_ids]
+        columns = {
+            name: np.array([row.values.get(name, np.nan) for row in rows]) for name in metrics
         }
+        return columns, [f"{node}: {problem}" for problem in _problems(rows, metrics)]
 
     # Steps ---------------------------------------------------------------------------------------
 
@@ -749,8 +854,106 @@ class Runner:
         return self._cache[kind, name]
 
 
+def _problems(rows: Sequence[ScoreRow], metrics: Sequence[str]) -> Iterator[str]:
+    """Yield the reasons why many values are missing, because calls to a judge failed."""
+    if unsent := sum(bool(_UNSENT.search(row.error)) for row in rows):
+        yield f"{unsent} of {len(rows)} answers were not judged, {_LARGER_BUDGET}"
+        return
+    for name in metrics:
+        reasons = [row.reasons[name] for row in rows if row.error and name in row.reasons]
+        # Some answers, such as empty ones, have a value although no call succeeded.
+        if len(reasons) > sum(name in row.values for row in rows):
+            yield f"{name} failed for {len(reasons)} of {len(rows)} answers; first: {reasons[0]}"
+
+
 def _raise_setting_error(reason: str) -> _Measurement:
     raise SettingError(reason)
+
+
+def _local_calls(
+    responses: Sequence[Response], seconds: float, before: Usage, after: Usage
+) -> dict[str, Call]:
+    """Return the mean time and tokens of the queries that a local model has just answered.
+
+    Args:
+        responses: The new responses.
+        seconds: The time of all of them together.
+        before: The usage of the generator before it answered them.
+        after: Its usage afterwards.
+    """
+    number = after.calls - before.calls
+    if not number:
+        return {}
+    mean = Call(
+        query_id="",
+        seconds=round(seconds / len(responses), 6),
+        prompt_tokens=(after.prompt_tokens - before.prompt_tokens) / number,
+        completion_tokens=(after.completion_tokens - before.completion_tokens) / number,
+    )
+    ids = (response.query_id for response in responses if response.text is not None)
+    return {id_: mean.model_copy(update={"query_id": id_}) for id_ in ids}
+
+
+_AMOUNTS: Mapping[str, Callable[[Call, tuple[float, float] | None], float | None]] = {
+    "seconds": lambda call, _: call.seconds,
+    "tokens": lambda call, _: _cost(call, (1e6, 1e6)),
+    "cost": lambda call, price: None if price is None else _cost(call, price),
+}
+"""Functions of a call and the price of a million tokens, by metric."""
+
+
+def _cost(call: Call, price: tuple[float, float]) -> float | None:
+    if call.prompt_tokens is None or call.completion_tokens is None:
+        return None
+    return (call.prompt_tokens * price[0] + call.completion_tokens * price[1]) / 1e6
+
+
+def _old_amounts(work: Mapping[str, Any]) -> dict[str, float]:
+    """Return the tokens and cost of all answers together that an earlier version recorded.
+
+    That version counted all calls, with retries and without answers from the cache. The result is
+    empty if some queries had no call or several calls, because a mean would be wrong.
+    """
+    if not work.get("calls") or work["calls"] != work.get("queries"):
+        return {}
+    return {name: work[name] for name in ("tokens", "cost") if work.get(name) is not None}
+
+
+def _unmeasured_reason(
+    call: Call | None, metric: str, price: object, kind: str, is_old: bool
+) -> str:
+    """Return why an answer has no value of a metric of resource use, or "" if it has one.
+
+    Args:
+        call: The call that was recorded for the answer; ``None`` if there is none.
+        metric: The metric: seconds, tokens or cost.
+        price: The price in the entry of the generator, if there is one.
+        kind: The kind of the generator.
+        is_old: Whether an earlier version generated the answers.
+    """
+    if metric == "cost" and price is None:
+        return "set 'price' in its entry"
+    if call is None and is_old:
+        return "an earlier version did not record single answers"
+    if call is None and kind == "own":
+        return "a generator with its own method 'run' is not measured"
+    if call is None:
+        return "calls of an executor's workers are not measured"
+    if metric == "seconds":
+        return "" if call.seconds is not None else "an earlier version cached them without times"
+    return "" if call.prompt_tokens is not None else "its server does not report token counts"
+
+
+def _calls(responses: Path) -> dict[str, Call]:
+    """Return the calls that were recorded beside a file of responses, by query id.
+
+    Results of earlier versions have no such file.
+    """
+    path = responses.with_name(CALLS)
+    if not path.exists():
+        return {}
+    rows = (validated(Call, row, where) for where, row in read_rows(path))
+    return {row.query_id: row for row in rows}
 
 
 def _answered_ids(path: Path) -> set[str]:

@@ -26,14 +26,14 @@ AXES = (
 
 
 RESOURCES = {
-    "seconds": "time of generation per query",
+    "seconds": "time until the answer to a query, with retries",
     "tokens": "tokens of prompt and answer per query",
     "cost": "cost of generation per query",
     "truncated": "share of prompts that lack a passage because the context is full",
 }
 """The metrics of a generator's resource use, with an explanation.
 
-They are recorded only as a mean over all queries of a cell, not for each query.
+Cells have only their means over queries, and no value for each query.
 """
 
 COMPRESSION = "compression"
@@ -47,6 +47,10 @@ EXPLANATIONS = {
     COMPRESSION: "share of the passages' characters that the processor removed",
 }
 """Explanations of metrics, by name, that are printed below tables."""
+
+
+NOT_RUN = "not run yet"
+"""The end of the failure of a cell with a step whose result is not in the store."""
 
 
 class Score(NamedTuple):
@@ -181,6 +185,11 @@ def common_bounds(cells: Sequence[Cell], metric: str) -> Interval:
     if len(columns) < len(cells) or any(((c < 0) | (c > 1)).any() for c in columns):
         return -np.inf, np.inf
     return 0.0, 1.0
+
+
+def is_unfinished(cell: Cell) -> bool:
+    """Return whether a cell lacks scores only because some of its steps have not run yet."""
+    return cell.failure.endswith(NOT_RUN) and "; " not in cell.failure
 
 
 def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:

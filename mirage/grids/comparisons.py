@@ -17,7 +17,7 @@ from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
 from mirage.grids._metrics import is_of_ranking
-from mirage.grids.cells import Cell, axes_of, common_bounds, differing_axes
+from mirage.grids.cells import Cell, axes_of, common_bounds, differing_axes, is_unfinished
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.differences import CorrectedDifference
 from mirage.statistics.paired import PairedDifference, paired_means
@@ -251,8 +251,11 @@ def compare_cells(
     p_values = [row.p for row in rows]
     corrected = _false_discoveries(p_values) if correction == "bh" else holm(p_values).tolist()
     notes = []
-    if failed := len(cells) - len(measured):
+    unfinished = sum(map(is_unfinished, cells)) - sum(map(is_unfinished, measured))
+    if failed := len(cells) - len(measured) - unfinished:
         notes.append(f"{failed} cells failed and are not compared.")
+    if unfinished:
+        notes.append(f"{unfinished} cells have not run yet and are not compared.")
     if repeated:
         axes = f"{', '.join(_AFTER_RANKING[:-1])} and {_AFTER_RANKING[-1]}"
         notes.append(
@@ -443,20 +446,32 @@ def _pairs(
             axis: cell.settings.get(axis, "") for axis in axes if axis not in baseline_settings
         }
         candidates = (
-            base for base in baselines if _has_settings(base, other_settings, allow_missing=True)
+            base for base in baselines if _has_settings(base, other_settings, allow_unused=True)
         )
         base = None if cell in baselines else next(candidates, None)
         if base is not None:
             yield cell, base
 
 
-def _has_settings(cell: Cell, settings: Mapping[str, str], *, allow_missing: bool = False) -> bool:
+def _has_settings(cell: Cell, settings: Mapping[str, str], *, allow_unused: bool = False) -> bool:
     """Return whether a cell has these settings.
 
-    With ``allow_missing``, the cell may also have no setting on some of the axes.
+    With ``allow_unused``, any setting is accepted on axes that the cell does not use. For example,
+    a closed-book cell (without retrieval) has no reranker and no number of passages.
     """
-    values = ((cell.settings.get(axis, ""), value) for axis, value in settings.items())
-    return all(setting == value or (allow_missing and not setting) for setting, value in values)
+    unused = _unused_axes(cell) if allow_unused else ()
+    values = ((axis, cell.settings.get(axis, ""), value) for axis, value in settings.items())
+    return all(setting == value or axis in unused for axis, setting, value in values)
+
+
+def _unused_axes(cell: Cell) -> set[str]:
+    """Return the axes on which a cell has no setting, or only ``none`` because of another axis."""
+    unused = {axis for axis, setting in cell.settings.items() if not setting}
+    if cell.settings.get("retriever") == "none":
+        unused |= {"corpus", "reranker", "processor", "show_k"}
+    if cell.settings.get("generator") == "none":
+        unused |= {"processor", "prompt", "show_k"}
+    return unused
 
 
 def _differences(

@@ -36,6 +36,7 @@ from mirage.grids._entries import (
     RetrieverEntry,
     RewriterEntry,
 )
+from mirage.grids._metrics import check_metric, cutoff_of
 from mirage.grids.cells import AXES
 
 NONE = "none"
@@ -131,6 +132,26 @@ def _without_unused(settings: dict[str, str]) -> dict[str, str]:
     if settings["generator"] == NONE:
         unused |= {"prompt", "processor", "show_k"}
     return {axis: NONE if axis in unused else value for axis, value in settings.items()}
+
+
+def _depth_problem(key: str, setting: str, passages: int, limits: Mapping[str, int]) -> str:
+    """Return an error message if a cell ranks fewer passages than a setting needs, else "".
+
+    Args:
+        key: The key of the setting in the file.
+        setting: The setting, such as ``R@100``.
+        passages: The number of passages that it needs.
+        limits: The numbers of passages that the retriever and the reranker return, by axis.
+    """
+    if not (short := [axis for axis, limit in limits.items() if limit < passages]):
+        return ""
+    fewest = min(limits.values())
+    remedy = " and ".join(f"{axis}: {passages}" for axis in short)
+    return (
+        f"{key}: {setting} needs {passages} passages per query, but the pipeline ranks only "
+        f"{fewest} ({', '.join(f'{axis}: {limits[axis]}' for axis in short)}); set {remedy} in the "
+        "section grid, or use a smaller number here"
+    )
 
 
 class JudgeEntry(BaseModel):
@@ -265,6 +286,40 @@ class GridConfig(BaseModel):
             raise ValueError(
                 "grid.corpus: retrievers need a corpus; list an entry of the section corpora here"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_metrics(self) -> Self:
+        for i, metric in enumerate(self.metrics):
+            try:
+                check_metric(metric)
+            except (UnknownNameError, SettingError) as error:
+                raise ValueError(f"metrics.{i}: {error}") from None
+        return self
+
+    @model_validator(mode="after")
+    def _check_depths(self) -> Self:
+        """Raise an error if a cell would show or measure more passages than it ranks."""
+        problems: list[str] = []
+        deepest: dict[tuple[str, ...], Mapping[str, int]] = {}
+        for cell in self.grid.combinations():
+            if cell["retriever"] == NONE:
+                continue
+            limits = {axis: int(cell[axis]) for axis in DEPTHS[:2] if cell[axis] != NONE}
+            if cell["show_k"] != NONE:
+                number = int(cell["show_k"])
+                problems.append(_depth_problem("grid.show_k", "this setting", number, limits))
+            # Cells with a small depth may measure fewer passages, if other cells reach the cutoff.
+            axes = tuple(limits)
+            deepest[axes] = max(
+                limits, deepest.get(axes, limits), key=lambda each: min(each.values())
+            )
+        for i, metric in enumerate(self.metrics):
+            for most in deepest.values():
+                cutoff = cutoff_of(metric) or 0
+                problems.append(_depth_problem(f"metrics.{i}", metric, cutoff, most))
+        if problem := next(filter(None, problems), ""):
+            raise ValueError(problem)
         return self
 
     def _references(self) -> Iterator[tuple[str, str, str, Iterable[str], str]]:
@@ -473,6 +528,8 @@ def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
     key_path: list[str | int] = []
     value = plain
     for part in loc:
+        if isinstance(value, list) and str(part).isdigit():
+            part = int(part)
         try:
             value = value[part]
         except (KeyError, IndexError, TypeError):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mirage._base.files import check_name
 from mirage._base.progress import progress_bar
 from mirage.errors import MirageError, SettingError, UnknownNameError
+from mirage.grids._metrics import cutoff_of, is_of_ranking
 from mirage.grids._nodes import Nodes, Settings
 from mirage.grids._running import Runner
 from mirage.grids.cells import Cell
@@ -377,9 +378,27 @@ class Grid:
                 bar.update()
         cells = [by_position[position] for position in range(len(self.cells))]
         shortfalls = (f"{node}: {why}" for node, why in runner.shortfalls())
-        notes = (*runner.nodes.order_notes(self.cells), *shortfalls)
+        notes = (
+            *runner.nodes.order_notes(self.cells),
+            *self._depth_notes(),
+            *shortfalls,
+            *runner.resource_notes(),
+        )
         table_cells = tuple(map(self._without_unused_axes, cells))
         return ResultTable(self.name, table_cells, self.config.metrics, notes, self.config.order)
+
+    def _depth_notes(self) -> list[str]:
+        """Return a note about retrieval measures without a cutoff, which read whole rankings."""
+        names = [name for name in filter(is_of_ranking, self.config.metrics) if not cutoff_of(name)]
+        depths = [
+            min(int(cell[axis]) for axis in DEPTHS[:2] if cell[axis] != NONE)
+            for cell in self.cells
+            if cell["retriever"] != NONE
+        ]
+        if not names or not depths:
+            return []
+        numbers = " or ".join(map(str, sorted(set(depths))))
+        return [f"{', '.join(names)}: of the first {numbers} passages (retrieve_k and rerank_k)"]
 
     def _process_order(self, position: int) -> int:
         """Return the sort key of a cell, given its position; cells with lower keys run first.

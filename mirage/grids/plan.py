@@ -14,7 +14,7 @@ from mirage.corpus import Corpus
 from mirage.errors import MirageError
 from mirage.generation import RagPrompt
 from mirage.grids._nodes import Nodes, Settings
-from mirage.grids.cells import COMPRESSION
+from mirage.grids.cells import COMPRESSION, RESOURCES
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, STEPS, Node, ResultStore
 from mirage.llm.client import estimate_tokens
@@ -197,14 +197,16 @@ class _Planner:
             if (measurable := [name for name in group if name not in unmeasurable])
         ]
         measures = [name for name in self.nodes.measures if name not in unmeasurable]
-        has_features = bool(groups) and cell["generator"] != NONE
-        if cell["retriever"] != NONE and (measures or has_features):
+        # Time, tokens and cost are recorded when responses are generated.
+        needs_responses = bool(groups) or not RESOURCES.keys().isdisjoint(self.config.metrics)
+        is_answered = needs_responses and cell["generator"] != NONE
+        if cell["retriever"] != NONE and (measures or is_answered):
             self._count(self.nodes.rank(cell), cell)
             if measures:
                 self._count(self.nodes.measure(cell, measures), cell)
         if COMPRESSION in self.config.metrics and cell["processor"] != NONE:
             self._count(self.nodes.compression(cell), cell)
-        if has_features:
+        if is_answered:
             generated = self.nodes.generate(cell)
             self._count(generated, cell)
             manifest = self._manifest(generated)

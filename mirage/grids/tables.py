@@ -15,7 +15,7 @@ from mirage._base.tables import WIDTH, Printed, Table, frame_of, parts, to_text
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
 from mirage.grids._metrics import higher_is_better
-from mirage.grids.cells import RESOURCES, Cell, axes_of, differing_axes
+from mirage.grids.cells import RESOURCES, Cell, axes_of, differing_axes, is_unfinished
 from mirage.grids.comparisons import CellComparisons, Correction, best_cells, compare_cells
 from mirage.grids.pivots import Pivot, pivot_cells
 
@@ -155,8 +155,8 @@ class ResultTable(Printed, Sequence[Cell]):
             baseline: Settings of the baseline, such as ``{"retriever": "bm25"}``. Each cell without
                 these settings is compared with the baseline cell whose other settings are the same.
                 The baseline cell may lack some of the other settings; for example, a closed-book
-                cell (without retrieval) has no number of passages. By default all pairs of cells on
-                the same dataset are compared.
+                cell (without retrieval) has no reranker and no number of passages. By default all
+                pairs of cells on the same dataset are compared.
             level: Confidence level of the intervals.
             correction: ``"holm"`` limits the probability of at least one false positive. ``"bh"``
                 (Benjamini and Hochberg), for exploring a large grid, limits the expected share of
@@ -168,8 +168,8 @@ class ResultTable(Printed, Sequence[Cell]):
 
         Raises:
             UnknownNameError: If there is no such metric or axis.
-            SettingError: If no two cells can be compared, the correction is unknown, or ``level``
-                or ``permutations`` is out of range.
+            SettingError: If no two cells can be compared, a metric is of resource use, the
+                correction is unknown, or ``level`` or ``permutations`` is out of range.
 
         Example:
             >>> import numpy as np
@@ -186,6 +186,12 @@ class ResultTable(Printed, Sequence[Cell]):
             (0.5, True)
         """
         self._check(metrics)
+        if amounts := [metric for metric in metrics if metric in RESOURCES]:
+            others = [metric for metric in self.metrics if metric not in RESOURCES]
+            raise SettingError(
+                f"{', '.join(amounts)} cannot be tested, because cells only have its mean and no "
+                f"values per query; compare {', '.join(others) or 'other metrics'}"
+            )
         return compare_cells(
             self.name,
             self.cells,
@@ -225,9 +231,12 @@ class ResultTable(Printed, Sequence[Cell]):
     # Printing, export and import ------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        failed = sum(bool(cell.failure) for cell in self)
-        failures = f", {failed} of them failed" if failed else ""
-        return f"ResultTable({self.name!r}, {len(self)} cells{failures}, {', '.join(self.metrics)})"
+        unfinished = sum(map(is_unfinished, self))
+        failed = sum(bool(cell.failure) for cell in self) - unfinished
+        counts = [f"{failed} of them failed"] if failed else []
+        counts += [f"{unfinished} not run yet"] if unfinished else []
+        cells = ", ".join([f"{len(self)} cells", *counts])
+        return f"ResultTable({self.name!r}, {cells}, {', '.join(self.metrics)})"
 
     def _tables(self, style: rendering.Style = "interval") -> tuple[Table]:
         order, best = self._rows
@@ -264,12 +273,26 @@ class ResultTable(Printed, Sequence[Cell]):
         """The positions of the cells in printed order, and of the best cells by metric.
 
         All positions are indices in ``cells``. A metric has best cells only if its direction
-        (higher or lower is better) is known.
+        (higher or lower is better) is known. It has none on a dataset if it failed in a cell that
+        has other metrics, for example because of the judge.
         """
         best = {}
         for metric in self.metrics:
             if (higher := higher_is_better(metric)) is not None:
-                best[metric] = best_cells(self.cells, metric, higher=higher)
+                marked = best_cells(self.cells, metric, higher=higher)
+                # A cell on which only this metric failed might be the best one of its dataset.
+                unknown = {
+                    cell.settings.get("dataset")
+                    for cell in self
+                    if cell.failure
+                    and cell.values
+                    and rendering.lacks_score(cell, metric)
+                    and cell.settings.get("retriever") != "oracle"
+                    and not is_unfinished(cell)
+                }
+                best[metric] = {
+                    i for i in marked if self.cells[i].settings.get("dataset") not in unknown
+                }
         order = list(range(len(self)))
         if self.order:
             self._check([self.order])

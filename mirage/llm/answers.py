@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mirage._base.reasoning import split_reasoning
 from mirage.errors import LLMError
@@ -30,6 +30,10 @@ class Completion:
         logprobs: One mapping per position of the text, from the token there and each alternative
             to the natural logarithm of its probability. Empty if the server sends none; request
             them with ``logprobs=True, top_logprobs=20`` (see :meth:`LLM.with_parameters`).
+        counted: Whether the server counted the tokens; ``None`` if it is unknown, as for some
+            answers that an earlier version cached.
+        seconds: Time until the answer arrived, with retries. If the answer was read from the cache,
+            it is the time of the original call; ``None`` if an earlier version cached the answer.
         reasoning: What a reasoning model wrote before its answer: the field ``reasoning_content``
             or ``reasoning`` of the server's answer, or a ``<think>`` block at the start of its
             text. Empty if there is none.
@@ -42,9 +46,29 @@ class Completion:
     cached: bool = False
     logprobs: tuple[Mapping[str, float], ...] = ()
     reasoning: str = ""
+    counted: bool | None = field(default=None, compare=False)
+    seconds: float | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.text
+
+
+def counted_tokens(answer: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the numbers of input and output tokens that a server reports with its JSON answer.
+
+    The result is ``None`` if the answer does not report them.
+    """
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    # Embeddings and scores have no output.
+    written = usage.get("completion_tokens", None if "choices" in answer else 0)
+    counts = usage.get("prompt_tokens"), written
+    if all(type(number) is int and 0 <= number < _ABSURD for number in counts):
+        return cast(tuple[int, int], counts)
+    return None
+
+
+_ABSURD = 2**40  # tokens; a server that counts more has made a mistake
 
 
 def completion_of(
@@ -93,7 +117,14 @@ def completion_of(
         raise TransientError(f"the text of the answer is not valid Unicode ({error})") from None
     if secrets.key_in(text) or secrets.key_in(reasoning):
         raise LLMError("the answer contains the API key and was discarded")
-    return Completion(text, reason, *tokens, logprobs=_logprobs(choice), reasoning=reasoning)
+    return Completion(
+        text,
+        reason,
+        *tokens,
+        logprobs=_logprobs(choice),
+        reasoning=reasoning,
+        counted=counted_tokens(answer) is not None,
+    )
 
 
 def completion_in_cache(stored: Mapping[str, Any]) -> Completion:

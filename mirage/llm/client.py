@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from mirage._base.calls import note_request
 from mirage._base.concurrency import run_sync
 from mirage._base.near_names import NearNames
 from mirage._base.settings import check_number
@@ -27,6 +28,7 @@ from mirage.llm.answers import (
     Completion,
     completion_in_cache,
     completion_of,
+    counted_tokens,
     message_text,
     scores_of,
     status_error,
@@ -58,7 +60,6 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 _OURS = ("model", "messages", "stream", "n")  # the client sets these; parameters= must not
 _OF_CHATS = (*_LIMITS, "temperature")  # not sent with requests for embeddings and scores
 _IDLE_CONNECTIONS = 20  # httpx's default; its pool checks every idle connection at each request
-_ABSURD = 2**40  # tokens; a server that counts more has made a mistake
 _ROLE_TOKENS = 16  # the most tokens that a chat template adds to a message
 
 
@@ -85,18 +86,24 @@ def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
     They are estimated if the answer does not report them. ``size`` is the size of the request's
     text in bytes.
     """
-    usage = answer.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    # Embeddings and scores have no output.
-    written = usage.get("completion_tokens", None if "choices" in answer else 0)
-    counts = usage.get("prompt_tokens"), written
-    if all(type(number) is int and 0 <= number < _ABSURD for number in counts):
-        return cast(tuple[int, int], counts)
+    if (counts := counted_tokens(answer)) is not None:
+        return counts
     try:
         text = str(message_text(answer["choices"][0]["message"]["content"]) or "")
     except (LookupError, TypeError):
         text = ""
     return _estimate_from_size(size), estimate_tokens(text)
+
+
+def _counted_tokens(completion: Completion, messages: Sequence[Message]) -> tuple[int, int] | None:
+    """Return the numbers of tokens that the server counted, or ``None`` if they are estimates."""
+    counted = completion.counted
+    if counted is None:
+        # Earlier versions did not store it with cached answers, but estimates can be recognized.
+        size = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+        estimate = _estimate_from_size(size), estimate_tokens(completion.text)
+        counted = (completion.prompt_tokens, completion.completion_tokens) != estimate
+    return (completion.prompt_tokens, completion.completion_tokens) if counted else None
 
 
 class LLM(NearNames):
@@ -540,8 +547,12 @@ class Connection:
         key = llm.digest(messages, sample)
         if llm.cache is not None and (answer := llm.cache.get(key)) is not None:
             llm._count(cached=1)
-            return completion_in_cache(answer)
-        completion = await self._answer(messages, self._chat)
+            completion = completion_in_cache(answer)
+            note_request(completion.seconds, _counted_tokens(completion, messages))
+            return completion
+        completion, seconds = await self._answer(messages, self._chat)
+        completion = replace(completion, seconds=seconds)
+        note_request(completion.seconds, _counted_tokens(completion, messages))
         if llm.cache is not None:
             answer = {name: fact for name, fact in asdict(completion).items() if name != "cached"}
             for name in ("logprobs", "reasoning"):
@@ -591,7 +602,7 @@ class Connection:
                 values[text] = entry[field]
         llm._count(cached=len(values))
         if new := [text for text in keys if text not in values]:
-            new_values: list[T] = await self._answer(new, request)
+            new_values, _ = await self._answer(new, request)
             for text, value in zip(new, new_values, strict=True):
                 values[text] = value
                 if llm.cache is not None:
@@ -600,13 +611,16 @@ class Connection:
 
     async def _answer(
         self, content: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
-    ) -> T:
+    ) -> tuple[T, float]:
+        """Return the result of a request, and the seconds that it took with its retries."""
         async with self._slots:
+            start = time.monotonic()
             result = await self._retry(content, request)
+            seconds = time.monotonic() - start
         if isinstance(result, Exception):
             # Raised outside of all except blocks, whose exceptions may hold secrets.
             raise result
-        return result
+        return result, round(seconds, 6)
 
     async def _retry(
         self, content: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]

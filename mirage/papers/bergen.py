@@ -21,7 +21,7 @@ import numpy as np
 
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import Cell, ResultTable
-from mirage.grids.cells import Score, common_bounds
+from mirage.grids.cells import Score, axes_of, common_bounds, differing_axes
 from mirage.grids.pivots import Pivot
 from mirage.papers.results import Line, Result
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
@@ -254,7 +254,9 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
         metric: Name of the answer metric.
 
     Returns:
-        One row per dataset and generator.
+        One row per dataset and generator. If a generator has several cells with the retriever
+        ``oracle``, such as one per number of shown passages, the row is their mean, and a note
+        says so.
 
     Raises:
         UnknownNameError: If there is no such metric.
@@ -265,21 +267,33 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
         >>> row.generator, row.closed_book, row.oracle
         ('Llama2-70B', 0.706, 0.627)
     """
-    rows = []
+    groups: dict[tuple[str, str], list[tuple[Cell, Cell]]] = {}
     for cell, bare in _pair_with_closed_book(table, metric):
-        if cell.settings.get("retriever", "").casefold() == ORACLE:
-            gain, (lower, upper) = _mean_gain([(cell, bare)], metric)
-            means = bare.scores[metric].mean, cell.scores[metric].mean
+        if _retriever(cell) == ORACLE:
             dataset, generator = (cell.settings.get(a, "") for a in ("dataset", "generator"))
-            rows.append(OracleRow(dataset, generator, *means, gain, lower, upper))
+            groups.setdefault((dataset, generator), []).append((cell, bare))
+    rows = []
+    for key, pairs in groups.items():
+        gain, (lower, upper) = _mean_gain(pairs, metric)
+        closed_book = float(np.mean([bare.scores[metric].mean for _, bare in pairs]))
+        oracle = float(np.mean([cell.scores[metric].mean for cell, _ in pairs]))
+        rows.append(OracleRow(*key, closed_book, oracle, gain, lower, upper))
     title = f"{metric} with oracle passages minus {metric} closed book"
-    return Result(
-        title,
-        tuple(
-            _require_rows(
-                rows, table, "with the retriever oracle that have a matching closed-book cell"
-            )
-        ),
+    place = "with the retriever oracle that have a matching closed-book cell"
+    return Result(title, tuple(_require_rows(rows, table, place)), _mean_notes(groups.values()))
+
+
+def _mean_notes(groups: Iterable[Sequence[tuple[Cell, Cell]]]) -> tuple[str, ...]:
+    """Return a note that names the axes over which rows average, if rows have several cells."""
+    axes: dict[str, None] = {}
+    for pairs in groups:
+        cells = [cell for cell, _ in pairs]
+        axes |= dict.fromkeys(differing_axes(cells, axes_of(cells)) if len(cells) > 1 else ())
+    if not axes:
+        return ()
+    return (
+        f"each row is a mean over the cells that differ in {', '.join(axes)}; to select one of "
+        "them, pass table.where(...)",
     )
 
 

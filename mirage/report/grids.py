@@ -19,7 +19,7 @@ from mirage._base.quoting import script_json
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import Cell, ResultTable
-from mirage.grids.cells import Score
+from mirage.grids.cells import Score, is_unfinished
 from mirage.models import Query, Response, Run
 from mirage.report._responses import (
     SAMPLINGS,
@@ -221,7 +221,8 @@ def _row(index: int, part: _CellData, axes: Sequence[str], metrics: Sequence[str
 
 def _failure_cell(cell: Cell, columns: int = 1) -> Element:
     why = tag("bdi", cut(cell.failure, 300)[0])
-    return tag("td", "failed: ", why, class_="error", colspan=str(columns))
+    label = "" if is_unfinished(cell) else "failed: "
+    return tag("td", label, why, class_="error", colspan=str(columns))
 
 
 def _score_cell(score: Score | None) -> Element:

@@ -453,6 +453,19 @@ def _parse_measures(names: Sequence[str]) -> list[Any]:
     return [_measure(ir_measures, name) for name in names]
 
 
+def parse_measure(name: str) -> Any:
+    """Return the measure of ir_measures with this name, such as ``nDCG@10``.
+
+    Raises:
+        MissingPackageError: The extra ``retrieval`` is not installed.
+        UnknownNameError: The measure is unknown.
+        SettingError: The measure lacks its cutoff, or no installed package computes it.
+    """
+    with needing("ir-measures"):
+        import ir_measures
+    return _measure(ir_measures, name)
+
+
 def _measure(ir_measures: Any, name: str) -> Any:
     try:
         with warnings.catch_warnings():  # its parser uses features deprecated in Python 3.12

@@ -98,7 +98,7 @@ def queries(
             "paragraphs=True needs relevant passages from a KILT file; use the format 'kilt', or "
             "pass a KILT file as qrels="
         )
-    relevance = None if qrels is None else _relevance(Path(qrels), paragraphs)
+    relevance = None if qrels is None else relevance_grades(Path(qrels), paragraphs)
     paths = [Path(path)] if isinstance(path, str | Path) else path
     if form == "answers":
         rows = answers(paths, code, fields, where)
@@ -389,7 +389,16 @@ def _is_kilt(path: Path) -> bool:
     return path.name.endswith((".jsonl", ".jsonl.gz"))
 
 
-def _relevance(path: Path, paragraphs: bool) -> Mapping[str, Mapping[str, int]]:
+def relevance_grades(path: Path, paragraphs: bool = False) -> Mapping[str, Mapping[str, int]]:
+    """Return the grades in a file of relevance judgments, by query id and passage id.
+
+    Args:
+        path: Path of a file in the format of TREC or BEIR, or of a KILT file.
+        paragraphs: Whether a KILT file names paragraphs instead of pages.
+
+    Raises:
+        DatasetError: If a row is not valid; the message names the file and the line.
+    """
     return kilt.qrels(path, paragraphs=paragraphs) if _is_kilt(path) else read_qrels(path)
 
 

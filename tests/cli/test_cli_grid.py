@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import mirage, refusal
+from llm_server import ChatServer
 
 GRID = """\
 name: gold
@@ -87,3 +88,53 @@ def test_bad_input_is_refused_in_a_line(tmp_path: Path) -> None:
     assert "AXIS=VALUE" in refusal("grid", "compare", grid, "--baseline", "bm25")
     assert "'holm' or 'bh', got 'no'" in refusal("grid", "compare", grid, "--correction", "no")
     assert ".md" in refusal("grid", "table", grid, "--out", tmp_path / "table.doc")
+
+
+def judged_grid(folder: Path, server: ChatServer) -> Path:
+    """Write a grid whose answers are judged by an LLM on the server."""
+    text = GRID.replace("retriever: [none, bm25]", "retriever: bm25")
+    text = text.replace(
+        "  gold: {kind: oracle-answer}",
+        f'  gold: {{kind: openai, model: m, base_url: "{server.url}"}}\n'
+        f'  judge: {{kind: openai, model: judge, base_url: "{server.url}"}}',
+    ).replace("metrics: [qa_match,", "llm_eval: {judge: judge}\nmetrics: [qa_match, llm_eval,")
+    path = folder / "grid.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_judge_without_verdicts_ends_with_status_1(tmp_path: Path, server: ChatServer) -> None:
+    server.answer = lambda request: "yes" if request["model"] == "judge" else "Naam"
+    grid = judged_grid(tmp_path, server)
+    done = mirage("grid", "run", grid, "--limit", 2)
+    assert done.exit_code == 1
+    assert "llm_eval failed for 2 of 2 answers; first: judge gave no label" in done.stderr
+    assert "llm_eval failed for 2 of 2" in " ".join(done.stdout.split())
+    assert mirage("grid", "table", grid, "--limit", 2).exit_code == 0
+
+
+def test_a_spent_budget_ends_with_status_1(tmp_path: Path, server: ChatServer) -> None:
+    server.answer = lambda request: "[[yes]]" if request["model"] == "judge" else "Naam"
+    grid = judged_grid(tmp_path, server)
+    done = mirage("grid", "run", grid, "--limit", 3, "--budget", "calls=2")
+    assert done.exit_code == 1
+    assert "1 of 3 queries were not answered, because the budget is spent" in done.stderr
+    assert "2 of 3 answers were not judged, because the budget is spent" in done.stderr
+    assert mirage("grid", "run", grid, "--limit", 3).exit_code == 0
+    assert len(server.requests) == 6
+
+
+def test_a_misspelt_metric_costs_nothing(tmp_path: Path, server: ChatServer) -> None:
+    grid = judged_grid(tmp_path, server)
+    grid.write_text(grid.read_text().replace("qa_match", "qa_macth"))
+    for command in ("plan", "run"):
+        assert "did you mean 'qa_match'?" in refusal("grid", command, grid)
+    assert not server.requests
+
+
+def test_metrics_without_values_cannot_be_compared(tmp_path: Path) -> None:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(GRID.replace("metrics: [", "metrics: [cost, "))
+    mirage("grid", "run", grid, "--limit", 12)
+    said = refusal("grid", "compare", grid, "--metric", "cost", "--limit", 12)
+    assert "cost cannot be tested" in said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -286,3 +288,49 @@ def test_more_generators_do_not_change_the_best_rankings() -> None:
     one, many = stars("a"), stars("abcdefgh")
     assert 1 < len(one) < 6
     assert sorted(many) == sorted((name, g) for name, _ in one for g in "abcdefgh")
+
+
+def test_a_closed_book_baseline_fits_every_reranker_and_number_of_passages() -> None:
+    used = {"generator": "solar", "prompt": "short"}
+    bare = cell(5, retriever="none", reranker="none", processor="none", show_k="", **used)
+    others = [
+        cell(9 + int(k), retriever=name, reranker=reranker, processor=part, show_k=k, **used)
+        for name in ("bm25", "e5")
+        for reranker in ("none", "rr")
+        for part in ("none", "prune")
+        for k in ("1", "3")
+    ]
+    table = ResultTable("small", (bare, *others), ("m",))
+    rows = table.compare("m", baseline={"retriever": "none"})
+    assert [row.cell for row in rows] == others
+    assert all(row.baseline is bare for row in rows)
+    # A setting that the baseline does use must be the same.
+    reranked = table.compare("m", baseline={"retriever": "bm25", "reranker": "none"})
+    assert {row.cell.settings["processor"] for row in reranked} == {"none", "prune"}
+    assert all(
+        row.cell.settings[axis] == row.baseline.settings[axis]
+        for row in reranked
+        for axis in ("processor", "show_k")
+    )
+
+
+def test_means_without_values_per_query_cannot_be_tested() -> None:
+    cells = tuple(replace(each, scores={**each.scores, "cost": Score(0.1)}) for each in CELLS[:2])
+    table = ResultTable("small", cells, ("m", "cost"))
+    with pytest.raises(SettingError, match=r"cost cannot be tested, .* per query; compare m"):
+        table.compare("cost")
+    assert len(table.compare()) == 1
+
+
+def test_a_cell_that_has_not_run_did_not_fail() -> None:
+    new = Cell(
+        {"dataset": "nq", "retriever": "e5", "generator": "phi"}, failure="score x: not run yet"
+    )
+    table = ResultTable("small", (*CELLS, new), ("m",))
+    text = str(table)
+    assert "not run (b)" in text
+    assert "(b) not run yet" in text
+    assert "failed (a)" in text
+    assert "1 of them failed, 1 not run yet" in repr(table)
+    notes = " ".join(str(table.compare("m")).split())
+    assert "1 cells failed and are not compared. 1 cells have not run yet" in notes

@@ -151,3 +151,75 @@ def test_every_other_retriever_is_made_in_a_way_of_its_own() -> None:
 
 def test_an_entry_needs_no_embedder() -> None:
     assert _IndexEntry().embedder(None) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"metrics": 'metrics: ["R@5", "R@100"]'},
+            r"line 21: metrics\.1: R@100 needs 100 passages per query, but the pipeline ranks only "
+            r"50 \(retrieve_k: 50\); set retrieve_k: 100 in the section grid",
+        ),
+        (
+            {"show_k": "  show_k: [2, 80]"},
+            r"line 20: grid\.show_k: this setting needs 80 passages .* set retrieve_k: 80",
+        ),
+        (
+            {"show_k": "  show_k: 5\n  retrieve_k: [3, 9]"},
+            r"show_k: this setting needs 5 passages .* ranks only 3 \(retrieve_k: 3\)",
+        ),
+        (
+            {
+                "show_k": "  show_k: 5\n  reranker: [none, own]\n  retrieve_k: 100",
+                "prompts": "rerankers: {own: {kind: own, version: 1}}\nprompts:",
+                "metrics": 'metrics: ["nDCG@60"]',
+            },
+            r"nDCG@60 needs 60 passages .* \(rerank_k: 50\); set rerank_k: 60",
+        ),
+    ],
+)
+def test_metrics_and_show_k_need_enough_passages(
+    tmp_path: Path, changes: dict[str, str], message: str
+) -> None:
+    with pytest.raises(DatasetError, match=message):
+        Grid.read(grid_file(tmp_path, **changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"show_k": "  show_k: 80\n  retrieve_k: 80", "metrics": 'metrics: ["R@80", AP]'},
+        {"show_k": "  show_k: 3\n  retrieve_k: [3, 100]", "metrics": 'metrics: ["R@100"]'},
+        {
+            "show_k": "  show_k: [2, 5]\n  retrieve_k: [3, 9]\n"
+            "  exclude: [{retrieve_k: 3, show_k: 5}]"
+        },
+        {"retriever": "  retriever: [none]", "show_k": "  show_k: [80]"},
+    ],
+)
+def test_depths_that_suffice_are_accepted(tmp_path: Path, changes: dict[str, str]) -> None:
+    assert Grid.read(grid_file(tmp_path, **changes)).cells
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ("[seconds, qa_macth]", r"line 21: metrics\.1: unknown metric .* mean 'qa_match'\?"),
+        ("[cots]", r"unknown metric 'cots'; did you mean 'cost'\?"),
+        ('["r@5"]', r"unknown metric 'r@5'; did you mean 'R@5'\?"),
+        ("[R]", r"'R' is not a measure of ir_measures; .* with a cutoff"),
+        ("\n  - qa_match\n  - nDGC@10", r"line 23: metrics\.1: unknown metric .* mean 'nDCG@10'\?"),
+    ],
+)
+def test_a_misspelt_metric_is_an_error_of_the_file(
+    tmp_path: Path, metrics: str, message: str
+) -> None:
+    with pytest.raises(DatasetError, match=message):
+        Grid.read(grid_file(tmp_path, metrics=f"metrics: {metrics}"))
+
+
+def test_names_of_metrics_are_known(tmp_path: Path) -> None:
+    names = '[qa_match, "citation_recall@10", llm_eval, "R(rel=2)@5", RBP(p=0.8), NumRet, cost]'
+    grid = Grid.read(grid_file(tmp_path, metrics=f"metrics: {names}"))
+    assert len(grid.config.metrics) == 7

@@ -12,7 +12,7 @@ import pytest
 from injections import marked
 from llm_server import ChatServer, Reply, last_user_text
 
-from mirage import LLM, PairwiseJudge
+from mirage import LLM, Budget, PairwiseJudge
 from mirage.grids import Grid
 
 FILE = """\
@@ -81,3 +81,60 @@ def test_pairs_are_judged_with_the_right_answer(server: ChatServer, tmp_path: Pa
     arena = PairwiseJudge(LLM("m", base_url=server.url, cache=False), reference=True)
     ranking = judged.leaderboard(judge=arena, progress=False)
     assert ranking.models == ("closed book + good", "closed book + bad")
+
+
+def questions(folder: Path, server: ChatServer, answers: list[str]) -> Grid:
+    """Return a grid in which two generators answer three questions, and a judge rates them."""
+    grid(folder, server)
+    rows = [
+        {"id": f"q{i}", "question": f"Who {i}?", "answers": [["Ada", "Lovelace"]]} for i in range(3)
+    ]
+    (folder / "nq.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, texts in (("good", ["Ada."] * 3), ("bad", answers)):
+        lines = (json.dumps({"query_id": f"q{i}", "text": x}) for i, x in enumerate(texts))
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    path = folder / "grid.yaml"
+    path.write_text(path.read_text().replace("metrics: [", "metrics: [qa_match, "))
+    return Grid.read(path)
+
+
+@pytest.mark.parametrize("answer", ["yes", Reply(body=b'{"error": "no"}')])
+def test_a_judge_that_always_fails_is_a_failure_with_its_reason(
+    server: ChatServer, tmp_path: Path, answer: str | Reply
+) -> None:
+    server.answer = lambda _: answer
+    table = questions(tmp_path, server, ["", "", ""]).run(progress=False)
+    good, bad = table.cell(generator="good"), table.cell(generator="bad")
+    assert "score of good on nq, closed book: llm_eval failed for 3 of 3 answers" in good.failure
+    assert "llm_eval" not in good.scores
+    assert good.scores["qa_match"].mean == 1.0
+    assert not bad.failure  # empty answers need no judge
+    text = str(table)
+    assert "failed (a)" in text
+    assert "(a) failed: score of good on nq" in text
+    again = Grid.read(tmp_path / "grid.yaml").table()
+    assert again.cell(generator="good").failure == good.failure
+
+
+def test_a_judge_that_fails_on_most_answers_is_a_failure(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    server.answer = lambda _: "yes"
+    table = questions(tmp_path, server, ["", "Bo.", "Bo."]).run(progress=False)
+    bad = table.cell(generator="bad")
+    assert bad.scores["llm_eval"].counts == "1 (2 unmeasured)"
+    assert "llm_eval failed for 2 of 3 answers; first: judge gave" in bad.failure
+    assert "failed: score of bad" in " ".join(str(table).split())
+
+
+def test_a_spent_budget_is_a_failure(server: ChatServer, tmp_path: Path) -> None:
+    server.answer = judge
+    judged = questions(tmp_path, server, ["Bo."] * 3)
+    table = judged.run(budget=Budget(calls=2), progress=False)
+    assert len(server.requests) == 2
+    failure = table.cell(generator="good").failure
+    assert "1 of 3 answers were not judged, because the budget is spent" in failure
+    assert table.cell(generator="good").scores["llm_eval"].n == 2
+    complete = judged.run(progress=False)
+    assert not any(cell.failure for cell in complete)
+    assert len(server.requests) == 6

@@ -554,6 +554,18 @@ def test_impossible_metrics_fail_before_any_request(tmp_path: Path, chat: ChatSe
         assert ("correct_language" in cell.scores) == (cell.settings["retriever"] != "oracle")
 
 
+@pytest.mark.parametrize("metrics", ["[seconds]", '["R@5", cost]', "[truncated, qa_match]"])
+def test_a_plan_counts_the_calls_for_time_and_cost(
+    tmp_path: Path, chat: ChatServer, metrics: str
+) -> None:
+    one_cell = {"retriever": "  retriever: [bm25]", "show_k": "  show_k: [2]"}
+    grid = Grid.read(grid_file(tmp_path, chat.url, metrics=f"metrics: {metrics}", **one_cell))
+    assert grid.plan(limit=3).total.calls == 3
+    grid.run(limit=3, progress=False)
+    assert len(chat.requests) == 3
+    assert grid.plan(limit=3).total.calls == 0
+
+
 def test_a_plan_predicts_requests_and_cost(tmp_path: Path, chat: ChatServer) -> None:
     priced = (
         "  chat: {kind: openai, model: chat, max_tokens: 64, price: [1, 10], cache: false, "
@@ -810,22 +822,8 @@ def test_time_tokens_cost_and_truncation_are_columns(tmp_path: Path, chat: ChatS
     assert table.cell(retriever="none").scores["truncated"].mean == 0
     assert table.compare("qa_match")  # amounts are not compared
     assert {row.metric for row in table.compare()} == {"qa_match"}
-    # More queries are measured by the work on the new ones.
     again = grid.run(limit=6, progress=False)
-    assert again[0].scores["tokens"] == (100, NO_INTERVAL, 2, 0, 0)
+    assert again[0].scores["tokens"] == (100, NO_INTERVAL, 6, 0, 0)
+    assert again[0].scores["seconds"].n == 6
     with pytest.raises(DatasetError, match="order: unknown metric 'tokns' of the grid"):
         Grid.read(grid_file(tmp_path, chat.url, metrics="metrics: [tokens]\norder: tokns"))
-
-
-def test_answers_from_the_cache_have_no_price(tmp_path: Path, chat: ChatServer) -> None:
-    changes = {
-        "retriever": "  retriever: [bm25]",
-        "show_k": "  show_k: [2]",
-        "metrics": "metrics: [seconds, tokens, cost]",
-    }
-    path = grid_file(tmp_path, chat.url, **changes)
-    (first,) = Grid.read(path).run(limit=3, progress=False)
-    assert first.scores["seconds"].n == 3
-    assert "cost" not in first.scores  # the entry has no price
-    (cached,) = Grid.read(path).run(tmp_path / "other.store", limit=3, progress=False)
-    assert not cached.scores

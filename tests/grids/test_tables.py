@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -323,3 +324,18 @@ def test_resources_have_amounts_and_no_marks() -> None:
     ]
     assert "cost: cost of generation per query" in text
     assert "*" not in text
+
+
+def test_no_cell_is_best_if_the_metric_failed_in_another_cell() -> None:
+    ids = tuple(f"q{i}" for i in range(20))
+    cells = [
+        Cell.measured({"dataset": name, "generator": generator}, ids, {"llm_eval": np.full(20, x)})
+        for name in ("nq", "asqa")
+        for generator, x in (("a", 0.0), ("b", 0.5))
+    ]
+    other = Cell.measured({"dataset": "nq", "generator": "c"}, ids, {"qa_match": np.ones(20)})
+    best = {}
+    for failure in ("", "score: the judge failed", "score: not run yet"):
+        table = ResultTable("small", (*cells, replace(other, failure=failure)), ("llm_eval",))
+        best[failure] = table._rows[1]["llm_eval"]
+    assert list(best.values()) == [{1, 3}, {3}, {1, 3}]
