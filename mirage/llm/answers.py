@@ -186,12 +186,14 @@ def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[
         vectors = [[float(number) for number in entries[i]] for i in range(count)]
     except (LookupError, TypeError, ValueError, OverflowError):
         raise TransientError(
-            f"the answer must have {count} embeddings, one per text; got {secrets.excerpt(answer)}"
+            f"the endpoint must return {count} embeddings, one per text; got "
+            f"{secrets.excerpt(answer)}"
         ) from None
     sound = vectors and len({len(vector) for vector in vectors}) == 1
     if not sound or not vectors[0] or not all(map(math.isfinite, chain(*vectors))):
         raise TransientError(
-            "the embeddings in the answer must consist of finite numbers and have the same length"
+            "the embeddings that the endpoint returned must consist of finite numbers and have the "
+            "same length"
         )
     return vectors
 
@@ -213,10 +215,10 @@ def scores_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[f
         relevance = [float(scores[i]) for i in range(count)]
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
         raise TransientError(
-            f"the answer must have {count} scores, one per text; got {secrets.excerpt(answer)}"
+            f"the endpoint must return {count} scores, one per text; got {secrets.excerpt(answer)}"
         ) from None
     if not all(map(math.isfinite, relevance)):
-        raise TransientError("the scores in the answer must be finite numbers")
+        raise TransientError("the scores that the endpoint returned must be finite numbers")
     return relevance
 
 
