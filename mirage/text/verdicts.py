@@ -81,8 +81,9 @@ def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
     """Return whether a text contains a word for yes or no in a plain statement of its own.
 
     If a sentence has a word of contrast, such as "but", only the part after this word counts.
-    Sentences do not count if they report what others say ("He said yes"), state a condition ("If
-    yes, ..."), or say that something is true, false, corrected or no longer so.
+    Sentences do not count if they contain words that attribute a statement to others ("many people
+    say"), state a condition ("if"), withdraw a statement ("correction"), refer to the past ("used
+    to be"), or call something true or false ("it is a myth that").
 
     Args:
         forms: Words for yes or no.
@@ -92,7 +93,7 @@ def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
     Example:
         >>> mentions_plainly(("yes",), "The answer is yes.", "en")
         True
-        >>> mentions_plainly(("yes",), "He said yes.", "en")
+        >>> mentions_plainly(("yes",), "Many people say yes.", "en")
         False
         >>> mentions_plainly(("no",), "Some say no, but dogs are allowed.", "en")
         False
