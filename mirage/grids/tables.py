@@ -146,7 +146,7 @@ class ResultTable(Printed, Sequence[Cell]):
         :func:`mirage.statistics.paired_means` computes the p-values and intervals, and treats the
         queries of one cluster as one observation. P-values are corrected for the number of rows.
         Retrieval metrics do not depend on processor, generator, prompt and ``show_k``, so each pair
-        of rankings has one row.
+        of different retrieval results has one row.
 
         Args:
             metrics: Names of metrics. By default all metrics except those of resource use (seconds,
