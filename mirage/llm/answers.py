@@ -68,7 +68,7 @@ def completion_of(
         reasoning = _reasoning_of(message)
     except (LookupError, TypeError, AttributeError):
         raise TransientError(
-            f"the answer has no entry in 'choices': {secrets.excerpt(answer)}"
+            f"the endpoint's reply has no entry in 'choices': {secrets.excerpt(answer)}"
         ) from None
     if isinstance(text, str):
         block, text = split_reasoning(text)
@@ -85,7 +85,7 @@ def completion_of(
             "tools in the parameters"
         )
     if not isinstance(text, str):
-        raise TransientError(f"the answer has no text: {secrets.excerpt(choice)}")
+        raise TransientError(f"the endpoint's reply has no text: {secrets.excerpt(choice)}")
     reason = str(reason)
     try:
         (text + reason + reasoning).encode()
