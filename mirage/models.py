@@ -318,6 +318,8 @@ class Response(Record):
             retrieved. With them, a run contains everything that its responses were based on.
         reasoning: Text that a reasoning model wrote before its answer. It is stored, but neither
             metrics nor judges read it. A ``<think>`` block at the start of ``text`` is moved here.
+        cut_off: Whether the text ends where it does because the model reached the limit on the
+            length of answers, such as ``max_tokens``.
 
     Example:
         >>> response = Response(query_id="q1", text="<think>Congo? No.</think>The Nile.")
@@ -332,6 +334,7 @@ class Response(Record):
     shown: tuple[Id, ...] | None = None
     passages: tuple[Passage, ...] = ()
     reasoning: str | None = None
+    cut_off: bool = False
 
     @model_validator(mode="before")
     @classmethod

@@ -155,7 +155,8 @@ class Pipeline(NearNames):
                 file of queries.
             out: JSON Lines file to which each response is appended. A query is not answered again
                 if the file already has an answer that was generated from the same passages. Queries
-                that failed are tried again. ``None`` writes no file.
+                that failed are tried again. If the file was written with another generator, prompt
+                or question, an error is raised. ``None`` writes no file.
             executor: Executor whose workers generate the responses, as in :func:`mirage.respond`.
                 Passages are retrieved and reranked in this process. By default this process does
                 everything.
@@ -163,6 +164,7 @@ class Pipeline(NearNames):
 
         Raises:
             SettingError: If the pipeline has no generator.
+            DatasetError: If ``out`` has answers of another generator, or to other questions.
         """
         if self.generator is None:
             raise SettingError(

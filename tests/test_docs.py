@@ -211,13 +211,24 @@ def test_the_additions_that_contributors_are_shown_work(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "mirage", tmp_path / "mirage")
     for path, lines in re.findall(r"^\+\+\+ (\S+)\n((?:\+.*\n)+)", page, re.MULTILINE):
         (tmp_path / path).write_text(re.sub(r"^\+", "", lines, flags=re.MULTILINE), "utf-8")
-    shell, registry = tmp_path / "mirage/cli/_shell.py", tmp_path / "mirage/features/registry.py"
-    shell.write_text(
-        shell.read_text("utf-8").replace('"generate")', '"generate", "count")'), "utf-8"
-    )
-    listed = registry.read_text("utf-8").replace("    rated,", "    questions,\n    rated,")
-    registry.write_text(listed, "utf-8")
+    changes = {
+        "mirage/cli/_shell.py": ('"generate")', '"generate", "count")'),
+        "mirage/features/registry.py": ("    rated,", "    questions,\n    rated,"),
+        "mirage/retrieval/__init__.py": (
+            '    "mirage.retrieval.run"',
+            '    "mirage.retrieval.first": ("FirstPassages",),\n    "mirage.retrieval.run"',
+        ),
+        "mirage/grids/_entries.py": (
+            "RetrieverEntry = Annotated[\n",
+            f"{entry_in(page)}RetrieverEntry = Annotated[\n    FirstPassagesEntry | ",
+        ),
+    }
+    for path, (old, new) in changes.items():
+        text = (tmp_path / path).read_text("utf-8")
+        assert old in text
+        (tmp_path / path).write_text(text.replace(old, new), "utf-8")
     (tmp_path / "r.jsonl").write_text('{"query_id": "q01", "text": "Which one?"}\n', "utf-8")
+    (tmp_path / "grid.yaml").write_text(FIRST_PASSAGES, "utf-8")
     printed = [
         subprocess.run(
             [sys.executable, "-c", "from mirage.cli import app; app()", *command],
@@ -228,12 +239,38 @@ def test_the_additions_that_contributors_are_shown_work(tmp_path: Path) -> None:
             check=True,
         ).stdout
         for command in (
-            ["count", "--language", "sw", "r.jsonl"],
+            ["count", "--language", "sw", "--json", "r.jsonl"],
             ["features", "--language", "sw", "--feature", "asks_back", "r.jsonl"],
+            ["grid", "run", "--json", "grid.yaml"],
         )
     ]
-    assert printed[0] == "1\n"
+    assert printed[0] == '{"responses": 1}\n'
     assert "asks_back  1.000" in printed[1]
+    (cell,) = json.loads(printed[2])["cells"]
+    assert cell["scores"]["R@5"]["n"] == 30
+
+
+FIRST_PASSAGES = """
+name: first
+datasets:
+  sw: {form: bundled, language: sw}
+corpora:
+  sw: {dataset: sw, language: sw}
+retrievers:
+  first: {kind: first}
+grid:
+  dataset: [sw]
+  corpus: [sw]
+  retriever: [first]
+  retrieve_k: [5]
+metrics: ["R@5"]
+"""
+
+
+def entry_in(page: str) -> str:
+    """Return the entry of the retriever that the page shows, with the blank lines after it."""
+    lines = re.findall(r"^(\+class FirstPassagesEntry.*\n(?:\+.*\n)+)", page, re.MULTILINE)
+    return re.sub(r"^\+", "", lines[0], flags=re.MULTILINE)
 
 
 # A job's command, on one line or several, without what it is written to.

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import mirage.errors
-from mirage.errors import MirageError, UnknownNameError, install_command
+from mirage._base.packages import package
+from mirage.errors import (
+    EXTRAS,
+    HARNESSES,
+    MirageError,
+    MissingPackageError,
+    UnknownNameError,
+    install_command,
+    needing,
+)
 from mirage.languages import Language
 
 
@@ -47,3 +59,31 @@ def test_the_install_command_names_a_source_that_exists_before_the_package_is_on
     source = "git+https://github.com/mirage-rag/mirage"
     assert install_command() == f"pip install 'mirage-rag @ {source}'"
     assert install_command("hub") == f"pip install 'mirage-rag[hub] @ {source}'"
+
+
+def import_with_needing(name: str) -> None:
+    with needing(name):
+        __import__(name)
+
+
+@pytest.mark.parametrize("require", [package, import_with_needing])
+def test_a_missing_package_that_no_list_has_is_a_clear_error(
+    require: Callable[[str], object],
+) -> None:
+    expected = (
+        "the package unlisted_package, .*add the package to HARNESSES or EXTRAS in mirage/errors.py"
+    )
+    with pytest.raises(MissingPackageError, match=expected):
+        require("unlisted_package")
+
+
+def test_every_optional_package_is_listed() -> None:
+    """Packages that are imported with an error for users who lack them have a pip command."""
+    listed = {name for names in EXTRAS.values() for name in names} | set(HARNESSES)
+    named = {
+        name
+        for path in Path(mirage.errors.__file__).parent.rglob("*.py")
+        for name in re.findall(r'\b(?:needing|package)\("([\w-]+)[^"]*"\)', path.read_text("utf-8"))
+    }
+    assert {"ragas", "torch"} <= named
+    assert named - listed == set()  # otherwise, add them to HARNESSES or EXTRAS in mirage/errors.py

@@ -14,6 +14,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from sklearn.ensemble import RandomForestRegressor
 from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
 from mirage.errors import (
+    ArtifactError,
     DatasetError,
     FeatureError,
     GenerationError,
@@ -865,6 +867,38 @@ def test_published_values_stand_in_for_those_of_the_suite(copy: Path, arena: Are
         board_of(copy, suite, published=["fluency_score"])
     with pytest.raises(UnknownNameError, match="unknown feature 'target_language'"):
         board_of(copy, suite, published=["target_language"])  # the copies do not have it
+
+
+def test_missing_published_values_count_as_0(copy: Path) -> None:
+    bench = official.load(CODE, path=copy)
+    missing, zeros = (
+        {
+            model: replace(table, values=np.full_like(table.values, value))
+            for model, table in bench.tables.items()
+        }
+        for value in (np.nan, 0.0)
+    )
+    bench = bench._replace(tables=missing, counted=zeros)
+    name = "citation_map@10"
+    tables = official._tables(bench, FeatureSuite([name]), [name], 1, progress=False)
+    assert {value for table in tables for value in table[name].tolist()} == {0.0}
+
+
+def test_another_version_of_the_library_trains_again(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = []
+
+    def read_cached(folder: Path) -> None:
+        folders.append(folder)
+        raise ArtifactError("stop before training")
+
+    monkeypatch.setattr(official, "_read_cached", read_cached)
+    for number in ("0.2.0", "0.2.1", "0.2.0"):
+        monkeypatch.setattr(official, "version", lambda _, number=number: number)
+        with pytest.raises(ArtifactError, match="stop"):
+            board_of(copy, SMALL)
+    assert folders[0] == folders[2] != folders[1]
 
 
 def test_models_and_queries_without_judgments_are_left_out(tmp_path: Path, arena: Arena) -> None:

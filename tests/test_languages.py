@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cases import each_case
 
-from mirage.errors import UnknownNameError
-from mirage.languages import LANGUAGES, Language
+import mirage
+from mirage.errors import SettingError, UnknownNameError
+from mirage.generation import short_answers
+from mirage.languages import ALL_LANGUAGES, LANGUAGES, Language, _by_code
 
-CODES = ["ar", "bn", "de", "en", "es", "fa", "fi", "fr", "hi", "id", "ja", "ko", "ru", "sw", "te",
-         "th", "yo", "zh"]  # fmt: skip
-ENTRIES = [LANGUAGES[code] for code in LANGUAGES]
+PACKAGE = Path(mirage.__file__).parent
+ENTRIES = list(LANGUAGES.values())
 
 each_language = each_case("entry", ENTRIES)
 
@@ -26,9 +34,82 @@ def in_script(char: str, script: str) -> bool:
     return unicodedata.name(char).startswith(NAMES.get(script, (script.upper(),)))
 
 
-def test_the_18_languages_in_order() -> None:
-    assert list(LANGUAGES) == CODES
-    assert [entry.code for entry in ENTRIES] == CODES
+def test_languages_are_in_order() -> None:
+    assert list(LANGUAGES) == sorted(LANGUAGES)
+    assert list(ALL_LANGUAGES) == [*LANGUAGES, *sorted(ALL_LANGUAGES.keys() - LANGUAGES.keys())]
+
+
+def test_a_code_that_is_listed_twice_is_an_error() -> None:
+    pt = ALL_LANGUAGES["pt"]
+    with pytest.raises(SettingError, match="'pt' is listed twice"):
+        _by_code((pt, LANGUAGES["sw"], replace(pt, board=True)))
+
+
+def test_neighbours_have_no_board() -> None:
+    """A language with a board is compared with all others anyway."""
+    neighbours = {entry.code: {*entry.neighbours} & LANGUAGES.keys() for entry in ENTRIES}
+    assert {code: codes for code, codes in neighbours.items() if codes} == {}
+
+
+# Data ---------------------------------------------------------------------------------------------
+
+
+def missing_data(entry: Language) -> Iterator[str]:
+    """Yield everything that a language lacks, but similar languages have."""
+    similar = "en" if entry.board else "it"
+    name = re.compile(rf"((?:.*_)?){similar}(-hard)?\.(\w+)")
+    for path in sorted(PACKAGE.rglob(f"*{similar}*.*")):
+        if match := name.fullmatch(path.name):
+            file = path.with_name(f"{match[1]}{entry.code}{match[2] or ''}.{match[3]}")
+            if not file.exists():
+                yield f"mirage/{file.relative_to(PACKAGE)}"
+    names = ["small_talk.json", *(["abstentions.json"] if entry.board else [])]
+    for file_name in names:
+        if entry.code not in json.loads((PACKAGE / "data" / file_name).read_text("utf-8")):
+            yield f"mirage/data/{file_name}: the key {entry.code!r}"
+    if entry.code not in short_answers._WORDS:
+        yield f"mirage/generation/short_answers.py: an entry {entry.code!r} of _WORDS"
+
+
+def missing_trigrams() -> Iterator[str]:
+    scripts: dict[str, set[str]] = {}
+    for entry in ALL_LANGUAGES.values():
+        scripts.setdefault(entry.script, set()).update((entry.code, *entry.neighbours))
+    with np.load(PACKAGE / "data" / "trigrams.npz", allow_pickle=False) as arrays:
+        tables = {name.rpartition(".")[0] for name in arrays.files}
+    for script, codes in scripts.items():
+        for code in sorted(codes) if len(codes) > 1 else ():
+            if f"{script}.{code}" not in tables:
+                yield f"mirage/data/trigrams.npz: {script}.{code} (run corpora/trigrams.py)"
+
+
+def test_no_data_of_a_language_is_missing() -> None:
+    missing = [line for entry in ALL_LANGUAGES.values() for line in missing_data(entry)]
+    missing += missing_trigrams()
+    assert not missing, "missing:\n" + "\n".join(missing)
+
+
+HALF_ADDED = """
+from dataclasses import replace
+import mirage.languages as languages
+dutch = replace(languages.LANGUAGES["de"], code="{code}", neighbours=("{neighbour}",))
+languages.ALL_LANGUAGES = {{**languages.ALL_LANGUAGES, dutch.code: dutch}}
+languages.LANGUAGES = {{**languages.LANGUAGES, dutch.code: dutch}}
+from mirage.features._foreign import foreign_stretches
+from mirage.features.language import language_probabilities
+text = "The bridge is open and it is the longest in the city. Il est ouvert depuis dix ans."
+print(language_probabilities(text, "en")["en"] > 0.5)
+print(len(list(foreign_stretches(text, [(0, 53), (54, len(text))], ["?"], "en"))))
+"""
+
+
+@pytest.mark.parametrize(("code", "neighbour"), [("nl", "da"), ("xx", "yy")])
+def test_a_language_without_its_files_does_not_affect_others(code: str, neighbour: str) -> None:
+    program = HALF_ADDED.format(code=code, neighbour=neighbour)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True\n1\n", done.stderr
 
 
 @each_language

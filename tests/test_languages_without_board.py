@@ -35,36 +35,43 @@ from mirage.text import parse, read_claims, tokenize
 from mirage.text.abstentions import abstains
 from mirage.text.quantities import dates, quantities
 
-CODES = ["it", "pt"]
-each_code = each_case("code", CODES)
-
-# (question, answer, response, expected token F1)
+# (question, answer, response, expected token F1, request for the language in prompts)
 EXAMPLES = {
     "it": (
         "Chi ha scritto la Divina Commedia?",
         "Dante Alighieri",
         "##Risposta: È stata scritta da Dante Alighieri nel XIV secolo [1].",
         4 / 11,
+        "Rispondi in italiano.",
     ),
     "pt": (
         "Quem escreveu Os Lusíadas?",
         "Luís de Camões",
         "##Resposta: Foi escrito por Luís de Camões no século XVI [1].",
         6 / 12,
+        "Responda em português.",
     ),
 }
 
 
+CODES = list(EXAMPLES)
+each_code = each_case("code", CODES)
+
+
 def dataset(code: str) -> tuple[MirageDataset, Run]:
-    question, answer, text, _ = EXAMPLES[code]
+    question, answer, text, *_ = EXAMPLES[code]
     passage = Passage(id="p#0", text=answer)
     query = Query(id="q", language=code, text=question, answers=((answer,),), passages=(passage,))
     run = Run(model="m", language=code, responses=[Response(query_id="q", text=text)])
     return MirageDataset([query], name="example"), run
 
 
-def test_two_languages_have_no_board() -> None:
+def test_every_language_without_a_board_has_an_example() -> None:
     assert [code for code, entry in ALL_LANGUAGES.items() if not entry.board] == CODES
+    assert SENTENCES.keys() >= set(CODES)
+
+
+def test_some_languages_have_no_board() -> None:
     assert list(ALL_LANGUAGES) == [*LANGUAGES, *CODES]
     assert Language.of("it") is ALL_LANGUAGES["it"]
     assert Language.with_board("sw") is LANGUAGES["sw"]
@@ -129,7 +136,9 @@ SENTENCES = {
 @each_case("written", SENTENCES)
 @each_code
 def test_the_language_is_identified(code: str, written: str) -> None:
-    assert language_probabilities(SENTENCES[written], code)[written] > 0.9
+    entry = ALL_LANGUAGES[code]
+    if written in (code, *entry.neighbours, *LANGUAGES):
+        assert language_probabilities(SENTENCES[written], code)[written] > 0.9
 
 
 def test_they_are_no_candidates_if_another_language_is_expected() -> None:
@@ -140,7 +149,7 @@ def test_they_are_no_candidates_if_another_language_is_expected() -> None:
 def test_prompts_are_in_the_language(code: str) -> None:
     query = dataset(code)[0][0]
     (message,) = ShortAnswerPrompt()(query).messages
-    request = {"it": "Rispondi in italiano.", "pt": "Responda em português."}[code]
+    request = EXAMPLES[code][4]
     assert message["content"].endswith(request)
     mixed = ShortAnswerPrompt(language="en")(query).messages[0]["content"]
     assert mixed.endswith(f"Answer in {ALL_LANGUAGES[code].name}. {request}")

@@ -47,6 +47,7 @@ from mirage.papers import (
     tuned_models,
     tuning_settings,
 )
+from mirage.papers.judging import _draw_pairs
 from mirage.papers.results import FewerJudgmentsRow, TauRow, tau_b
 from mirage.papers.surrogates import feature_sets, surrogate_data
 from mirage.sources import nomiracl
@@ -293,6 +294,15 @@ def test_fewer_judgments_never_rank_better_in_the_mean() -> None:
         assert (every.tau, every.lower, every.upper) == (1, 1, 1)
     # Of 45 pairs on a query 10 percent are 4 and 50 percent 22, rounded to even.
     assert found.columns["judgments"] == [225, 900, 1800, 160, 880, 1800]
+
+
+def test_a_share_of_the_judgments_is_rounded_and_never_empty() -> None:
+    judged = Judgments.from_arrays(
+        query=["q1"] * 7 + ["q2"] * 3, model_a=["x"] * 10, model_b=["y"] * 10, verdict=["a"] * 10
+    )
+    wins = _draw_pairs(judged, (1, 25, 50, 100), 2, np.random.default_rng(0))
+    # 25 % are 1.75 and 0.75 judgments, 50 % are 3.5 and 1.5.
+    assert wins.sum(axis=(2, 3)).tolist() == [[2, 2], [3, 3], [6, 6], [10, 10]]
 
 
 def test_queries_that_all_say_the_same_need_to_be_asked_once() -> None:

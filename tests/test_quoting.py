@@ -13,6 +13,7 @@ import subprocess
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import cmarkgfm
@@ -311,6 +312,19 @@ def test_every_formula_has_an_apostrophe_and_numbers_have_none(text: str) -> Non
     assert "'" in csv_text(["a"], [[text]])
     assert csv_text(["a"], [[-0.12]]).endswith("\n-0.12\n")
     assert read_csv(csv_text(["a"], [[text]])) == [{"a": text}]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_separators_of_spreadsheet_programs_are_recognised(
+    separator: str, quoting: Literal[0, 1]
+) -> None:
+    rows = [["id", "text", "answers"], ["q1", "a;b, c\td\n1,5", "x | y"], ["q2", "", "'=1+1;"]]
+    file = io.StringIO()
+    csv.writer(file, delimiter=separator, quoting=quoting).writerows(rows)
+    cells = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    cells[1]["answers"] = "=1+1;"
+    assert read_csv(file.getvalue()) == cells
 
 
 def test_invalid_csv_raises_one_error() -> None:

@@ -23,6 +23,8 @@ from profiles import examples
 from mirage.errors import MirageError, UnknownNameError
 from mirage.leaderboard import Leaderboard
 from mirage.ranking import Entry, MultilingualRanking, Ranking
+from mirage.ranking._display import _comparison_notes
+from mirage.ranking.accuracy import Accuracy
 from mirage.report._page import render
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.ranks import ranks
@@ -205,6 +207,17 @@ def test_text_by_hand() -> None:
     )
 
 
+def test_the_table_names_its_level_and_limits_its_comparisons() -> None:
+    assert "80 % interval" in str(ranking([1.0, 0.0], level=0.8))
+    lines: Any = [f"a against b{i}" for i in range(7)]
+    expected = [f"{line}." for line in lines[:5]]
+    assert [*_comparison_notes(lines[:5])] == expected
+    assert [*_comparison_notes(lines)] == [
+        *expected,
+        "2 more comparisons: see ranking.comparisons.",
+    ]
+
+
 def test_many_and_long_failures_are_cut() -> None:
     failures = {f"q{i:02d}": "x" * 500 for i in range(1, 11)}
     entry = Entry(1, "mine", 0.0, (0.0, 0.0), failures=failures, answered=4)
@@ -341,7 +354,7 @@ def strictly(text: str) -> Any:
 
 def test_json_has_everything() -> None:
     plain = strictly(full().to_json())
-    assert plain["language"] == "sw"
+    assert (plain["language"], plain["level"]) == ("sw", 0.95)
     assert [row["model"] for row in plain["entries"]] == ["anchor/good", "mine", "anchor/bad"]
     assert plain["entries"][1] == {
         "rank": 2,
@@ -378,6 +391,13 @@ def test_pandas_frame() -> None:
     assert (mine["answered"], mine["failed"], mine["f"]) == (12, 2, 0.25)
     assert frame["g"].isna().all()
     assert frame["answered"].isna().tolist() == [True, False, True]
+
+
+def test_pandas_frame_counts_outcomes() -> None:
+    outcomes = dict(zip("abcdef", ["right"] * 3 + ["wrong"] * 2 + ["declined"], strict=True))
+    entry: Any = replace(full()["mine"], accuracy=Accuracy(outcomes))
+    (row,) = Ranking([entry], language="sw").to_pandas().to_dict("records")
+    assert (row["right"], row["wrong"], row["declined"]) == (3, 2, 1)
 
 
 def test_without_pandas_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,6 +494,7 @@ def test_languages_as_markup_json_and_frame() -> None:
     assert frame.loc["third"].tolist()[:7] == [3, 1, 2, 3, 2.25, 3, 1.75]
     assert frame[["lower", "upper", "rank_best", "rank_worst"]].isna().all(axis=None)
     assert plain["intervals"]["third"] == plain["winner_interval"] == [None, None]
+    assert plain["level"] == 0.95
 
 
 def two_languages_with_draws() -> MultilingualRanking:

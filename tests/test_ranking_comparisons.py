@@ -14,13 +14,14 @@ from mirage.features.findings import Finding
 from mirage.ranking import Evidence
 from mirage.ranking.comparison import (
     UNKNOWN,
+    QueryComparer,
     advantages,
-    differing_share,
     draw_correlations,
     p_positive,
     p_positive_each,
     without_templates,
 )
+from mirage.surrogate import SurrogateRanker
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,17 @@ def test_the_other_direction_is_the_mirror_image(ranking: Ranking) -> None:
     assert backward.queries[0].outcomes == ("declined", "right")
 
 
+def test_comparisons_have_the_level_of_the_ranking(ranking: Ranking) -> None:
+    narrow = Ranking(ranking.entries, language="en", evidence=ranking.evidence, level=0.8)
+    comparison, usual = narrow.compare("b", "a"), ranking.compare("b", "a")
+    assert usual.interval[0] < comparison.interval[0] < comparison.interval[1] < usual.interval[1]
+    assert ", 80 % interval" in str(comparison)
+    assert ", 80 % interval" in str(comparison.swapped())
+    assert ", 95 % interval" in str(usual)
+    assert comparison.to_dict()["level"] == narrow.to_dict()["level"] == 0.8
+    assert ranking.to_dict()["level"] == 0.95
+
+
 def test_courtesies_are_no_difference(ranking: Ranking) -> None:
     comparison = ranking.compare("b", "wordy")
     assert 0.025 < comparison.p_better < 0.975
@@ -127,6 +139,8 @@ def test_text_and_json_have_the_comparisons_of_neighbours(ranking: Ranking) -> N
     assert pairs == [systems[:2], systems[1:]]
     parsed = ranking.to_dict()["comparisons"]
     assert [each["models"] for each in parsed] == pairs
+    assert set(ranking.standing_notes) <= set(ranking.to_dict()["notes"])
+    assert len(ranking.standing_notes) == 3
     assert " ".join(str(ranking).split()).count("query by query: better on") == 2
 
 
@@ -248,13 +262,46 @@ def test_small_differences_count_if_few_texts_differ(ranking: Ranking) -> None:
     assert advantages(evidence.ranker, table, worse, 0.05).any()
 
 
+class Overlap(SurrogateRanker):
+    """A surrogate whose score is the one feature."""
+
+    features = ("answer_rougeL",)
+
+    def scores(self, table: FeatureTable) -> np.ndarray:
+        return table.values[:, 0]
+
+
+def _advantages(gaps: list[float], differing: float = 1.0) -> list[float]:
+    ids = tuple(f"q{i}" for i in range(len(gaps)))
+    tables = [
+        FeatureTable("m", "en", ids, Overlap.features, np.array([[value] for value in values]))
+        for values in (gaps, [0.0] * len(gaps))
+    ]
+    return advantages(Overlap(), *tables, differing).tolist()
+
+
+def test_limits_by_hand() -> None:
+    # The limit of answer_rougeL is 0.2, and shrinks if less than a quarter of the texts differ.
+    gain = 0.5 * np.tanh(0.21 / 2)
+    assert _advantages([0.19, 0.21, -0.21]) == pytest.approx([0, gain, -gain])
+    assert _advantages([0.19, 0.21], differing=0.25) == pytest.approx([0, gain])
+    half = _advantages([0.09, 0.11], differing=0.125)
+    assert half == pytest.approx([0, 0.5 * np.tanh(0.11 / 2)])
+
+
+def test_a_negligible_advantage_is_none() -> None:
+    gaps = [0.039, 0.041]  # advantages of 0.00975 and 0.01025
+    assert _advantages(gaps, differing=0) == pytest.approx([0, 0.01025], abs=1e-5)
+
+
 def test_the_share_of_differing_texts(ranking: Ranking) -> None:
     assert ranking.evidence is not None
-    runs, ids = ranking.evidence.runs, list(ranking.evidence.tables["b"].query_ids)
-    assert differing_share(runs, ("b", "a"), ids) == pytest.approx(3 / 40)
-    assert differing_share(runs, ("b", "wordy"), ids) == 1
-    assert differing_share(runs, ("b", "b"), ids) == 0
-    assert differing_share({}, ("b", "b"), ids) == 1
+    share = QueryComparer(ranking.evidence, {})._differing_share
+    ids = ranking.evidence.tables["b"].query_ids
+    assert share("b", "a", ids) == pytest.approx(3 / 40)
+    assert share("b", "wordy", ids) == 1
+    assert share("b", "b", ids) == 0
+    assert QueryComparer(Evidence(), {})._differing_share("b", "b", ids) == 1
 
 
 def test_white_space_and_the_order_of_repeats_are_no_difference() -> None:
@@ -267,15 +314,17 @@ def test_white_space_and_the_order_of_repeats_are_no_difference() -> None:
 
     first, other = run("a", (0, "Ada. "), (1, "Bo")), run("b", (1, "Bo\n"), (0, "Ada."))
     failing = run("c", (0, "Ada."), (1, None))
-    runs = {"a": first, "b": other, "c": failing}
-    assert differing_share(runs, ("a", "b"), ["q"]) == 0
-    assert differing_share(runs, ("a", "c"), ["q"]) == 1
+    evidence = Evidence(runs={"a": first, "b": other, "c": failing})
+    share = QueryComparer(evidence, {})._differing_share
+    assert share("a", "b", ["q"]) == 0
+    assert share("a", "c", ["q"]) == 1
 
 
 def test_a_text_that_recurs_is_no_unknown_fact() -> None:
     ids = tuple(f"q{i}" for i in range(5))
     table = FeatureTable("m", "en", ids, (UNKNOWN,), np.array([[0.2], [0.2], [0.2], [0.5], [0.0]]))
-    signature = dict.fromkeys(ids[:3], "Ada 4.0")
-    finding = Finding("unknown fact", "states", ids[:4], 5, {**signature, "q3": "Ada 4.0 … 1492"})
-    assert without_templates(table, [finding]).values[:, 0].tolist() == [0, 0, 0, 0.5, 0]
+    # The signature is in three responses; the fourth has another unknown fact.
+    quotes = dict.fromkeys(ids[:2], "Ada 4.0") | {"q2": "1066", "q3": "Ada 4.0 … 1492"}
+    finding = Finding("unknown fact", "states", ids[:4], 5, quotes)
+    assert without_templates(table, [finding]).values[:, 0].tolist() == [0, 0, 0.2, 0.5, 0]
     assert without_templates(table, []).values.tolist() == table.values.tolist()

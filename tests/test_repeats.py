@@ -88,7 +88,7 @@ def test_a_run_that_was_killed_asks_no_query_again(tmp_path: Path) -> None:
     run = respond(system, SWAHILI, repeats=2, out=out)
     assert len(query_ids) == 81
     assert run.repeats[0]["q01"].text != run.repeats[1]["q01"].text
-    assert [path.name for path in tmp_path.iterdir()] == ["m.jsonl"]
+    assert {path.name for path in tmp_path.iterdir()} == {"m.jsonl", "m.jsonl.settings"}
     assert respond(system, SWAHILI, repeats=3, out=out).repeats[:2] == run.repeats
     assert len(query_ids) == 121
 

@@ -248,6 +248,32 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
     ),
+    "coverage/unscaled_scores": (
+        (
+            'verdict "worse" wrong (at most 5 %) with 50 items, timeouts of 2 %',
+            "",
+            ("no loss, 2 % timeouts of 30 s", "50 items", "worse"),
+            ".1%",
+        ),
+        (
+            "the permutation test alone",
+            "",
+            ("no loss, 2 % timeouts of 30 s", "50 items", "unchecked"),
+            ".1%",
+        ),
+        (
+            "the verdict with timeouts of 120 s, above the assumed limit",
+            "",
+            ("no loss, 2 % timeouts of 120 s", "50 items", "worse"),
+            ".1%",
+        ),
+        (
+            "latencies twice as long called worse, 100 items",
+            "",
+            ("slower, factor 2", "100 items", "worse"),
+            ".1%",
+        ),
+    ),
     "papers/short_answers": (
         ("responses", "", ("responses",), ",.0f"),
         ("largest difference from BERGEN", "most", ("*", "largest difference"), ".0f"),

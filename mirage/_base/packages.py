@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from mirage.errors import EXTRAS, MissingPackageError, missing_package
+from mirage.errors import MissingPackageError, extra_of, missing_package
 
 
 def package(name: str, extra: str | None = None) -> Any:
@@ -14,7 +14,7 @@ def package(name: str, extra: str | None = None) -> Any:
     Args:
         name: Name of the module.
         extra: Extra that installs the package, for the error message. By default, it is looked up
-            in :data:`EXTRAS`.
+            in :data:`mirage.errors.EXTRAS`.
 
     Raises:
         MissingPackageError: If the package is not installed. The message gives the pip command.
@@ -22,8 +22,7 @@ def package(name: str, extra: str | None = None) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        root = name.partition(".")[0]
-        extra = extra or next(key for key, names in EXTRAS.items() if root in names)
+        extra = extra or extra_of(name.partition(".")[0])
         raise missing_package(error.name or name, extra) from error
 
 

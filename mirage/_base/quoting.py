@@ -33,6 +33,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from numbers import Number
 from typing import Any
 
@@ -407,10 +408,12 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def read_csv(text: str, source: str = "the table") -> list[dict[str, str]]:
     r"""Read comma-separated values, as :func:`csv_text` or a spreadsheet program writes them.
 
-    The apostrophe that :func:`csv_text` writes before formulas is removed.
+    The apostrophe that :func:`csv_text` writes before formulas is removed. If the first row has no
+    comma between columns, semicolons and tabs are recognised too: spreadsheet programs write them
+    in languages with a decimal comma, such as French and German.
 
     Args:
-        text: Comma-separated values. The first row has the column names.
+        text: The table as text. The first row has the column names.
         source: Name of the source in error messages, such as its path.
 
     Returns:
@@ -423,7 +426,8 @@ def read_csv(text: str, source: str = "the table") -> list[dict[str, str]]:
         >>> read_csv('"id","change"\n"\'=1+1",-0.12\n')
         [{'id': '=1+1', 'change': '-0.12'}]
     """
-    reader = csv.DictReader(io.StringIO(text, newline=""), restkey="")
+    file = io.StringIO(text, newline="")
+    reader = csv.DictReader(file, restkey="", delimiter=_separator(text))
     try:
         rows = list(reader)
     except csv.Error as error:
@@ -432,6 +436,15 @@ def read_csv(text: str, source: str = "the table") -> list[dict[str, str]]:
         {_restore_formula(name): _restore_formula(cell or "") for name, cell in row.items() if name}
         for row in rows
     ]
+
+
+def _separator(text: str) -> str:
+    """Return the character that separates the columns of a table: a comma, semicolon or tab."""
+    with suppress(csv.Error, StopIteration):
+        if len(next(csv.reader(io.StringIO(text, newline="")))) == 1:
+            header = text.lstrip("\r\n").splitlines()[0]
+            return csv.Sniffer().sniff(header, delimiters=",;\t").delimiter
+    return ","
 
 
 def _csv_cell(value: Any) -> Any:

@@ -469,7 +469,7 @@ def build_folder(
         return target, delete_with
     target = Path(folder)
     check_place(target, kind)
-    part = target.with_name(f".{target.name}.{key[:16]}.part")
+    part = target.with_name(f".{target.name}.{key[:16]}{_PART}")
     with locked(target.with_name(f".{target.name}.lock"), wait=wait):
         if is_outdated(target):
             _add_digests(target, kind, key)
@@ -479,6 +479,14 @@ def build_folder(
             fill(part)
             move_into_place(part, target)
     return target, lambda _: None
+
+
+_PART = ".part"
+
+
+def is_part(folder: Path) -> bool:
+    """Return whether a folder is the temporary folder of a store that is being built."""
+    return folder.name.startswith(".") and folder.name.endswith(_PART)
 
 
 def _is_whole(folder: Path, kind: str, key: str) -> bool:

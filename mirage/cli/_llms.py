@@ -93,7 +93,7 @@ class LLMSettings:
     ) -> None:
         settings = defaults | _parse_settings(texts or ())
         self.key_from: str | None = settings.pop("key_from", None)
-        self.base_url = base_url or None
+        self.base_url = base_url
         self._budget = budget_of(budget)
         self._settings = settings
 
@@ -123,7 +123,7 @@ class LLMSettings:
         """
         from mirage.llm import LLM
 
-        url = base_url or self.base_url
+        url = self.base_url if base_url is None else base_url
         return LLM(model, base_url=url, api_key=self.key(), budget=self._budget, **self._settings)
 
 

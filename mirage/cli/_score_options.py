@@ -55,8 +55,9 @@ Scale = Annotated[
     list[str] | None,
     option(
         "NAME=LOW:HIGH",
-        "Lowest and highest possible score of a metric, such as quality=1:5; may be repeated.  "
-        "[default: 0:1 if all scores are in this range]",
+        "Lowest and highest possible score of a metric, such as quality=1:5; may be repeated. The "
+        "range of Mirage's features is known.  [default: 0:1 if all scores are in this range, but "
+        "not for metrics such as latency or cost]",
         "--scale",
         show_default=False,
     ),

@@ -75,7 +75,8 @@ def compare(
     features of this library, use `mirage check`; `mirage grid compare` compares cells of a grid.
 
     Exit status: 0 if a loss above the margin is ruled out in all metrics, 1 if a metric is
-    significantly worse, and 3 if the result is inconclusive.
+    significantly worse, and 3 if the result is inconclusive, or if a metric is missing in one file
+    and no --metric was chosen.
     """
     from mirage._base.files import write_text
     from mirage.testing import compare_scores

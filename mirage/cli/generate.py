@@ -63,7 +63,8 @@ def generate(
     """Ask an LLM or your own service to answer queries.
 
     Failed calls are retried. The exit status is 1 if a query still has no answer; repeat the
-    command to ask only these queries again.
+    command to ask only these queries again. Use another --out FILE for each model and setting:
+    FILE.settings records them and the questions, and answers of others are not reused.
     """
     from mirage.generation import respond
 

@@ -110,7 +110,9 @@ def make(
         Path | None, option("FILE", "Also write an HTML page for reviewing the items.", "--report")
     ] = None,
     shown: Annotated[int, option("N", "Number of passages to show with each question.", min=2)] = 5,
-    size: Annotated[int, option("N", "Maximum length of a passage in words.", min=1)] = 100,
+    size: Annotated[
+        int, option("N", "Maximum length of a passage in words, as for `mirage index`.", min=1)
+    ] = 100,
     dry_run: options.DryRun = False,
     base_url: options.BaseUrl = None,
     llm: options.Llm = None,

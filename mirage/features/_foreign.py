@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from mirage.features.language import language_probabilities
-from mirage.languages import LANGUAGES, Language
-from mirage.text.lexicon import lexicon
+from mirage.languages import Language
+from mirage.text.lexicon import codes_with_lexicon, lexicon
 from mirage.text.words import WORD
 
 _SCRIPTS = {
@@ -180,7 +180,7 @@ def _clause(
 def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
     """Return a mapping from each function word to the codes of the languages that use it."""
     codes: dict[str, tuple[str, ...]] = {}
-    for code in LANGUAGES:
+    for code in codes_with_lexicon():
         for word in lexicon(code).function_words:
             if " " not in word:
                 codes[word] = (*codes.get(word, ()), code)

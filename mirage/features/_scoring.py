@@ -26,6 +26,9 @@ _LOG = logger("mirage.features")
 # Large enough for a model behind a feature to batch, small enough to show progress.
 BATCH = 64
 
+_WORDS_OF_A_HEADING = 3  # a recurring text with at most this number of words is not logged
+_CHARACTERS_OF_A_HEADING = 12  # the same for a text without spaces
+
 T = TypeVar("T")
 R = TypeVar("R")
 Pair = tuple[Query, Response, CitationGaps, frozenset[str]]
@@ -89,8 +92,15 @@ def log_exclusions(model: str, gaps: CitationGaps, recurring: frozenset[str]) ->
     gap = gaps.unread or gaps.mislabelled
     if gap is not None:
         _warn_once(model, gap.reason)
-    if recurring:
-        _note_recurring(model, len(recurring), max(recurring, key=lambda text: (len(text), text)))
+    sentences = [text for text in recurring if _is_longer_than_a_heading(text)]
+    if sentences:
+        _note_recurring(model, len(sentences), max(sentences, key=lambda text: (len(text), text)))
+
+
+def _is_longer_than_a_heading(text: str) -> bool:
+    if " " in text:
+        return len(text.split()) > _WORDS_OF_A_HEADING
+    return len(text) > _CHARACTERS_OF_A_HEADING
 
 
 @lru_cache(maxsize=256)

@@ -347,14 +347,6 @@ def _passage_matches(
     return shares
 
 
-def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
-    """Return how much of a sentence's wording occurs in the passages, from 0 to 1.
-
-    The value is halved if the sentence states a number that no passage has.
-    """
-    return _wording_by_index(text, passages, tuple(range(len(passages))), code)
-
-
 def _wording_by_index(
     text: str, texts: tuple[str, ...], cited: tuple[int, ...], code: str
 ) -> float:

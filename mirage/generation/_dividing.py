@@ -10,7 +10,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError
 from mirage.executors import Executor
 from mirage.executors.base import Once
-from mirage.generation.base import Generator, recording
+from mirage.generation.base import Generator, recording, settings_of
 from mirage.llm import LLM
 from mirage.llm.questions import part_size
 from mirage.models import Query, Response, Run
@@ -39,7 +39,7 @@ def run_on_workers(
         out: The file to which responses are appended, or ``None`` for no file.
         progress: Whether to show a progress bar.
     """
-    with recording(generator.name, dataset, out, progress) as record:
+    with recording(generator.name, dataset, out, progress, settings_of(generator)) as record:
         size = _queries_per_part(generator, executor)
         parts = (
             (list(record.pending[start : start + size]), dataset.retrieved)

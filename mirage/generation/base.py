@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from mirage._base.answers import incomplete_note
 from mirage._base.concurrency import for_each, run_sync
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
 from mirage._base.progress import progress_bar
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, MirageError, UnknownNameError
+from mirage.generation._fingerprints import check_answers
 from mirage.generation.replies import response_of
 from mirage.models import Query, Response, Run
 
@@ -41,23 +43,39 @@ class Generator(Protocol):
             dataset: The queries.
             out: A JSON Lines file (readable with :meth:`mirage.Run.load`) to which each response is
                 appended as it arrives. Queries that have an answer in the file are not asked again,
-                so a run that was killed resumes. Queries that failed are asked again. Use a
-                separate file for each model and prompt, because the file names neither. At the end,
-                its lines are in the dataset's order. ``None`` writes no file.
+                so a run that was killed resumes. Queries that failed are asked again. At the end,
+                its lines are in the dataset's order. The file ``out`` plus ``.settings`` records
+                the settings and questions; if they differ in a later run, it raises an error, so
+                use a separate file for each model and prompt. ``None`` writes no file.
             progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
         Raises:
             GenerationError: If every query failed; the message says why the first one failed.
             UnknownNameError: If ``out`` answers a query that the dataset does not have.
-            DatasetError: If ``out`` is not a file of responses, or another process is writing it.
+            DatasetError: If ``out`` is not a file of responses, has answers that were made with
+                other settings or questions, or another process is writing it.
         """
+
+
+SettingsOf = Callable[[MirageDataset], Mapping[str, Any]]
+"""A function that returns the settings on which a generator's answers to a dataset depend."""
+
+
+def settings_of(generator: Generator) -> SettingsOf | None:
+    """Return the function that returns the settings of a generator, if it has one."""
+    return getattr(generator, "_answer_settings", None)
 
 
 # Responses ----------------------------------------------------------------------------------------
 
 
 def answered(
-    query: Query, reply: object, shown: Sequence[str] | None = None, reasoning: str = ""
+    query: Query,
+    reply: object,
+    shown: Sequence[str] | None = None,
+    reasoning: str = "",
+    *,
+    cut_off: bool = False,
 ) -> Response:
     """Return the response to a query, made from the value that a system returned.
 
@@ -68,11 +86,14 @@ def answered(
             the query's passages.
         reasoning: The reasoning that the model wrote before its answer, if the system returned it
             separately from the answer.
+        cut_off: Whether the limit on the length of answers cut off the reply.
     """
     response = response_of(query, reply)
     update: dict[str, object] = {} if shown is None else {"shown": tuple(shown)}
     if reasoning:
         update["reasoning"] = reasoning
+    if cut_off:
+        update["cut_off"] = True
     return response.model_copy(update=update) if update else response
 
 
@@ -132,11 +153,18 @@ class Recording:
     """
 
     def __init__(
-        self, name: str, dataset: MirageDataset, journal: Journal[Response], bar: Any
+        self,
+        name: str,
+        dataset: MirageDataset,
+        journal: Journal[Response],
+        bar: Any,
+        *,
+        is_generated: bool = True,
     ) -> None:
         self.name: str = name
         self.dataset: MirageDataset = dataset
         self._journal, self._bar = journal, bar
+        self._is_generated = is_generated
         self._responses = {response.query_id: response for response in journal.earlier}
         self.pending: tuple[Query, ...] = tuple(
             query.without_gold() for query in dataset if query.id not in self._responses
@@ -191,6 +219,8 @@ class Recording:
         run = Run(model=self.name, language=self.dataset.language, responses=responses)
         if run.failed:
             self._report(run.failed)
+        if self._is_generated and (note := incomplete_note(responses)):
+            _LOG.warning("model %r: %s; %s", self.name, note, _SCORED_AS_THEY_ARE)
         return run
 
     def _report(self, failures: Sequence[Response]) -> None:
@@ -203,6 +233,12 @@ class Recording:
         _LOG.warning(
             "model %r failed on %d of the %s; %s", self.name, len(failures), queries, first
         )
+
+
+_SCORED_AS_THEY_ARE = (
+    "they are scored as they are; raise the limit (max_tokens) if answers are cut off, and check "
+    "the model or server if they are empty"
+)
 
 
 def _is_from_outside(error: Exception) -> bool:
@@ -219,7 +255,11 @@ def _is_from_outside(error: Exception) -> bool:
 
 @contextmanager
 def recording(
-    name: str, dataset: MirageDataset, out: str | Path | None, progress: bool
+    name: str,
+    dataset: MirageDataset,
+    out: str | Path | None,
+    progress: bool,
+    settings: SettingsOf | None = None,
 ) -> Iterator[Recording]:
     """Start a run, or continue the run in the file ``out`` if it already has answers.
 
@@ -228,21 +268,27 @@ def recording(
         dataset: The queries.
         out: The file to which responses are appended, or ``None`` for no file.
         progress: Whether to show a progress bar.
+        settings: A function that returns the settings on which the answers depend. Answers in the
+            file that were made with other settings, or to other questions, then raise an error.
+            With ``None``, the answers in the file are not checked.
 
     Yields:
         The recording, to which responses are added.
     """
     check_name(name)
     with (
-        _journal(dataset, out) as journal,
+        _journal(dataset, out, settings) as journal,
         progress_bar(
             len(dataset), f"responses of {name}", progress, done=len(journal.earlier)
         ) as bar,
     ):
-        yield Recording(name, dataset, journal, bar)
+        # Recorded responses have no settings; the commands that score them count empty answers.
+        yield Recording(name, dataset, journal, bar, is_generated=settings is not None)
 
 
-def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
+def _journal(
+    dataset: MirageDataset, out: str | Path | None, settings: SettingsOf | None
+) -> Journal[Response]:
     """Open the file of a run for appending, and remove the lines of queries to ask again.
 
     The removed lines are failures, and answers based on passages that the query no longer has.
@@ -258,6 +304,8 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
                 )
             if response.error is None and _is_current(response, dataset):
                 responses[response.query_id] = response
+        if journal.path is not None and settings is not None:
+            check_answers(journal.path, responses, dataset, settings(dataset))
         if len(responses) < len(journal.earlier):  # drop the lines of queries to ask again
             journal.finish(responses.values())
     return Journal(out, Response)
@@ -292,6 +340,7 @@ def run_concurrently(
     concurrency: int,
     out: str | Path | None,
     progress: bool,
+    settings: SettingsOf | None = None,
 ) -> Run:
     """Make a run by calling an async function on each query concurrently.
 
@@ -303,13 +352,14 @@ def run_concurrently(
         out: The file to which responses are appended, or ``None`` for no file; see
             :meth:`Generator.run`.
         progress: Whether to show a progress bar.
+        settings: A function that returns the settings on which the answers depend.
     """
 
     async def ask_all(record: Recording) -> None:
         async with connect() as answer:
             await for_each(record.pending, lambda query: record.ask(query, answer), concurrency)
 
-    with recording(name, dataset, out, progress) as record:
+    with recording(name, dataset, out, progress, settings) as record:
         if record.pending:
             run_sync(ask_all(record))
         return record.finish()
@@ -322,6 +372,7 @@ def run_in_batches(
     batch_size: int,
     out: str | Path | None,
     progress: bool,
+    settings: SettingsOf | None = None,
 ) -> Run:
     """Make a run by calling a function on batches of queries.
 
@@ -337,8 +388,9 @@ def run_in_batches(
         out: The file to which responses are appended, or ``None`` for no file; see
             :meth:`Generator.run`.
         progress: Whether to show a progress bar.
+        settings: A function that returns the settings on which the answers depend.
     """
-    with recording(name, dataset, out, progress) as record:
+    with recording(name, dataset, out, progress, settings) as record:
         start, size = 0, batch_size
         while start < len(record.pending):
             batch = record.pending[start : start + size]

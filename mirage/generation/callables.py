@@ -100,7 +100,7 @@ class CallableGenerator:
                 :meth:`mirage.Generator.run`.
             progress: Whether to show a progress bar on stderr, if stderr is a terminal.
         """
-        with recording(self.name, dataset, out, progress) as record:
+        with recording(self.name, dataset, out, progress, self._answer_settings) as record:
             for i, query in enumerate(record.pending):
                 # Only a call shows whether the function is async: a sync
                 # ``lambda query: client.answer(query)`` may return an awaitable.
@@ -115,6 +115,10 @@ class CallableGenerator:
                     break
                 record.add(response)
             return record.finish()
+
+    def _answer_settings(self, _: MirageDataset) -> dict[str, Any]:
+        """Return the settings on which answers depend; of a function, only the name is known."""
+        return {"name": self.name}
 
     def _call(self, query: Query) -> Any:
         """Return the result of the function, or raise an error if it takes too long."""

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from mirage._base.settings import check_number
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, LLMError, SettingError
+from mirage.generation._fingerprints import prompt_digest
 from mirage.generation.base import answered, run_concurrently
 from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, RagPrompt, prompt_for
 from mirage.generation.replies import Reply
@@ -98,7 +100,21 @@ class OpenAIGenerator:
             progress: Whether to show a progress bar on stderr, if stderr is a terminal.
         """
         connect = partial(self._connect, prompt_for(dataset, self.prompt))
-        return run_concurrently(self.name, dataset, connect, self.llm.concurrency, out, progress)
+        return run_concurrently(
+            self.name,
+            dataset,
+            connect,
+            self.llm.concurrency,
+            out,
+            progress,
+            self._answer_settings,
+        )
+
+    def _answer_settings(self, dataset: MirageDataset) -> dict[str, Any]:
+        """Return the settings on which the answers to a dataset depend."""
+        prompt = prompt_digest(prompt_for(dataset, self.prompt), dataset.language)
+        parameters = {"server": self.llm.endpoint, **self.llm.parameters}
+        return {"model": self.llm.model, **parameters, "prompt": prompt}
 
     @asynccontextmanager
     async def _connect(
@@ -109,7 +125,13 @@ class OpenAIGenerator:
             async def answer(query: Query) -> Response:
                 prompt = make_prompt(query)
                 completion = await connection.ask(prompt.messages, sample=self._sample)
-                return answered(query, completion.text, prompt.shown, completion.reasoning)
+                return answered(
+                    query,
+                    completion.text,
+                    prompt.shown,
+                    completion.reasoning,
+                    cut_off=completion.finish_reason == "length",
+                )
 
             yield answer
 
@@ -178,17 +200,13 @@ class HTTPGenerator:
         backoff: float = 1.0,
         max_bytes: int = MOST_BYTES,
     ) -> None:
-        if concurrency < 1 or retries < 0 or timeout <= 0 or total_timeout <= 0 or backoff < 0:
-            raise SettingError(
-                "concurrency must be at least 1, retries and backoff at least 0, and timeouts "
-                f"above 0 seconds; got concurrency={concurrency}, retries={retries}, "
-                f"backoff={backoff}, timeout={timeout}, total_timeout={total_timeout}"
-            )
+        check_number("concurrency", concurrency, 1, whole=True)
         self.url: str = checked_url(url)
         self.name: str = name or urlsplit(url).netloc
         self.concurrency = concurrency
         self._request = request
         self._response = response if callable(response) else _follow_path(response)
+        self._path = None if callable(response) else response
         self._method = method
         self._secrets = Secrets(None, headers or {})
         self._retries = Retries(retries, backoff, timeout, total_timeout)
@@ -208,7 +226,22 @@ class HTTPGenerator:
                 :meth:`mirage.Generator.run`.
             progress: Whether to show a progress bar on stderr, if stderr is a terminal.
         """
-        return run_concurrently(self.name, dataset, self._connect, self.concurrency, out, progress)
+        return run_concurrently(
+            self.name,
+            dataset,
+            self._connect,
+            self.concurrency,
+            out,
+            progress,
+            self._answer_settings,
+        )
+
+    def _answer_settings(self, dataset: MirageDataset) -> dict[str, Any]:
+        """Return the settings on which the answers to a dataset depend."""
+        request = prompt_digest(self._request, dataset.language)
+        return {"service": self.url, "method": self._method, "answer": self._path} | {
+            "prompt": request
+        }
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Callable[[Query], Awaitable[Response]]]:

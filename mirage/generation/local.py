@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, get_args
 from mirage._base.packages import check_bitsandbytes, package
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
+from mirage.generation._fingerprints import prompt_digest
 from mirage.generation.base import answered, run_in_batches
 from mirage.generation.chat import own_prompt, plain_messages, prompt_ids
 from mirage.generation.prompts import (
@@ -49,6 +50,9 @@ class _LocalGenerator(ABC):
     name: str
     prompt: PromptMaker
     seed: int
+    _source: Any
+    _settings: dict[str, Any]
+    _repeat = 0
 
     def __init__(self, batch_size: int, max_new_tokens: int, temperature: float) -> None:
         if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
@@ -75,6 +79,7 @@ class _LocalGenerator(ABC):
         """
         repeat = copy.copy(self)
         repeat.seed = self.seed + number
+        repeat._repeat = self._repeat + number
         return repeat
 
     def run(
@@ -89,18 +94,30 @@ class _LocalGenerator(ABC):
             progress: Whether to show a progress bar on stderr, if stderr is a terminal.
         """
         answer = partial(self._answer, prompt_for(dataset, self.prompt))
-        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
+        return run_in_batches(
+            self.name, dataset, answer, self.batch_size, out, progress, self._answer_settings
+        )
+
+    def _answer_settings(self, dataset: MirageDataset) -> dict[str, Any]:
+        """Return the settings on which the answers to a dataset depend."""
+        prompt = prompt_digest(prompt_for(dataset, self.prompt), dataset.language)
+        model = self._source if isinstance(self._source, str | Path) else self.name
+        return local_settings(model, self._settings, self.seed - self._repeat, prompt)
 
     @abstractmethod
     def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
         """Return the responses to a batch of queries."""
 
     def _responses(
-        self, queries: Sequence[Query], texts: Sequence[str], prompts: Sequence[Prompt]
+        self,
+        queries: Sequence[Query],
+        texts: Sequence[str],
+        prompts: Sequence[Prompt],
+        cut_off: Sequence[bool],
     ) -> list[Response]:
         responses = [
-            answered(query, text, prompt.shown)
-            for query, text, prompt in zip(queries, texts, prompts, strict=True)
+            answered(query, text, prompt.shown, cut_off=at_limit)
+            for query, text, prompt, at_limit in zip(queries, texts, prompts, cut_off, strict=True)
         ]
         return [self._check_reasoning(response) for response in responses]
 
@@ -119,6 +136,27 @@ class _LocalGenerator(ABC):
         self.usage.calls += len(prompts)
         self.usage.prompt_tokens += sum(map(len, prompts))
         self.usage.completion_tokens += sum(map(len, answers))
+
+
+def local_settings(
+    model: str | Path, settings: Mapping[str, Any], seed: int, prompt: str
+) -> dict[str, Any]:
+    """Return the settings on which the answers of a local model depend.
+
+    Args:
+        model: The name or folder of the model.
+        settings: The arguments that the generator was created with.
+        seed: The random seed of the first repeat.
+        prompt: The digest of the prompt; see :func:`prompt_digest`.
+    """
+    values = {name: settings[name] for name in _CHANGE_ANSWERS if settings.get(name) is not None}
+    if settings["temperature"]:
+        values["seed"] = seed
+    return {"model": str(model), **values, "prompt": prompt}
+
+
+_CHANGE_ANSWERS = ("dtype", "load_in", "quantization", "max_new_tokens", "temperature")
+"""The arguments of local generators that change the answers."""
 
 
 class TransformersGenerator(_LocalGenerator):
@@ -171,7 +209,7 @@ class TransformersGenerator(_LocalGenerator):
     ) -> None:
         super().__init__(batch_size, max_new_tokens, temperature)
         self._source = model
-        self._settings: dict[str, Any] = {
+        self._settings = {
             "name": name,
             "prompt": prompt,
             "device": device,
@@ -236,9 +274,13 @@ class TransformersGenerator(_LocalGenerator):
                 logits_processor=self._sampling(queries),
             )
         written = output[:, width:]
-        self._count(rows, _without_end(written.tolist(), config.eos_token_id))
+        answers = written.tolist()
+        self._count(rows, _without_end(answers, config.eos_token_id))
         texts = self.tokenizer.batch_decode(written, skip_special_tokens=True)
-        return self._responses(queries, texts, prompts)
+        end_ids = _end_ids(config.eos_token_id)
+        return self._responses(
+            queries, texts, prompts, [end_ids.isdisjoint(answer) for answer in answers]
+        )
 
     def _config(self) -> Any:
         """Return the model's generation settings, such as its end tokens, with greedy decoding."""
@@ -316,7 +358,7 @@ class VLLMGenerator(_LocalGenerator):
         self._vllm = package("vllm")
         by_name = isinstance(model, str | Path)
         self._source = str(model) if by_name else None
-        self._settings: dict[str, Any] = engine | {
+        self._settings = engine | {
             "name": name,
             "prompt": prompt,
             "batch_size": batch_size,
@@ -366,7 +408,9 @@ class VLLMGenerator(_LocalGenerator):
             [output.prompt_token_ids or () for output in outputs],
             [completion.token_ids for completion in completions],
         )
-        return self._responses(queries, [completion.text for completion in completions], prompts)
+        texts = [completion.text for completion in completions]
+        cut_off = [completion.finish_reason == "length" for completion in completions]
+        return self._responses(queries, texts, prompts, cut_off)
 
 
 def _is_adapter(model: str | Path) -> bool:
@@ -421,10 +465,14 @@ def _bits_options(
 
 def _without_end(rows: Sequence[list[int]], ends: int | list[int] | None) -> list[list[int]]:
     """Return the ids of each answer up to its first end token, without the padding after it."""
-    end_ids = {ends} if isinstance(ends, int) else set(ends or ())
+    end_ids = _end_ids(ends)
     return [
         row[: next((n for n, id_ in enumerate(row, 1) if id_ in end_ids), len(row))] for row in rows
     ]
+
+
+def _end_ids(ends: int | list[int] | None) -> set[int]:
+    return {ends} if isinstance(ends, int) else set(ends or ())
 
 
 def _device(torch: Any) -> str:

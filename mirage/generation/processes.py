@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError, missing_package
+from mirage.generation._fingerprints import prompt_digest
 from mirage.generation.base import Recording, recording
-from mirage.generation.local import VLLMGenerator
+from mirage.generation.local import VLLMGenerator, local_settings
 from mirage.generation.prompts import ANSWER_TOKENS, Prompt, PromptMaker, prompt_for
 from mirage.llm.budget import Usage
 from mirage.models import Query, Response, Run
@@ -59,6 +60,8 @@ class VLLMProcessGenerator:
         SettingError: If ``batch_size`` is below 1.
         MissingPackageError: If vllm is not installed.
     """
+
+    _repeat = 0
 
     def __init__(
         self,
@@ -104,6 +107,7 @@ class VLLMProcessGenerator:
         repeat = object.__new__(VLLMProcessGenerator)
         vars(repeat).update(vars(self))
         repeat.seed = self.seed + number
+        repeat._repeat = self._repeat + number
         return repeat
 
     def run(
@@ -122,11 +126,21 @@ class VLLMProcessGenerator:
                 crashes.
         """
         make_prompt = None if self.prompt is None else prompt_for(dataset, self.prompt)
-        with recording(self.name, dataset, out, progress) as record:
+        with recording(self.name, dataset, out, progress, self._answer_settings) as record:
             for start in range(0, len(record.pending), self.batch_size):
                 batch = record.pending[start : start + self.batch_size]
                 self._answer(record, batch, make_prompt)
             return record.finish()
+
+    def _answer_settings(self, dataset: MirageDataset) -> dict[str, Any]:
+        """Return the settings on which the answers to a dataset depend."""
+        prompt = (
+            "default"
+            if self.prompt is None
+            else prompt_digest(prompt_for(dataset, self.prompt), dataset.language)
+        )
+        seed = self.seed - self._repeat
+        return local_settings(self._settings["model"], self._settings, seed, prompt)
 
     def _answer(
         self, record: Recording, queries: Sequence[Query], make_prompt: PromptMaker | None

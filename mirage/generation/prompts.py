@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import random
 import unicodedata
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Literal, NamedTuple, get_args
 
+from mirage._base.settings import check_number
 from mirage.dataset import MirageDataset
-from mirage.errors import GenerationError, SettingError
+from mirage.errors import GenerationError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.llm.client import Message, estimate_tokens
 from mirage.llm.questions import fenced, harmless
@@ -71,7 +73,70 @@ PromptMaker = Callable[[Query], Prompt]
 
 
 @dataclass(frozen=True)
-class RagPrompt:
+class FittedPrompt(ABC):
+    """Base class of prompt functions, which cut a prompt to the context of a model.
+
+    :class:`RagPrompt` describes the settings. A subclass writes the messages. The texts that it
+    gets contain no control tokens of chat templates, and the passages are short enough.
+    """
+
+    _: KW_ONLY
+    passage_tokens: int = 800
+    context_tokens: int = CONTEXT_TOKENS
+    answer_tokens: int = ANSWER_TOKENS
+    count: Callable[[str], int] = estimate_tokens
+
+    def __post_init__(self) -> None:
+        for name in ("passage_tokens", "context_tokens", "answer_tokens"):
+            check_number(name, getattr(self, name), 1, whole=True)
+        if self._space < 1:
+            raise SettingError(
+                f"answers of {self.answer_tokens} tokens and a prompt do not fit into a context of "
+                f"{self.context_tokens} tokens; pass prompt= with a larger context_tokens"
+            )
+
+    @property
+    def _space(self) -> int:
+        """The number of tokens in the context that are left for the prompt."""
+        return self.context_tokens - self.answer_tokens - _TEMPLATE_TOKENS
+
+    @abstractmethod
+    def _messages(self, query: Query, passages: Sequence[Passage]) -> tuple[Message, ...]:
+        """Return the messages of a prompt with these passages."""
+
+    def _passages(self, query: Query) -> Sequence[Passage]:
+        """Return the passages to show, the most important ones first."""
+        return query.passages
+
+    def __call__(self, query: Query) -> Prompt:
+        """Return the prompt for a query."""
+        passages = self._passages(query)
+        # Without its passages, so that a subclass cannot show others than those that are prepared.
+        question = query.model_copy(update={"text": harmless(query.text), "passages": ()})
+        shown = [self._prepare(passage) for passage in passages]
+        while (tokens := self._count(messages := self._messages(question, shown))) > self._space:
+            if len(shown) <= 1:
+                raise GenerationError(
+                    f"query {query.id!r}: the prompt has {tokens} tokens even with {len(shown)} of "
+                    f"{len(passages)} passages, but only {self._space} tokens of the context "
+                    "remain for it after reserving the answer; pass prompt= with a larger "
+                    "context_tokens"
+                )
+            shown.pop()
+        return Prompt(messages, tuple(passage.id for passage in passages[: len(shown)]))
+
+    def _count(self, messages: Sequence[Message]) -> int:
+        return sum(self.count(message["content"]) for message in messages)
+
+    def _prepare(self, passage: Passage) -> Passage:
+        """Return a passage of at most ``passage_tokens`` tokens, without control tokens."""
+        text = _cut(passage.text, self.passage_tokens, self.count)
+        texts = {"id": passage.id, "title": passage.title, "text": text}
+        return passage.model_copy(update={name: harmless(text) for name, text in texts.items()})
+
+
+@dataclass(frozen=True)
+class RagPrompt(FittedPrompt):
     """A function that makes the prompt for a query: one user message with English instructions.
 
     The message names the query's language, shows each passage with its id and title, and asks for
@@ -99,6 +164,7 @@ class RagPrompt:
     Raises:
         SettingError: If the context has no room for a prompt, or ``order`` is ``"shuffled"`` and
             there is no seed.
+        UnknownNameError: If the order is unknown.
 
     Example:
         >>> from mirage import MirageDataset
@@ -109,31 +175,32 @@ class RagPrompt:
     """
 
     seed: int | None = 0
-    passage_tokens: int = 800
-    context_tokens: int = CONTEXT_TOKENS
-    answer_tokens: int = ANSWER_TOKENS
-    count: Callable[[str], int] = estimate_tokens
+    _: KW_ONLY
     order: Order = "auto"
 
     def __post_init__(self) -> None:
-        room(self.context_tokens, self.answer_tokens, self.passage_tokens)
+        super().__post_init__()
+        if self.order not in get_args(Order):
+            raise UnknownNameError("order", self.order, get_args(Order))
         if self.order == "shuffled" and self.seed is None:
             raise SettingError("order='shuffled' needs a seed; seed=None never shuffles")
 
-    def __call__(self, query: Query) -> Prompt:
-        """Return the prompt for a query."""
+    def _passages(self, query: Query) -> Sequence[Passage]:
         passages = list(query.passages)
         if self.order != "rank" and self.seed is not None:
             random.Random(query_seed(self.seed, query)).shuffle(passages)
-        space = room(self.context_tokens, self.answer_tokens, self.passage_tokens)
-        return fitted(
-            query,
-            passages,
-            lambda p: user_message(_text(query, p)),
-            self.passage_tokens,
-            space,
-            self.count,
+        return passages
+
+    def _messages(self, query: Query, passages: Sequence[Passage]) -> tuple[Message, ...]:
+        material = [("question", query.text), *(("passage", passage_entry(p)) for p in passages)]
+        word, (question, *entries) = fenced(material)
+        text = _TEXT.format(
+            language=Language.of(query.language).name,
+            word=word,
+            question=question,
+            passages="\n\n".join(entries) or "There are no passages.",
         )
+        return user_message(text)
 
 
 @dataclass(frozen=True)
@@ -187,62 +254,6 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
     return prompt
 
 
-def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
-    """Return the number of tokens in a context that are left for the prompt.
-
-    The result is ``context_tokens`` minus ``answer_tokens`` and a constant for the chat template.
-    ``passage_tokens``, the maximum length of a passage, is only checked.
-
-    Raises:
-        SettingError: If no tokens remain, or ``passage_tokens`` or ``answer_tokens`` is below 1.
-    """
-    space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
-    if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
-        raise SettingError(
-            f"answers of {answer_tokens} tokens and passages of {passage_tokens} tokens do not "
-            f"fit into a context of {context_tokens} tokens; pass prompt= with a larger "
-            "context_tokens"
-        )
-    return space
-
-
-def fitted(
-    query: Query,
-    passages: Sequence[Passage],
-    messages: Callable[[list[Passage]], tuple[Message, ...]],
-    passage_tokens: int,
-    space: int,
-    count: Callable[[str], int],
-) -> Prompt:
-    """Return a prompt with as many passages as fit, each cut to ``passage_tokens`` tokens.
-
-    Args:
-        query: The query.
-        passages: The passages; the last ones are left out if not all fit.
-        messages: Function that takes some passages and returns the messages of a prompt with them.
-        passage_tokens: Maximum number of tokens per passage.
-        space: Maximum number of tokens of the prompt.
-        count: Function that returns the number of tokens of a text.
-
-    Raises:
-        GenerationError: If the prompt does not fit even with a single passage, or without passages
-            if there are none.
-    """
-    remaining = [
-        passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
-        for passage in passages
-    ]
-    while (tokens := sum(count(turn["content"]) for turn in messages(remaining))) > space:
-        if len(remaining) <= 1:
-            raise GenerationError(
-                f"query {query.id!r}: the prompt has {tokens} tokens even with {len(remaining)} "
-                f"of {len(passages)} passages, but only {space} tokens of the context remain for "
-                "it after reserving the answer; pass prompt= with a larger context_tokens"
-            )
-        remaining.pop()
-    return Prompt(messages(remaining), tuple(passage.id for passage in remaining))
-
-
 def user_message(text: str) -> tuple[Message, ...]:
     """Return a chat that consists of one user message."""
     return ({"role": "user", "content": text},)
@@ -256,17 +267,6 @@ def passage_entry(passage: Passage) -> str:
 def query_seed(seed: int, query: Query) -> int:
     """Return a random seed for one query, which does not depend on the other queries."""
     return random.Random(f"{seed} {query.id}").getrandbits(32)
-
-
-def _text(query: Query, passages: Sequence[Passage]) -> str:
-    material = [("question", query.text), *(("passage", passage_entry(p)) for p in passages)]
-    word, (question, *entries) = fenced(material)
-    return _TEXT.format(
-        language=Language.of(query.language).name,
-        word=word,
-        question=question,
-        passages="\n\n".join(entries) or "There are no passages.",
-    )
 
 
 def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:

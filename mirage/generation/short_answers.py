@@ -8,17 +8,17 @@ BERGEN's; it exists in every language that Mirage supports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError
 from mirage.generation.base import answered, recording
-from mirage.generation.prompts import CONTEXT_TOKENS, Prompt, fitted, room, user_message
+from mirage.generation.prompts import FittedPrompt, user_message
 from mirage.languages import Language
-from mirage.llm.client import Message, estimate_tokens
+from mirage.llm.client import Message
 from mirage.llm.questions import fenced
 from mirage.models import Passage, Query, Run
 
@@ -43,7 +43,7 @@ class _Words(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ShortAnswerPrompt:
+class ShortAnswerPrompt(FittedPrompt):
     """A function that makes a prompt that asks for a short answer, without reasons or citations.
 
     If a query has no passages, the prompt asks for an answer from memory (closed book). Tags
@@ -51,18 +51,12 @@ class ShortAnswerPrompt:
     can close the tag around it. To use the function in a generator, pass it as ``prompt``:
     ``OpenAIGenerator("gpt-4o-mini", prompt=ShortAnswerPrompt())``.
 
-    A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
-    context, or none of its passages fits.
+    The limits on tokens, ``count`` and the errors of a call are those of :class:`RagPrompt`.
 
     Args:
         language: Language of the instructions: an ISO 639-1 code, or ``"query"`` for the language
             of the question.
         reply_in_language: Whether to ask for an answer in the language of the question.
-        passage_tokens: Maximum number of tokens per passage; the rest of a passage is cut off.
-        context_tokens: Maximum number of tokens of prompt and answer together. If not all passages
-            fit, the last ones are left out.
-        answer_tokens: Number of tokens of the context that are reserved for the answer.
-        count: A function that returns the number of tokens of a text; by default an estimate.
 
     Raises:
         SettingError: If the context has no room for a prompt.
@@ -78,26 +72,15 @@ class ShortAnswerPrompt:
 
     language: str = "query"
     reply_in_language: bool = True
-    passage_tokens: int = 800
-    context_tokens: int = CONTEXT_TOKENS
+    _: KW_ONLY
     answer_tokens: int = 128
-    count: Callable[[str], int] = estimate_tokens
 
     def __post_init__(self) -> None:
-        room(self.context_tokens, self.answer_tokens, self.passage_tokens)
+        super().__post_init__()
         if self.language != "query":
             Language.of(self.language)
 
-    def __call__(self, query: Query) -> Prompt:
-        """Return the prompt for a query."""
-
-        def messages(passages: list[Passage]) -> tuple[Message, ...]:
-            return user_message(self._text(query, passages))
-
-        space = room(self.context_tokens, self.answer_tokens, self.passage_tokens)
-        return fitted(query, query.passages, messages, self.passage_tokens, space, self.count)
-
-    def _text(self, query: Query, passages: list[Passage]) -> str:
+    def _messages(self, query: Query, passages: Sequence[Passage]) -> tuple[Message, ...]:
         code = query.language if self.language == "query" else self.language
         words = _WORDS[code]
         material = [("question", query.text), *(("passage", p.titled_text) for p in passages)]
@@ -107,7 +90,7 @@ class ShortAnswerPrompt:
             task.append(_language_request(code, query.language))
         rules = " ".join((*task, words.material.format(word=word)))
         # Repeat the request after the passages, because they may be long.
-        return "\n\n".join((rules, *entries, question, " ".join(task)))
+        return user_message("\n\n".join((rules, *entries, question, " ".join(task))))
 
 
 def _language_request(instructions: str, code: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from string import Formatter
 
 from mirage.errors import SettingError, UnknownNameError
-from mirage.generation.prompts import CONTEXT_TOKENS, Prompt, fitted, room
+from mirage.generation.prompts import FittedPrompt, Prompt
 from mirage.languages import Language
-from mirage.llm.client import Message, estimate_tokens
+from mirage.llm.client import Message
+from mirage.llm.questions import harmless
 from mirage.models import Passage, Query
 
 SLOTS = ("question", "passages", "language")
@@ -23,17 +24,18 @@ EXAMPLE_FIELDS = ("question", "passages", "answer")
 
 
 @dataclass(frozen=True)
-class TemplatePrompt:
+class TemplatePrompt(FittedPrompt):
     """A function that makes a prompt from texts with slots, such as ``{question}``.
 
     The slots are ``{question}``, ``{passages}`` and ``{language}``, the English name of the
     language of the question. Write ``{{`` and ``}}`` for braces. Slots are only replaced: a
     template cannot execute code or read attributes, and a slot inside a question or a passage is
     plain text. Unlike the built-in prompts, a template does not put tags around the question and
-    the passages, so write tags yourself if passages are not trusted.
+    the passages, so write tags yourself if passages are not trusted. Control tokens of chat
+    templates in the question and the passages are altered, so that they have no effect; those that
+    you write yourself stay.
 
-    A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
-    context, or none of its passages fits.
+    The limits on tokens, ``count`` and the errors of a call are those of :class:`RagPrompt`.
 
     Args:
         user: The user message.
@@ -45,11 +47,6 @@ class TemplatePrompt:
             ``{title}`` and ``{text}``. Passages are separated by an empty line.
         examples: Solved examples (few-shot), which become earlier turns of the chat. Each has a
             ``question``, an ``answer``, and optionally ``passages`` as one text.
-        passage_tokens: Maximum number of tokens per passage; the rest of a passage is cut off.
-        context_tokens: Maximum number of tokens of prompt and answer together. If not all passages
-            fit, the last ones are left out.
-        answer_tokens: Number of tokens of the context that are reserved for the answer.
-        count: A function that returns the number of tokens of a text; by default an estimate.
 
     Raises:
         SettingError: If a template is malformed or lacks the question, or the context has no room
@@ -69,22 +66,25 @@ class TemplatePrompt:
     closed_book_system: str = ""
     passage: str = "{title}\n{text}"
     examples: Sequence[Mapping[str, str]] = ()
-    passage_tokens: int = 800
-    context_tokens: int = CONTEXT_TOKENS
+    _: KW_ONLY
     answer_tokens: int = 128
-    count: Callable[[str], int] = estimate_tokens
 
     def __post_init__(self) -> None:
-        room(self.context_tokens, self.answer_tokens, self.passage_tokens)
+        super().__post_init__()
         for name in ("user", "system", "closed_book_user", "closed_book_system"):
-            slots = _slots(name, getattr(self, name), SLOTS)
+            text = getattr(self, name)
+            slots = _slots(name, text, SLOTS)
             if name.startswith("closed_book") and "passages" in slots:
                 raise SettingError(
                     f"{name}: a closed-book prompt has no passages; remove {{passages}}"
                 )
-        for name in ("user", "closed_book_user"):
-            text = getattr(self, name)
-            if "question" not in _slots(name, text, SLOTS) and (text or name == "user"):
+            if name.startswith("closed_book") and text and not self.shows_passages:
+                raise SettingError(
+                    f"{name}: the prompt never shows passages, so this text would replace the "
+                    "other one for every query; add {passages} to user, or leave this text out"
+                )
+            is_needed = name == "user" or (name == "closed_book_user" and text)
+            if is_needed and "question" not in slots:
                 raise SettingError(
                     f"{name}: the template has no {{question}}, so the model would not see the "
                     "question; add it"
@@ -93,30 +93,31 @@ class TemplatePrompt:
             raise SettingError(
                 "passage: the template has no {text}, so the passages would have no text; add it"
             )
+        if isinstance(self.examples, str) or not isinstance(self.examples, Sequence):
+            raise SettingError(f"examples must be a list of mappings, got {self.examples!r}")
         for example in self.examples:
-            for field in example:
-                if field not in EXAMPLE_FIELDS:
-                    raise UnknownNameError("field", field, EXAMPLE_FIELDS, "in an example")
-            for field in ("question", "answer"):
-                if field not in example:
-                    raise SettingError(
-                        f"examples: the example {dict(example)} has no {field!r}; add it"
-                    )
+            _check_example(example)
 
     @property
     def shows_passages(self) -> bool:
-        """Whether the user message has the slot ``{passages}``."""
-        return "passages" in _slots("user", self.user, SLOTS)
+        """Whether the user message or the system message has the slot ``{passages}``."""
+        return any("passages" in _slots("user", text, SLOTS) for text in (self.user, self.system))
 
     def __call__(self, query: Query) -> Prompt:
         """Return the prompt for a query."""
+        prompt = super().__call__(query)
+        # Some tokens are the user's own. But the brackets of a template, such as "[{title}]", may
+        # also complete a harmless text to a token. Then there are more than with blank texts.
+        blank = Passage.model_construct(id=" ", title=" ", text=" ")
+        blank_query = query.model_copy(update={"text": " "})
+        template = self._messages(blank_query, [blank] * len(prompt.shown))
+        if _control_tokens(prompt.messages) == _control_tokens(template):
+            return prompt
+        safe = ({**message, "content": harmless(message["content"])} for message in prompt.messages)
+        return prompt._replace(messages=tuple(safe))
 
-        def messages(passages: list[Passage]) -> tuple[Message, ...]:
-            return self._messages(query, passages)
-
-        passages = query.passages if self.shows_passages else ()
-        space = room(self.context_tokens, self.answer_tokens, self.passage_tokens)
-        return fitted(query, passages, messages, self.passage_tokens, space, self.count)
+    def _passages(self, query: Query) -> Sequence[Passage]:
+        return query.passages if self.shows_passages else ()
 
     def _messages(self, query: Query, passages: Sequence[Passage]) -> tuple[Message, ...]:
         language = Language.of(query.language).name
@@ -144,6 +145,25 @@ class TemplatePrompt:
         return self.passage.format(number=number, **values).strip()
 
 
+def _control_tokens(messages: Sequence[Message]) -> int:
+    """Return the number of control tokens; :func:`harmless` adds a space to each."""
+    return sum(len(harmless(m["content"])) - len(m["content"]) for m in messages)
+
+
+def _check_example(example: Mapping[str, str]) -> None:
+    """Raise an error if an example lacks a field, or has an unknown field or one without text."""
+    if not isinstance(example, Mapping):
+        raise SettingError(f"examples: each example must be a mapping, got {example!r}")
+    for field, text in example.items():
+        if field not in EXAMPLE_FIELDS:
+            raise UnknownNameError("field", field, EXAMPLE_FIELDS, "in an example")
+        if not isinstance(text, str):
+            raise SettingError(f"examples: {field!r} must be a text, got {text!r}")
+    for field in ("question", "answer"):
+        if field not in example:
+            raise SettingError(f"examples: the example {dict(example)} has no {field!r}; add it")
+
+
 def _slots(name: str, template: str, allowed: Sequence[str]) -> set[str]:
     """Return the names of a template's slots.
 
@@ -152,6 +172,8 @@ def _slots(name: str, template: str, allowed: Sequence[str]) -> set[str]:
             attribute.
         UnknownNameError: If a slot is not in ``allowed``.
     """
+    if not isinstance(template, str):
+        raise SettingError(f"{name} must be a text, got {template!r}")
     try:
         parts = list(Formatter().parse(template))
     except ValueError as error:

@@ -642,9 +642,20 @@ class _IndexEntry(Entry):
 
     ``rewriter`` is the name of an entry of ``rewriters`` that rewrites the queries before
     retrieval.
+
+    The class that ``MAKES`` names needs a class method ``build(corpus, folder, ...)``, which
+    returns the retriever. Its other parameters are settings of the entry, or ``language``,
+    ``embedder`` or ``executor``. A retriever that needs no index ignores ``folder``.
     """
 
     rewriter: str | None = None
+
+    def embedder(self, budget: Budget | None) -> Embedder | SparseEmbedder | None:
+        """Return the model that encodes texts; by default ``None``, because none is needed.
+
+        Calls to an endpoint count against ``budget``.
+        """
+        return None
 
     def build(self, corpus: Corpus, folder: Path, **context: Any) -> Retriever:
         """Return the retriever; its index in ``folder`` is built if it is missing.
@@ -671,9 +682,6 @@ class BM25Entry(_IndexEntry):
     k1: float = 0.9
     b: float = 0.4
     analyzer: Literal["words", "stop", "stems", "trigrams", "bigrams", "best"] | None = None
-
-    def embedder(self, budget: Budget | None) -> None:
-        """Return ``None``, because BM25 needs no embedder."""
 
 
 class DenseEntry(_IndexEntry, EndpointEntry):

@@ -27,7 +27,7 @@ a dataset        ``id``, ``language``, ``text``, ``passages`` (a list of ``id``,
                  ``cluster``, ``metadata`` (JSON)
 a run            ``model``, ``language``, ``query_id``, ``text``, ``error``, ``repeat`` (from 0),
                  ``shown`` (a list of passage ids), ``passages`` (passages that were shown but are
-                 not among the query's), ``reasoning``
+                 not among the query's), ``reasoning``, ``cut_off``
 a feature table  ``model``, ``language``, ``query_id``, one column per feature, ``not_computed``
                  (JSON: the reason by feature)
 ===============  ==========================================================================

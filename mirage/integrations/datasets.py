@@ -46,6 +46,7 @@ _RESPONSE = {
     "repeat": Value("int64"),
     "shown": List(_TEXT),
     "passages": _PASSAGES,
+    "cut_off": Value("bool"),
 }
 
 

@@ -37,7 +37,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, needing
+from mirage.errors import HARNESSES, DatasetError, MissingPackageError, needing
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
 from mirage.integrations._contexts import records_of, score
@@ -45,10 +45,17 @@ from mirage.models import Query, Response, Run
 from mirage.sources.contexts import Asked, query_of, response_to
 
 with needing("deepeval"):
+    import deepeval
     from deepeval.dataset import EvaluationDataset
     from deepeval.errors import MissingTestCaseParamsError
     from deepeval.metrics import BaseMetric
     from deepeval.test_case import LLMTestCase
+
+if "metadata" not in LLMTestCase.__annotations__:  # additional_metadata before version 4
+    raise MissingPackageError(
+        f"deepeval {deepeval.__version__} is too old; install another version with: pip install "
+        f"{HARNESSES['deepeval']}"
+    )
 
 __all__ = ["FeatureMetric", "read", "to_cases"]
 

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from mirage._base.concurrency import run_sync
 from mirage._base.near_names import NearNames
+from mirage._base.settings import check_number
 from mirage.errors import BudgetError, LLMError, SettingError, needing
 from mirage.executors.base import driver_host
 from mirage.llm._servers import Server, ask_in_turn
@@ -174,29 +175,25 @@ class LLM(NearNames):
             raise SettingError(
                 f"model must be the name of a model, such as 'gpt-4o'; got {model!r}"
             )
-        if not (concurrency >= 1 and retries >= 0 and backoff >= 0):
-            raise SettingError(
-                "concurrency must be at least 1, and retries and backoff at least 0; got "
-                f"concurrency={concurrency}, retries={retries}, backoff={backoff}"
-            )
-        if max_tokens is not None and max_tokens < 1:
-            raise SettingError(
-                f"max_tokens must be at least 1, or None for no limit; got {max_tokens}"
-            )
-        if not (timeout > 0 and total_timeout > 0):
-            raise SettingError(
-                f"timeouts must be above 0 seconds; got timeout={timeout}, "
-                f"total_timeout={total_timeout}"
-            )
+        for name, value, kind in (
+            ("azure_api_version", azure_api_version, str),
+            ("parameters", parameters, Mapping),
+            ("budget", budget, Budget),
+            ("price", price, Price),
+        ):
+            if value is not None and not isinstance(value, kind):
+                expected, actual = kind.__name__, type(value).__name__
+                raise SettingError(f"{name} must be of type {expected} or None, got {actual}")
+        check_number("concurrency", concurrency, 1, whole=True)
+        check_number("max_tokens", max_tokens, 1, whole=True, optional=True)
+        check_number("temperature", temperature, optional=True)
         if budget is not None and budget.cost is not None and price is None:
             raise SettingError("a budget with a cap on cost requires token prices; pass price=")
         if azure_api_version is not None and base_url is None:
             raise SettingError("Azure has no default endpoint; pass base_url=")
         self.model = model
         self._is_default_endpoint = base_url is None
-        endpoint = base_url or default_address()
-        addresses = [endpoint] if isinstance(endpoint, str) else endpoint
-        urls = [checked_url(url).rstrip("/") for url in addresses]
+        urls = [url.rstrip("/") for url in _addresses(base_url)]
         self.endpoints: tuple[str, ...] = tuple(dict.fromkeys(urls))
         self.endpoint: str = self.endpoints[0]
         if api_key is None and self._is_default_endpoint:
@@ -757,6 +754,18 @@ class Connection:
 # Settings -----------------------------------------------------------------------------------------
 
 
+def _addresses(base_url: str | Sequence[str] | None) -> list[str]:
+    """Return the addresses of the servers; only ``None`` means the default address."""
+    urls = default_address() if base_url is None else base_url
+    urls = [urls] if isinstance(urls, str) else urls
+    if not urls or not isinstance(urls, Sequence) or not all(isinstance(u, str) for u in urls):
+        raise SettingError(
+            "base_url must be the address of an endpoint, or a list of addresses; leave it out to "
+            "use the default"
+        )
+    return [checked_url(url) for url in urls]
+
+
 def _parameters(
     temperature: float | None, limit: str, max_tokens: int | None, more: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -773,6 +782,8 @@ def _parameters(
             f"parameters must not contain {', '.join(ours)}, because the client sets these "
             "values; leave them out"
         )
+    for name in _LIMITS:
+        check_number(name, more.get(name), 1, whole=True, optional=True)
     chosen: dict[str, Any] = {"temperature": temperature}
     if not any(name in more for name in _LIMITS):
         chosen[limit] = max_tokens
@@ -787,7 +798,7 @@ def _parameters(
 
 def _longest(parameters: Mapping[str, Any]) -> int:
     """Return the limit on an answer's tokens, or 0 if there is none."""
-    return max((parameters[name] for name in _LIMITS if name in parameters), default=0)
+    return max(parameters.get(name) or 0 for name in _LIMITS)
 
 
 def _cache(cache: bool | str | Path | Cache) -> Cache | None:

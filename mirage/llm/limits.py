@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from mirage.errors import LLMError, SettingError
+from mirage._base.settings import check_number
+from mirage.errors import LLMError
 from mirage.llm.retries import TransientError
 
 MOST_BYTES = 8 * 2**20
@@ -28,8 +29,7 @@ def limited(most: int) -> Callable[[Any], Awaitable[None]]:
     response is not compressed in the format that its header names, reading it raises
     :class:`~mirage.llm.retries.TransientError`.
     """
-    if most < 1:
-        raise SettingError(f"max_bytes must be at least 1, got {most}")
+    check_number("max_bytes", most, 1, whole=True)
 
     async def limit(response: Any) -> None:
         response.aiter_bytes = partial(_decompress, response, most)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mirage._base.logs import logger
+from mirage._base.settings import check_number
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -172,12 +173,21 @@ class Retries:
         backoff_s: Maximum wait before the first retry, in seconds.
         attempt_s: Timeout of one attempt, in seconds.
         total_s: Timeout of a call with all its attempts and waits, in seconds.
+
+    Raises:
+        SettingError: If a value is not valid; the message names the argument of :class:`LLM`.
     """
 
     most: int
     backoff_s: float
     attempt_s: float
     total_s: float
+
+    def __post_init__(self) -> None:
+        check_number("retries", self.most, whole=True)
+        check_number("backoff", self.backoff_s)
+        check_number("timeout", self.attempt_s, above=True)
+        check_number("total_timeout", self.total_s, above=True)
 
     async def call(self, attempt: Callable[[float], Awaitable[T]], reach: Reach) -> T:
         """Return the result of the first attempt that does not raise a :class:`TransientError`.

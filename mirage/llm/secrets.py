@@ -35,6 +35,8 @@ class Secrets:
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:
+        if not isinstance(headers, Mapping):  # its value may be a secret
+            raise SettingError(f"headers must be a mapping, got {type(headers).__name__}")
         key = _sendable("the key", key) if key else None
         sent = {name: _sendable(f"the header {name!r}", value) for name, value in headers.items()}
         self.key: SecretStr | None = None if key is None else SecretStr(key)
@@ -133,6 +135,8 @@ def _replace_parts(parts: Collection[str], text: str) -> str:
 
 
 def _sendable(what: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise SettingError(f"{what} must be a text, got {type(value).__name__}")
     value = value.strip()  # keys that are read from files end in a newline
     if not value.isascii() or not value.isprintable():
         raise SettingError(f"{what} has characters that cannot be sent in an HTTP header")

@@ -8,7 +8,6 @@ have changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +15,9 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset, clusters_of
 from mirage.features.abstention import has_abstained
-from mirage.features.base import Facts, Need, NotComputed, answered
+from mirage.features.base import Need, NotComputed, answered
 from mirage.features.language import language_probabilities
+from mirage.features.log_measures import NEW_WORDS, TRAFFIC
 from mirage.features.registry import OFFLINE
 from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
@@ -26,27 +26,10 @@ from mirage.statistics.clusters import cluster_names
 from mirage.text import tokenize
 from mirage.text.content import best_matches, content_words
 
-__all__ = ["measure_log", "new_words", "traffic"]
+__all__ = ["NEW_WORDS", "TRAFFIC", "measure_log", "new_words", "traffic"]
 
 LOG_FEATURES = (*OFFLINE, "support_lexical_all", "answer_length")
 """The features that are measured on a log, if the log contains the data that they need."""
-
-TRAFFIC: Mapping[str, Facts] = MappingProxyType(
-    {
-        "failed": Facts("lower", 0, 1),
-        "empty_answer": Facts("lower", 0, 1),
-        "abstains": Facts("none", 0, 1),
-        "cites": Facts("none", 0, 1),
-        "question_carried": Facts("higher", 0, 1),
-        "passages_shown": Facts("none", 0),
-        "question_length": Facts("none", 0),
-        "other_language": Facts("none", 0, 1),
-    }
-)
-"""The direction and range of each column of :func:`traffic`, by name."""
-
-NEW_WORDS: Mapping[str, Facts] = MappingProxyType({"new_words": Facts("none", 0, 1)})
-"""The direction and range of the column of :func:`new_words`, by its name."""
 
 _NO_PASSAGES = NotComputed("the log does not list the passages that were shown")
 _NO_WORDS = NotComputed("the question has no words")

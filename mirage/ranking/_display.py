@@ -125,6 +125,7 @@ def ranking_dict(ranking: Ranked) -> dict[str, Any]:
         "language": ranking.language,
         "title": ranking.title,
         "about": ranking.about,
+        "level": ranking.level,
         "entries": [
             entry_dict(entry)
             | {"findings": [*map(finding_dict, ranking.findings.get(entry.model, ()))]}

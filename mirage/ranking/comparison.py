@@ -133,11 +133,12 @@ class SystemComparison:
         p_better: Probability that the first system is better, from 0 to 1.
         difference: Mean advantage of the first system over all queries: the expected share of
             verdicts that it wins, minus 0.5.
-        interval: 95 % confidence interval of the difference; NaN with fewer than ten clusters of
+        interval: Confidence interval of the difference; NaN with fewer than ten clusters of
             queries, or if no response differs.
         queries: Queries on which one system is better, in descending order of the first system's
             advantage.
         n: Number of queries that both systems were asked.
+        level: Confidence level of the interval.
 
     Example:
         >>> from mirage import Leaderboard
@@ -156,6 +157,7 @@ class SystemComparison:
     interval: Interval
     queries: tuple[QueryDifference, ...]
     n: int
+    level: float = 0.95
 
     @property
     def better(self) -> int:
@@ -180,12 +182,15 @@ class SystemComparison:
                 for row in reversed(self.queries)
             ),
             self.n,
+            self.level,
         )
 
     def __str__(self) -> str:
         a, b = self.models
         low, high = self.interval
-        ends = "" if np.isnan(low) else f", 95 % interval {low:+.3f} to {high:+.3f}"
+        ends = (
+            "" if np.isnan(low) else f", {100 * self.level:g} % interval {low:+.3f} to {high:+.3f}"
+        )
         return (
             f"{a} against {b}, query by query: better on {self.better} of {self.n}, worse on "
             f"{self.worse}; P(better) = {self.p_better:.2f}, mean advantage "
@@ -199,6 +204,7 @@ class SystemComparison:
             "p_better": self.p_better,
             "difference": self.difference,
             "interval": [None if np.isnan(end) else end for end in self.interval],
+            "level": self.level,
             "n": self.n,
             "better": self.better,
             "worse": self.worse,
@@ -219,7 +225,13 @@ def is_comparable(evidence: Evidence | None, a: str, b: str) -> bool:
 
 
 def compare_systems(
-    query_gains: QueryGains, p_better: float, accuracies: Mapping[str, Accuracy], a: str, b: str
+    query_gains: QueryGains,
+    p_better: float,
+    accuracies: Mapping[str, Accuracy],
+    a: str,
+    b: str,
+    *,
+    level: float = 0.95,
 ) -> SystemComparison:
     """Compare the responses of two systems to the same queries.
 
@@ -231,12 +243,13 @@ def compare_systems(
         accuracies: Outcomes of the responses, by model name.
         a: Name of the first system.
         b: Name of the second system.
+        level: Confidence level of the interval.
 
     Returns:
         The difference between the systems, its interval, and the queries on which they differ.
     """
     ids, gains, codes = query_gains
-    result = paired_means(gains[:, None], codes)[0]
+    result = paired_means(gains[:, None], codes, level=level)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
     rows = [
         QueryDifference(id_, gain, (outcomes[0][id_], outcomes[1][id_]))
@@ -245,7 +258,7 @@ def compare_systems(
     ]
     rows.sort(key=lambda row: -row.advantage)
     return SystemComparison(
-        (a, b), p_better, result.difference, result.interval, tuple(rows), len(ids)
+        (a, b), p_better, result.difference, result.interval, tuple(rows), len(ids), level
     )
 
 
@@ -314,6 +327,11 @@ class QueryComparer:
         return self._tables[model]
 
     def _differing_share(self, a: str, b: str, query_ids: Sequence[str]) -> float:
+        """Return the share of queries on which the responses of two systems have different texts.
+
+        White space around a text does not count. The share is 1 if the texts of a system are
+        missing.
+        """
         runs = self._evidence.runs
         for model in {a, b} & runs.keys():
             if model not in self._texts:
@@ -347,22 +365,6 @@ def without_templates(table: FeatureTable, findings: Iterable[Finding]) -> Featu
         if id_ in texts and all(counts[text] >= RECURRING for text in texts[id_]):
             values[row, column] = 0.0
     return replace(table, values=values, repeats=None)
-
-
-def differing_share(
-    runs: Mapping[str, Run], models: tuple[str, str], query_ids: Sequence[str]
-) -> float:
-    """Return the share of queries on which the responses of two systems have different texts.
-
-    White space around a text does not count. The share is 1 if the texts of a system are missing.
-
-    Args:
-        runs: Responses by model name.
-        models: Names of the two systems.
-        query_ids: The queries.
-    """
-    first, second = (_texts(runs[model]) if model in runs else None for model in models)
-    return _share_of_different_texts(first, second, query_ids)
 
 
 _Texts = Mapping[str, tuple[str, ...]]

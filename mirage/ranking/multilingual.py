@@ -291,11 +291,12 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def to_json(self) -> str:
         """Return the rankings as a JSON object.
 
-        Its keys are ``ranks``, ``mean_logits``, ``intervals``, ``rank_intervals``,
-        ``winner_interval``, ``mean_ranks``, ``languages`` (the ranking of each language),
-        ``left_out`` and ``left_out_models``.
+        Its keys are ``level`` (the confidence level of intervals), ``ranks``, ``mean_logits``,
+        ``intervals``, ``rank_intervals``, ``winner_interval``, ``mean_ranks``, ``languages`` (the
+        ranking of each language), ``left_out`` and ``left_out_models``.
         """
         content = {
+            "level": self.level,
             "ranks": dict(self.ranks),
             "mean_logits": {m: number_or_none(mean) for m, mean in self._mean_logits.items()},
             "intervals": {m: [*map(number_or_none, ends)] for m, ends in self.intervals.items()},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirage._base.answers import incomplete_note
 from mirage._base.arrays import Floats
 from mirage._base.garbage import no_collection
 from mirage._base.rows import first_duplicate
@@ -313,8 +314,15 @@ class Ranking(Presentable):
 
     @property
     def unanswered_notes(self) -> tuple[str, ...]:
-        """A warning for each model that failed on more than a fifth of its queries."""
-        return tuple(
+        """A warning for each model that has many failures, or incomplete or empty answers."""
+        runs = {} if self.evidence is None else self.evidence.runs
+        notes = {model: incomplete_note(runs[model]) for model in self.models if model in runs}
+        incomplete = (
+            f"Warning: {model}: {note}; they are scored as they are"
+            for model, note in notes.items()
+            if note
+        )
+        many_failures = (
             f"Warning: {entry.model} answered only {entry.answered} of "
             f"{entry.answered + entry.failed} queries, so its rank is not reliable; fix the "
             "failures first"
@@ -322,6 +330,7 @@ class Ranking(Presentable):
             if entry.answered is not None
             and entry.failed > UNANSWERED * (entry.answered + entry.failed)
         )
+        return (*many_failures, *incomplete)
 
     @property
     def best(self) -> Entry:
@@ -408,7 +417,9 @@ class Ranking(Presentable):
         self._add_p_better(gains)
         accuracies = {entry.model: entry.accuracy for entry in self if entry.accuracy}
         for pair in new:
-            comparison = compare_systems(gains[pair], self._p_better[pair], accuracies, *pair)
+            comparison = compare_systems(
+                gains[pair], self._p_better[pair], accuracies, *pair, level=self.level
+            )
             for each in (comparison, comparison.swapped()):
                 self._comparisons[each.models] = each
 
@@ -615,8 +626,9 @@ class Ranking(Presentable):
     def to_json(self) -> str:
         """Return the ranking as a JSON object.
 
-        Its keys are ``language``, ``title``, ``about``, ``entries``, ``comparisons``,
-        ``winner_interval``, ``notes`` and ``agreement``. NaN and missing values are null.
+        Its keys are ``language``, ``title``, ``about``, ``level``, ``entries``, ``comparisons``,
+        ``winner_interval``, ``notes`` and ``agreement``. ``level`` is the confidence level of all
+        intervals except those of accuracies, which is 0.95. NaN and missing values are null.
         """
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 

@@ -143,27 +143,8 @@ def sample(
 # Order --------------------------------------------------------------------------------------------
 
 
-def response_scores(table: FeatureTable, data: TrainingData) -> NDArray[np.float64]:
-    """Return a quality score for each response, computed from its features.
-
-    Each feature is standardised by the mean and standard deviation of the responses that the
-    surrogate was trained on, and clipped to [-3, 3]. It is multiplied by the correlation, over
-    the training models, between the feature's mean and the logit. The sum is divided by the sum of
-    the absolute correlations of the features that the response has. The score only orders the
-    responses of one model; it is not a logit.
-
-    Args:
-        table: The features of the model's responses.
-        data: The training data of the surrogate.
-
-    Returns:
-        An array of shape ``(queries,)``; NaN if a response has no features.
-    """
-    return _scores(table, _Weights.of(data))
-
-
 class _Weights(NamedTuple):
-    """The statistics of the training data that :func:`response_scores` needs, one per feature."""
+    """The statistics of the training data that :func:`_scores` needs, one per feature."""
 
     features: tuple[str, ...]
     means: NDArray[np.float64]
@@ -183,6 +164,21 @@ class _Weights(NamedTuple):
 
 
 def _scores(table: FeatureTable, of_features: _Weights) -> NDArray[np.float64]:
+    """Return a quality score for each response, computed from its features.
+
+    Each feature is standardised by the mean and standard deviation of the responses that the
+    surrogate was trained on, and clipped to [-3, 3]. It is multiplied by the correlation, over
+    the training models, between the feature's mean and the logit. The sum is divided by the sum of
+    the absolute correlations of the features that the response has. The score only orders the
+    responses of one model; it is not a logit.
+
+    Args:
+        table: The features of the model's responses.
+        of_features: Statistics of the training data of the surrogate.
+
+    Returns:
+        An array of shape ``(queries,)``; NaN if a response has no features.
+    """
     features, means, spreads, weights = of_features
     above = (table.columns(features).values - means) / spreads
     present_weights = ~np.isnan(above) * np.abs(weights)

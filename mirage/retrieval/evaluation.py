@@ -112,6 +112,7 @@ class RetrievalEvaluation(Printed):
     documents: bool = False
     strange: bool = False
     clusters: Mapping[str, str] = field(default_factory=dict)
+    _id_problem: str = ""
 
     def __iter__(self) -> Iterator[RetrievalMean]:
         return iter(self.rows())
@@ -216,8 +217,8 @@ class RetrievalEvaluation(Printed):
         notes = no_interval_notes(reasons, self.measures)
         if self.absent:
             notes.append(f"{_queries(self.absent)} not in the run (counted as 0)")
-        if self.strange:
-            notes.append(NOTHING_JUDGED)
+        if self._id_problem:
+            notes.append(self._id_problem)
         if unmeasured := len(self.query_ids) - self._measured:
             notes.append(
                 f"{unmeasured} without a relevant passage in the qrels, left out of the means"
@@ -295,10 +296,11 @@ def evaluate(
     strange = not any(
         not grade.keys().isdisjoint(passages) for passages, grade in ranked_and_judged
     )
-    if strange:
-        _LOG.warning("%s: %s", ranked.name, NOTHING_JUDGED)
+    problem = _id_problem(ranked_and_judged, strange)
+    if problem:
+        _LOG.warning("%s: %s", ranked.name, problem)
     return RetrievalEvaluation(
-        ranked.name, tuple(measures), ids, values, absent, documents, strange, clusters
+        ranked.name, tuple(measures), ids, values, absent, documents, strange, clusters, problem
     )
 
 
@@ -327,6 +329,50 @@ def _grades(
         return relevance, {}
     queries = list(relevance)
     return qrels(queries), clusters_of(queries, cluster)
+
+
+def _id_problem(rankings: Sequence[tuple[Sequence[str], Mapping[str, int]]], strange: bool) -> str:
+    """Return why ids of the run and of the qrels do not match, with examples; empty if they do.
+
+    Args:
+        rankings: The retrieved passages and the grades of each query that has both.
+        strange: Whether none of the retrieved passages is in the qrels.
+    """
+    pairs = [pair for ranking in rankings for pair in _other_level(*ranking)]
+    if pairs:
+        relevant, retrieved = pairs[0]
+        units = ("passages", "documents") if "#" in relevant else ("documents", "passages")
+        total = sum(grade > 0 for _, grades in rankings for grade in grades.values())
+        return (
+            f"{len(pairs)} of {total} relevant ids in the qrels name {units[0]}, such as "
+            f"{relevant!r}, of which the run has {units[1]}, such as {retrieved!r}, so they count "
+            "as not retrieved; rank documents instead (--level document, documents=True, or "
+            "'level: document' in a grid file)"
+        )
+    if not strange:
+        return ""
+    example = next(((ids[0], grades) for ids, grades in rankings if ids), None)
+    if example is None:
+        return NOTHING_JUDGED
+    judged = next(id_ for id_, grade in example[1].items() if grade > 0)
+    return f"{NOTHING_JUDGED} ({example[0]!r} was retrieved, {judged!r} is in the qrels)"
+
+
+def _other_level(
+    passage_ids: Sequence[str], grades: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    """Yield each relevant id that was retrieved only as a part of it, or as the whole of it.
+
+    Each is yielded with a retrieved id: ``a.md`` with ``a.md#0``, or ``a.md#0`` with ``a.md``.
+    """
+    missing = {id_ for id_, grade in grades.items() if grade > 0}.difference(passage_ids)
+    if not missing:
+        return
+    parts = {document_of(id_): id_ for id_ in reversed(passage_ids)}
+    for id_ in sorted(missing):
+        retrieved = parts.get(document_of(id_), "")
+        if retrieved and (id_ == document_of(id_)) != (retrieved == document_of(retrieved)):
+            yield id_, retrieved
 
 
 def _has_relevant(grades: Mapping[str, int]) -> bool:
@@ -365,9 +411,32 @@ def _values(
     values[[row[id_] for id_ in judged]] = 0.0
     # Ranks replace the scores, because ir_measures would order equal scores by passage id.
     rankings = {id_: descending_scores(run[id_].passage_ids) for id_ in judged if id_ in run}
+    name_of: Mapping[str, str] = {}
+    if any(map(ir_measures.providers.registry["gdeval"].supports, measures)):
+        judged, rankings, name_of = _numbered(judged, rankings)
     for each in ir_measures.iter_calc(measures, judged, rankings) if judged else ():
-        values[row[each.query_id], column[each.measure]] = each.value
+        id_ = name_of.get(each.query_id, each.query_id)
+        values[row[id_], column[each.measure]] = each.value
     return values
+
+
+def _numbered(
+    judged: Mapping[str, Mapping[str, int]], rankings: Mapping[str, Mapping[str, float]]
+) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]], dict[str, str]]:
+    """Return grades and rankings with numbers as ids, and the id of the query of each number.
+
+    The script gdeval, which computes ERR, accepts only numbers as query ids.
+    """
+    numbers = {id_: str(n) for n, id_ in enumerate(judged, 1)}
+    numbered_grades: dict[str, dict[str, int]] = {}
+    numbered_rankings: dict[str, dict[str, float]] = {}
+    for id_, number in numbers.items():
+        ranking = rankings.get(id_, {})
+        passages = {p: f"p{n}" for n, p in enumerate(dict.fromkeys((*judged[id_], *ranking)))}
+        numbered_grades[number] = {passages[p]: grade for p, grade in judged[id_].items()}
+        if id_ in rankings:
+            numbered_rankings[number] = {passages[p]: score for p, score in ranking.items()}
+    return numbered_grades, numbered_rankings, {number: id_ for id_, number in numbers.items()}
 
 
 def _parse_measures(names: Sequence[str]) -> list[Any]:

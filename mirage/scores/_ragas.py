@@ -8,7 +8,16 @@ from typing import Any
 
 from mirage.errors import DatasetError
 from mirage.scores._content import Content
-from mirage.scores.records import Entry, ScoreFile, answer_of, finish, is_score, name_of, score_of
+from mirage.scores.records import (
+    Entry,
+    ScoreFile,
+    answer_of,
+    finish,
+    has_decimal_comma,
+    is_score,
+    name_of,
+    score_of,
+)
 
 SAMPLE = frozenset(
     (
@@ -52,10 +61,11 @@ def read(content: Content) -> ScoreFile:
 def _is_metric(content: Content, name: str) -> bool:
     """Return whether the column ``name`` contains a metric, with scores in most of its rows.
 
-    Missing scores count as scores; all other values are errors.
+    Missing scores count as scores; all other values are errors. Numbers with a decimal comma count
+    too, so that they give an error.
     """
     values = [row.get(name) for _, row in content.rows]
-    return sum(map(is_score, values)) > len(values) / 2
+    return sum(is_score(value) or has_decimal_comma(value) for value in values) > len(values) / 2
 
 
 def _entries(content: Content, metrics: list[str]) -> Iterator[Entry]:

@@ -47,6 +47,10 @@ _OFTEN_LOWER = re.compile(
     r"(?:^| )(?:errors?|err|loss|latency|perplexity|ppl|cost|time|duration|distance|wer|cer|ter|"
     r"hallucinat\w*|toxic\w*|bias\w*|violations?|harm\w*|refusals?|failures?|tokens?|risk)(?: |$)"
 )
+_UNLIMITED = re.compile(
+    r"(?:^| )(?:latency|latencyms|duration|time|cost|tokens|perplexity|ppl|nll|loss|mse|mae|rmse)"
+    r"(?: (?:ms|s|seconds|usd))?$"
+)
 _SCALES = {"bleu": (0.0, 100.0), "chrf": (0.0, 100.0), "sacrebleu": (0.0, 100.0)}
 _PARENTHESES = re.compile(r"\s*[\[(].*?[\])]")
 
@@ -59,12 +63,15 @@ class MetricFacts(NamedTuple):
         assumed: Whether the direction is assumed because the metric is unknown.
         low: Lowest possible score; minus infinity if it is unknown.
         high: Highest possible score; infinity if it is unknown.
+        has_direction: Whether larger or smaller scores are better at all. The length of an answer,
+            for example, has no direction.
     """
 
     lower_is_better: bool
     assumed: bool
     low: float
     high: float
+    has_direction: bool = True
 
     @property
     def has_scale(self) -> bool:
@@ -96,11 +103,15 @@ def metric_facts(
     higher: Iterable[str] = (),
     scale: tuple[float, float] | None = None,
     by_file: Iterable[bool] = (),
+    built_in: MetricFacts | None = None,
 ) -> MetricFacts:
     """Return the direction and the scale of a metric.
 
-    Without ``scale``, the scale is 0 to 1 if all scores are in this range. For BLEU and chrF it is
-    0 to 100 if a score is above 1. Otherwise the scale is unknown.
+    Without ``scale``, the scale is that of the built-in feature with this name if the scores fit
+    it. Otherwise it is 0 to 1 if all scores are in this range, except for metrics without a limit,
+    such as latency or cost. For BLEU and chrF it is 0 to 100 if a score is above 1. Otherwise the
+    scale is unknown. Other tools have metrics named like a feature, such as fluency, whose scale is
+    0 to 1 if all scores are in this range.
 
     Args:
         name: Name of the metric.
@@ -110,6 +121,8 @@ def metric_facts(
         higher: Names of the metrics for which the user stated that larger scores are better.
         scale: Lowest and highest possible score; ``None`` if the user passed none.
         by_file: Direction of the metric in each file that shows it: true if smaller is better.
+        built_in: Facts of the built-in feature with this name; ``None`` if there is none.
+            ``lower``, ``higher`` and ``by_file`` override its direction.
 
     Raises:
         SettingError: If files disagree on the direction, a score is not on the scale, or the name
@@ -119,11 +132,8 @@ def metric_facts(
         >>> metric_facts("perplexity", np.array([0.0, 0.2])).lower_is_better
         True
     """
-    # lm-evaluation-harness writes a filter after a comma, as in "exact_match,strict-match".
-    title = _PARENTHESES.sub("", name).partition(",")[0]
-    words = " ".join(re.split(r"[\s_@/.:-]+", title.casefold().strip()))
-    stem = words.rpartition(" none")[0] or words
-    assumed = False
+    stem = metric_words(name)
+    assumed, has_direction = False, True
     if name in lower:
         is_lower = True
     elif name in higher:
@@ -135,6 +145,8 @@ def metric_facts(
                 "the other; check that both files measure the same metric"
             )
         [is_lower] = directions
+    elif built_in is not None:
+        is_lower, has_direction = built_in.lower_is_better, built_in.has_direction
     elif stem in _KNOWN:
         is_lower = _KNOWN[stem]
     elif _OFTEN_LOWER.search(stem):
@@ -144,15 +156,42 @@ def metric_facts(
         )
     else:
         is_lower, assumed = False, True
-    low, high = _scale(name, stem, scores, scale)
-    return MetricFacts(is_lower, assumed, low, high)
+    low, high = _scale(name, stem, scores, scale, built_in)
+    return MetricFacts(is_lower, assumed, low, high, has_direction)
+
+
+def metric_words(name: str) -> str:
+    """Return the words of a metric's name in lower case, without parameters and filters.
+
+    Example:
+        >>> metric_words("factual_correctness(mode=f1)"), metric_words("exact_match,strict-match")
+        ('factual correctness', 'exact match')
+    """
+    # lm-evaluation-harness writes a filter after a comma, as in "exact_match,strict-match".
+    title = _PARENTHESES.sub("", name).partition(",")[0]
+    words = " ".join(re.split(r"[\s_@/.:-]+", title.casefold().strip()))
+    return words.rpartition(" none")[0] or words
 
 
 def _scale(
-    name: str, stem: str, scores: Floats, scale: tuple[float, float] | None
+    name: str,
+    stem: str,
+    scores: Floats,
+    scale: tuple[float, float] | None,
+    built_in: MetricFacts | None,
 ) -> tuple[float, float]:
     valid = scores[~np.isnan(scores)]
     least, most = (valid.min(), valid.max()) if len(valid) else (0.0, 1.0)
+    shares = least >= 0 and most <= 1 and not (len(valid) and _UNLIMITED.search(stem))
+    if (
+        scale is None
+        and built_in is not None
+        and built_in.has_scale
+        and built_in.low <= least
+        and most <= built_in.high
+        and not (shares and stem in _KNOWN)
+    ):
+        return built_in.low, built_in.high
     if scale is None and stem in _SCALES and most > 1:
         scale = _SCALES[stem]
     if scale is not None:
@@ -168,4 +207,4 @@ def _scale(
                 f"outside the scale {low:g}:{high:g}"
             )
         return low, high
-    return (0.0, 1.0) if least >= 0 and most <= 1 else (-math.inf, math.inf)
+    return (0.0, 1.0) if shares else (-math.inf, math.inf)

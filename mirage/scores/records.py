@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ _WORDS = {
     **dict.fromkeys(("", "nan", "null", "none", "na", "n/a", "<na>", "error"), math.nan),
 }
 """Scores by their texts. Single letters are the grades of inspect_ai; NaN is a missing score."""
+
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 class Entry(NamedTuple):
@@ -126,8 +129,16 @@ def score_of(value: Any, where: str, name: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise DatasetError(f"{where}: {name!r} must be a number, got {shortened(value)}")
+        hint = ""
+        if has_decimal_comma(value):
+            hint = f"; use a decimal point, {value.strip().replace(',', '.')}"
+        raise DatasetError(f"{where}: {name!r} must be a number, got {shortened(value)}{hint}")
     return number
+
+
+def has_decimal_comma(value: Any) -> bool:
+    """Return whether a value is a text with a number that has a decimal comma, such as ``0,5``."""
+    return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
 
 
 def is_score(value: Any) -> bool:

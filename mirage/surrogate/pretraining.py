@@ -94,19 +94,6 @@ def simulated_arena(
     return Arena(tables, tournaments, judgments)
 
 
-def simulated_judgments(code: str, *, level: str = "quick", seed: int = 0) -> Judgments:
-    """Return the verdicts of :func:`simulated_arena` without computing features.
-
-    Args:
-        code: ISO 639-1 code.
-        level: Level of the bundled corpus.
-        seed: Random seed.
-    """
-    corpora, systems = _corpora(level), SIMULATED[level].systems_in(code)
-    runs, system_utilities = simulate(corpora, code, systems, level=level, seed=seed)
-    return judge(system_utilities, [run.model for run in runs], corpora[code].query_ids, seed=seed)
-
-
 def simulated_runs(
     code: str, names: Collection[str], *, level: str = "quick", seed: int = 0
 ) -> dict[str, Run]:

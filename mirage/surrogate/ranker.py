@@ -137,7 +137,7 @@ class Validation:
             for code, logits in self.predicted.items()
         }
 
-    def tau_interval(self, level: float = 0.95) -> dict[str, Interval]:
+    def tau_interval(self, *, level: float = 0.95) -> dict[str, Interval]:
         """Return a confidence interval of :attr:`tau` by language, with models as sampling units.
 
         The interval is NaN if there are fewer than eight models, or if each split holds out one
@@ -392,27 +392,26 @@ class SurrogateRanker(NearNames):
                 f"the language {table.language!r} was left out of this surrogate: "
                 f"{self._left_out[table.language]}"
             )
-        if table.language not in self._data:
-            raise UnknownNameError("training language", table.language, self._data)
+        part = self._part(table.language)
         if missing := [name for name in self.features if name not in table.features]:
             raise FeatureError(
                 f"the features of {table.model!r} lack {', '.join(missing)}, on which this "
                 "surrogate was trained; score the model with a suite that has these features"
             )
-        part = self._data[table.language]
         answered = _answered_queries(table)
         table, assumed = _fill_missing_features(
             table.columns(self.features), part, partly_answered=len(answered) < len(table)
         )
         answered_table = table.select(answered)
-        if set(part.query_ids) <= set(answered):
+        answered_ids = set(answered)
+        if set(part.query_ids) <= answered_ids:
             table = answered_table = answered_table.select(part.query_ids)
         versions = [answered_table.values]
         if len(answered_table) < len(table):
             versions.append(_fill_with_worst(table, answered_table, part))
         order = (
             *answered_table.query_ids,
-            *(id_ for id_ in table.query_ids if id_ not in set(answered)),
+            *(id_ for id_ in table.query_ids if id_ not in answered_ids),
         )
         estimates = [
             self._estimate(table, values, order[: len(values)], part) for values in versions
@@ -453,9 +452,13 @@ class SurrogateRanker(NearNames):
         Returns:
             Logits in natural-log odds, of shape ``(models,)``, in the order of the models in
             :attr:`data`.
+
+        Raises:
+            UnknownNameError: If the surrogate was not trained on the language.
+            NotFittedError: If the surrogate is not fitted.
         """
         _, model = self._require_fitted()
-        part = self._data[language]
+        part = self._part(language)
         return model.logits(language, part.values, queries=np.arange(len(part.query_ids)))
 
     def scores(self, table: FeatureTable) -> Floats:
@@ -477,12 +480,16 @@ class SurrogateRanker(NearNames):
             NotFittedError: If the surrogate is not fitted.
         """
         _, model = self._require_fitted()
-        if table.language not in self._data:
-            raise UnknownNameError("training language", table.language, self._data)
-        part = self._data[table.language]
+        part = self._part(table.language)
         values = table.columns(self.features).values
         means = part.mean_X.mean(axis=0)
         return model.response_logits(part.language, np.where(np.isnan(values), means, values))
+
+    def _part(self, language: str) -> TrainingData:
+        """Return the training data of a language."""
+        if language not in self._data:
+            raise UnknownNameError("training language", language, self._data)
+        return self._data[language]
 
     def _familiarity(self, language: str) -> Familiarity:
         if language not in self._familiarities:

@@ -60,17 +60,20 @@ def failures(side: Side) -> Iterator[Finding]:
     rows = side.scores.values()
     scores = np.array([score for row in rows for score in row], dtype=float)
     failed = int(np.isnan(scores).sum())
-    if failed and len(side.means):
-        worst = side.facts.worst(scores)
-        counted = np.array([np.mean(np.where(np.isnan(row), worst, row)) for row in rows if row])
-        yield Finding(
-            "failures",
-            side.label,
-            side.metric,
-            f"{failed} of {len(scores)} scores failed",
-            f"a mean without them is {side.mean:.3f}; counted as the worst score ({worst:g}) it is "
-            f"{counted.mean():.3f}",
+    if not failed:
+        return
+    if side.means:
+        effect = f"a mean without them is {side.mean:.3f}"
+        if side.facts.has_direction:
+            worst = side.facts.worst(scores)
+            counted = [np.mean(np.where(np.isnan(row), worst, row)) for row in rows if row]
+            effect += f"; counted as the worst score ({worst:g}) it is {np.mean(counted):.3f}"
+    else:
+        effect = (
+            "the metric has no mean; check whether the judge could be called (its key, for example)"
         )
+    problem = f"{failed} of {len(scores)} scores failed"
+    yield Finding("failures", side.label, side.metric, problem, effect)
 
 
 def duplicates(side: Side) -> Iterator[Finding]:
@@ -174,7 +177,9 @@ def _intervals(side: Side, codes: Ints) -> str:
 def ceiling(side: Side) -> Iterator[Finding]:
     """Yield a finding if most items have the best score, or most have the worst."""
     values, facts = side.values, side.facts
-    if len(values) < _FEWEST or not facts.has_scale or np.ptp(values) == 0:
+    if len(values) < _FEWEST or not facts.has_scale or not facts.has_direction:
+        return
+    if np.ptp(values) == 0:
         return
     worst = facts.worst(values)
     for name, end, change in (("best", facts.best, "gain"), ("worst", worst, "loss")):

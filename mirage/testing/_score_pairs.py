@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -13,7 +15,9 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.features import Facts, FeatureTable
-from mirage.scores.metrics import MetricFacts, metric_facts
+from mirage.features.log_measures import NEW_WORDS, TRAFFIC
+from mirage.features.registry import ALIASES, DEFINITIONS, canonical_name
+from mirage.scores.metrics import MetricFacts, metric_facts, metric_words
 from mirage.scores.records import ScoreFile
 
 Failures = Literal["worst", "skip"]
@@ -23,6 +27,13 @@ COLUMN = "the metric"
 """Name of the only column in the tables of scores.
 
 No feature has this name, so the rules of the gate for single features do not apply.
+"""
+
+UNSEEN = 5
+"""Largest rare change of a metric without a scale, as a multiple of the range of its scores.
+
+A sample can lack rare changes that decide about the mean, such as timeouts that a new version
+avoids. No data can limit their size, so this limit is an assumption.
 """
 
 Scores = Mapping[str, Sequence[float]]
@@ -108,6 +119,37 @@ def scores_of(file: ScoreFile, metric: str) -> Scores:
     return scores
 
 
+@cache
+def _built_in() -> Mapping[str, MetricFacts]:
+    """Return the direction and range of all features and measures of logs, by words of the name."""
+    features = {name: DEFINITIONS[name].facts for name in DEFINITIONS}
+    aliases = {name: features[canonical_name(name).partition("@")[0]] for name in ALIASES}
+    return {
+        metric_words(name): MetricFacts(
+            facts.direction == "lower",
+            assumed=False,
+            low=facts.low,
+            high=facts.high,
+            has_direction=facts.direction in ("higher", "lower"),
+        )
+        for name, facts in {**features, **aliases, **TRAFFIC, **NEW_WORDS}.items()
+    }
+
+
+def built_in_facts(name: str) -> MetricFacts | None:
+    """Return the direction and range of a built-in feature or a measure of logs.
+
+    Args:
+        name: Name of a metric. It may have a cutoff, as in ``citation_recall@10``, and the prefix
+            of a scorer, as in ``feature_scorer/unknown_facts``.
+
+    Returns:
+        The facts, or ``None`` if no feature or measure has this name.
+    """
+    stem = metric_words(re.sub(r"@\d+", "", name.rpartition("/")[2]))
+    return _built_in().get(stem)
+
+
 def facts_of(
     name: str,
     files: Iterable[ScoreFile],
@@ -117,7 +159,9 @@ def facts_of(
     higher: Collection[str],
     scales: Mapping[str, tuple[float, float]],
 ) -> MetricFacts:
-    """Return the direction and the scale of a metric, from the settings, the files and the scores.
+    """Return the direction and the scale of a metric.
+
+    They come from the settings, the files, the built-in features and the scores, in this order.
 
     Args:
         name: Name of the metric.
@@ -134,6 +178,7 @@ def facts_of(
         higher=higher,
         scale=scales.get(name),
         by_file=[file.lower[name] for file in files if name in file.lower],
+        built_in=built_in_facts(name),
     )
 
 
@@ -142,6 +187,11 @@ def all_scores(*sides: Scores) -> Floats:
     return np.array(
         [score for side in sides for row in side.values() for score in row], dtype=float
     )
+
+
+def unseen_change(scores: Floats) -> float:
+    """Return the largest assumed change of a metric without a scale; see :data:`UNSEEN`."""
+    return UNSEEN * float(np.nanmax(scores) - np.nanmin(scores))
 
 
 def check_common_items(before: ScoreFile, after: ScoreFile) -> None:

@@ -14,7 +14,7 @@ from mirage._base.tables import Printed, Table
 from mirage.features.table import TOLERANCE
 from mirage.scores.metrics import MetricFacts
 from mirage.statistics.bootstrap import Interval
-from mirage.testing._score_pairs import Failures
+from mirage.testing._score_pairs import UNSEEN, Failures
 from mirage.testing.comparison import Comparison, Verdict
 from mirage.testing.planning import MOST, extra_queries_needed
 
@@ -73,6 +73,8 @@ class MetricChange:
         lost_at_most: One-sided upper confidence bound of the mean loss, at the level ``1 - alpha``.
             It is a share of the scale, and infinite if the metric has no scale. Items that only
             the earlier system has count as complete losses, unless failures are skipped.
+        unseen: Largest gain that items outside the sample are assumed to have, if the metric has no
+            scale; otherwise 0.
         items: Number of items that both systems have.
         clusters: Number of clusters; equal to ``items`` if no items share a cluster.
         worse: Number of items whose score got worse.
@@ -95,6 +97,7 @@ class MetricChange:
     p: float
     p_better: float
     lost_at_most: float
+    unseen: float
     items: int
     clusters: int
     worse: int
@@ -135,6 +138,8 @@ class ScoreComparison(Printed):
         margin: The loss that ``no worse`` rules out, as a share of the scale.
         failures: How failures count: ``"worst"`` or ``"skip"``.
         remarks: Further notes, such as that the scores of repeated items are averaged.
+        lacking: The metrics in ``not_compared`` that only one side has scores of. Without them,
+            the verdict is never ``no worse``.
     """
 
     before: str
@@ -147,18 +152,19 @@ class ScoreComparison(Printed):
     margin: float
     failures: Failures
     remarks: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """The verdict on all metrics together.
 
-        It is ``worse`` if any metric is ``worse``, ``no worse`` if all are ``no worse``, and
-        otherwise ``inconclusive``.
+        It is ``worse`` if any metric is ``worse``. It is ``no worse`` if all metrics are ``no
+        worse`` and both sides have scores of them. Otherwise it is ``inconclusive``.
         """
         verdicts = {change.verdict for change in self.changes}
         if "worse" in verdicts:
             return "worse"
-        return "no worse" if verdicts == {"no worse"} else "inconclusive"
+        return "no worse" if verdicts == {"no worse"} and not self.lacking else "inconclusive"
 
     @cached_property
     def needed(self) -> NeededItems | None:
@@ -193,11 +199,35 @@ class ScoreComparison(Printed):
         if self.verdict == "no worse":
             lost = f"no metric lost {self.margin:g} of its scale"
             return f"{name} is no worse than {other}: {lost}{also}"
-        unsure = [change.metric for change in self.changes if change.verdict == "inconclusive"]
-        return (
-            f"inconclusive: {', '.join(unsure)} of {name} may have lost more than {self.margin:g} "
-            f"of the scale{also}"
+        return f"inconclusive: {'; '.join(self._doubts())}{also}"
+
+    def _doubts(self) -> list[str]:
+        """Return the reasons for the verdict ``inconclusive``."""
+        doubts = []
+        unsure, unscaled = (
+            [
+                change.metric
+                for change in self.changes
+                if change.verdict == "inconclusive" and change.facts.has_scale == has_scale
+            ]
+            for has_scale in (True, False)
         )
+        if unscaled:
+            doubts.append(f"the scale of {', '.join(unscaled)} is not known")
+        if unsure:
+            doubts.append(
+                f"{', '.join(unsure)} of {self.after} may have lost more than {self.margin:g} of "
+                "the scale"
+            )
+        if self.lacking:
+            first, several = self.lacking[0], len(self.lacking) > 1
+            reason = f"{first}: " * several + self.not_compared[first]
+            names = f"{', '.join(self.lacking)} {'were' if several else 'was'}"
+            doubts.append(
+                f"{names} not compared ({reason}); if this is intended, choose the metrics with "
+                "--metric"
+            )
+        return doubts
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -249,10 +279,7 @@ class ScoreComparison(Printed):
             notes.append(f"lower is better: {', '.join(lower)}")
         for change in self.changes:
             if not change.facts.has_scale:
-                notes.append(
-                    f'{change.metric}: "no worse" needs its scale, such as --scale '
-                    f"{change.metric}=1:5"
-                )
+                notes += self._scale_notes(change)
             if change.unscored:
                 notes.append(
                     f"{change.metric}: {_count(change.unscored, 'item')} without a score from "
@@ -260,6 +287,17 @@ class ScoreComparison(Printed):
                 )
         if self.needed is not None:
             notes.append(str(self.needed))
+        return notes
+
+    def _scale_notes(self, change: MetricChange) -> list[str]:
+        name = change.metric
+        notes = [f'{name}: "no worse" needs its scale, such as --scale {name}=1:5']
+        if change.verdict == "inconclusive" and change.comparison.regressed(self.alpha):
+            notes.append(
+                f"{name}: the loss on these items is significant, but rare gains of up to "
+                f"{change.unseen:.3g} ({UNSEEN} times the range of the scores) could outweigh it; "
+                "state the largest possible score with --scale"
+            )
         return notes
 
     def _tables(self) -> tuple[Table, ...]:

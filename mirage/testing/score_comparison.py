@@ -13,7 +13,8 @@ from mirage.features import FeatureTable
 from mirage.features.table import TOLERANCE
 from mirage.scores.metrics import MetricFacts
 from mirage.scores.reading import FieldNames, read_scores
-from mirage.scores.records import ScoreFile
+from mirage.scores.records import ScoreFile, is_score, shortened
+from mirage.statistics.bounds import weighted_means
 from mirage.statistics.paired import paired_means
 from mirage.statistics.permutation import holm
 from mirage.testing._score_pairs import (
@@ -29,11 +30,17 @@ from mirage.testing._score_pairs import (
     pair_scores,
     repeated,
     scores_of,
+    unseen_change,
 )
 from mirage.testing.comparison import Comparison, compare
 from mirage.testing.score_changes import MetricChange, ScoreComparison
 
 Scales = Mapping[str, tuple[float, float]]
+
+_NO_DIRECTION = (
+    "neither higher nor lower scores are better; state the direction with --higher-is-better {0!r} "
+    "or --lower-is-better {0!r}"
+)
 
 
 def compare_scores(
@@ -62,6 +69,12 @@ def compare_scores(
     ``1 - alpha`` for each metric. ``validation/coverage/compared_scores.py`` prints the rates of
     wrong verdicts.
 
+    If gains are rare but large, a sample may lack them. A ``worse`` metric must therefore have lost
+    more than such gains could make up. The scale limits their size. A metric without a scale, such
+    as a latency, is never ``no worse``, and its rare gains are assumed to be at most five times the
+    range of the scores of both systems. ``validation/coverage/unscaled_scores.py`` prints the rates
+    of wrong verdicts for such metrics.
+
     A failed score counts as the worst score of its scale, so that a system cannot raise its mean by
     failing more often. An item that only ``before`` has counts as a complete loss for the verdict
     ``no worse``, and does not count for ``worse``.
@@ -73,19 +86,21 @@ def compare_scores(
             DataFrame, a list of rows, each of them a mapping, or a result in memory such as ragas'
             ``EvaluationResult``.
         after: Later scores, in any of these forms.
-        metrics: Names of the metrics to compare; by default all that both systems have.
+        metrics: Names of the metrics to compare; by default all that both systems have. If a
+            metric of one system is missing on the other side, the verdict is then not ``no worse``.
         fields: Names of fields, such as ``{"cluster": "metadata.document"}``. The keys are
             ``item``, ``system``, ``cluster`` and ``repeat``, and in a table also ``score`` (one
             name or several), ``metric``, ``error`` and ``answer``.
         format: Name of the format, such as ``ragas``; by default it is detected from the content.
         before_system: Name of the earlier system, if ``before`` has several.
         after_system: Name of the later system, if ``after`` has several.
-        lower_is_better: Metrics for which smaller is better. The direction of common metrics is
-            known.
+        lower_is_better: Metrics for which smaller is better. The direction of common metrics and
+            of the features of this library is known; this setting overrides it.
         higher_is_better: Metrics for which larger is better. This is also assumed for metrics that
             are not known.
-        scales: Lowest and highest possible score by metric. The default is 0 to 1 if all scores are
-            in this range. ``no worse`` needs a scale.
+        scales: Lowest and highest possible score by metric. The default is the range of the
+            feature of this library with this name, or 0 to 1 if all scores are in this range. ``no
+            worse`` needs a scale.
         failures: ``worst``: failures count as the worst score. ``skip``: items that fail in either
             system, or that either system lacks, are left out.
         alpha: Significance level of each verdict.
@@ -116,7 +131,7 @@ def compare_scores(
         read_scores(before, fields=fields, format=format, name="before").of_system(before_system),
         read_scores(after, fields=fields, format=format, name="after").of_system(after_system),
     )
-    names, not_compared = _common_metrics(*files, metrics)
+    names, not_compared, lacking = _common_metrics(*files, metrics)
     check_metric_names(names, lower_is_better, higher_is_better, scales)
     check_common_items(*files)
     clusters = clusters_of(*files)
@@ -126,9 +141,15 @@ def compare_scores(
         facts = facts_of(
             name, files, sides, lower=lower_is_better, higher=higher_is_better, scales=scales
         )
+        if not facts.has_direction:
+            if metrics is not None:
+                raise SettingError(f"metric {name!r}: {_NO_DIRECTION.format(name)}")
+            not_compared[name] = _NO_DIRECTION.format(name)
+            continue
         pairs = pair_scores(sides[0], sides[1], facts, clusters, failures)
         if not len(pairs.before):
             not_compared[name] = "no item has a score from both systems"
+            lacking.append(name)
             continue
         changes.append((name, facts, pairs, all_scores(*sides)))
     if not changes:
@@ -146,25 +167,48 @@ def compare_scores(
         margin,
         failures,
         tuple(_remarks(files, labels)),
+        tuple(lacking),
     )
 
 
 def _common_metrics(
     before: ScoreFile, after: ScoreFile, chosen: Sequence[str] | None
-) -> tuple[list[str], dict[str, str]]:
-    """Return the metrics to compare, and the reasons why others are not compared."""
+) -> tuple[list[str], dict[str, str], list[str]]:
+    """Return the metrics to compare, and the others.
+
+    Args:
+        before: The earlier scores.
+        after: The later scores.
+        chosen: Metrics that the user chose; ``None`` for all.
+
+    Returns:
+        The metrics to compare, the reasons why others are not compared, and those of the others
+        that one of the files has scores of.
+    """
     names = [name for name in before.metrics if name in after.metrics]
     reasons = {**before.skipped, **after.skipped}
+    lacking = []
     for file, other in ((before, after), (after, before)):
         for name in file.metrics:
             if name not in other.metrics:
-                reasons[name] = f"{other.source} has no score of it"
+                reasons[name] = f"{Path(other.source).name} has no score of it{_found(other, name)}"
+                lacking.append(name)
     if not names:
         raise DatasetError(
             f"the files have no metric in common: {before.source} has "
             f"{', '.join(before.metrics)}; {after.source} has {', '.join(after.metrics)}"
         )
-    return choose_metrics(names, reasons, chosen, "compared"), reasons if chosen is None else {}
+    chosen_names = choose_metrics(names, reasons, chosen, "compared")
+    return chosen_names, *((reasons, lacking) if chosen is None else ({}, []))
+
+
+def _found(file: ScoreFile, name: str) -> str:
+    """Return a text that shows the first value of a field that is no number; empty if none is."""
+    for entry in file.entries:
+        value = entry.raw.get(name)
+        if value is not None and not is_score(value):
+            return f"; {entry.where}: {name!r} is {shortened(value)}, which is no number"
+    return ""
 
 
 def _labels(before: ScoreFile, after: ScoreFile) -> tuple[str, str]:
@@ -198,12 +242,14 @@ def _measure_changes(
     rows: Sequence[tuple[str, MetricFacts, MetricPairs, Floats]], alpha: float, margin: float
 ) -> tuple[MetricChange, ...]:
     comparisons = [_compare_both_ways(facts, pairs, alpha, margin) for _, facts, pairs, _ in rows]
-    worse = holm([_p_value(each.forward) for each in comparisons])
-    better = holm([_p_value(each.backward) for each in comparisons])
+    unseen = [0.0 if facts.has_scale else unseen_change(scores) for _, facts, _, scores in rows]
+    sides = list(zip(comparisons, unseen, strict=True))
+    worse = holm([_p_value(each.forward, change) for each, change in sides])
+    better = holm([_p_value(each.backward, change) for each, change in sides])
     return tuple(
-        _change(name, facts, pairs, scores, comparison, float(p), float(gain))
-        for (name, facts, pairs, scores), comparison, p, gain in zip(
-            rows, comparisons, worse, better, strict=True
+        _change(name, facts, pairs, scores, *side, float(p), float(gain))
+        for (name, facts, pairs, scores), side, p, gain in zip(
+            rows, sides, worse, better, strict=True
         )
     )
 
@@ -237,10 +283,19 @@ def _compare_both_ways(
     return _Comparisons(forward, backward, whole)
 
 
-def _p_value(comparison: Comparison) -> float:
-    """Return the p-value of a loss; 1 if there is no loss, or too few clusters for a verdict."""
+def _p_value(comparison: Comparison, unseen: float) -> float:
+    """Return the p-value of a loss; 1 if there is no loss, or too few clusters for a verdict.
+
+    ``unseen`` is the largest gain that a metric without a scale can have on items that the sample
+    lacks. It is 0 for a metric with a scale, because its comparison allows for such gains already.
+    """
     [change] = comparison.changes
-    return change.p if change.fell and comparison.clusters >= comparison.fewest else 1.0
+    if not change.fell or comparison.clusters < comparison.fewest:
+        return 1.0
+    if not unseen:
+        return change.p
+    gains = weighted_means(-comparison.worsening, comparison.codes, most=unseen)
+    return max(change.p, float((gains >= 0).mean()))
 
 
 def _change(
@@ -249,6 +304,7 @@ def _change(
     pairs: MetricPairs,
     scores: Floats,
     comparisons: _Comparisons,
+    unseen: float,
     p: float,
     p_better: float,
 ) -> MetricChange:
@@ -269,6 +325,7 @@ def _change(
         p=p,
         p_better=p_better,
         lost_at_most=whole.changes[0].lost_at_most,
+        unseen=unseen,
         items=change.queries,
         clusters=comparison.clusters,
         worse=int((worsening > TOLERANCE).sum()),

@@ -10,7 +10,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from mirage.corpus import Corpus, chunk, read_documents
+from mirage.corpus import Corpus, chunk, read_passages
 from mirage.corpus.documents import CHUNK
 from mirage.errors import DatasetError
 from mirage.features.language import language_probabilities
@@ -50,13 +50,16 @@ def corpus_of(
 ) -> Corpus:
     """Read documents, split long texts into passages, and return the passages as a corpus.
 
-    A corpus is returned unchanged. Texts of more than about twice ``size`` words are split by
-    :func:`mirage.corpus.chunk`. Shorter texts, and passages that are already part of a document,
-    are used unchanged. In scripts without spaces between words, three characters count as a word.
+    A corpus is returned unchanged. Files are split as by ``mirage index``, so the passages of an
+    index with the same size and overlap have the same ids (:func:`mirage.corpus.read_passages`):
+    text files are split into passages, and rows of JSON Lines and Parquet are passages. Documents
+    that are passed as passages are split only if they have more than about twice ``size`` words and
+    are not already part of a document; for these texts, three characters count as a word in scripts
+    without spaces between words.
 
     Args:
         documents: A corpus, the folder of a corpus, a path that
-            :func:`mirage.corpus.read_documents` reads, several of these, or documents as passages.
+            :func:`mirage.corpus.read_passages` reads, several of these, or documents as passages.
         language: ISO 639-1 code of the documents.
         size: Number of words per passage.
         overlap: Number of words that a passage repeats from the previous one.
@@ -72,31 +75,30 @@ def corpus_of(
     sources = [documents] if isinstance(documents, str | Path) else documents
     entry = Language.of(language)
     characters = CHARACTERS_PER_WORD if entry.tokens == "character" else 1
-    passages = _passages(sources, size * characters, overlap * characters)
-    return Corpus.build(passages, language=entry.code)
+
+    def passages() -> Iterator[Passage]:
+        for source in sources:
+            if isinstance(source, Passage):
+                yield from _split(source, size * characters, overlap * characters)
+            elif (Path(source) / "manifest.json").is_file():
+                yield from Corpus.open(source)
+            else:
+                yield from read_passages(source, size, overlap=overlap)
+
+    return Corpus.build(passages(), language=entry.code)
 
 
-def _passages(
-    sources: Iterable[str | Path | Passage], size: int, overlap: int
-) -> Iterator[Passage]:
-    for source in sources:
-        if isinstance(source, Passage):
-            texts: Iterable[Passage] = (source,)
-        elif (Path(source) / "manifest.json").is_file():
-            yield from Corpus.open(source)
-            continue
-        else:
-            texts = read_documents(source)
-        for text in texts:
-            if text.document_id != text.id:
-                yield text
-                continue
-            # Without the headings and the rest of its structure, only the length decides.
-            windows = list(chunk((Passage(id=text.id, text=text.text),), size, overlap=overlap))
-            if len(windows) > 2:
-                yield from chunk((text,), size, overlap=overlap)
-            elif windows:
-                yield text
+def _split(document: Passage, size: int, overlap: int) -> Iterator[Passage]:
+    """Yield the passages of a document; it stays whole if it has at most two windows."""
+    if document.document_id != document.id:
+        yield document
+        return
+    # Without the headings and the rest of its structure, only the length decides.
+    windows = list(chunk((Passage(id=document.id, text=document.text),), size, overlap=overlap))
+    if len(windows) > 2:
+        yield from chunk((document,), size, overlap=overlap)
+    elif windows:
+        yield document
 
 
 class Askable(NamedTuple):

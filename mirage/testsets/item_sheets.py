@@ -251,7 +251,8 @@ def _csv_cells(row: SheetRow) -> list[str]:
 def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
     """Read a sheet that :func:`write_sheet` wrote and somebody filled in.
 
-    CSV rows whose cells are all empty are skipped; a warning says how many.
+    The columns of CSV may be separated by commas, semicolons or tabs. CSV rows whose cells are all
+    empty are skipped; a warning says how many.
 
     Args:
         path: The file of the sheet: CSV if its name ends in ``.csv``, otherwise JSON Lines.

@@ -198,16 +198,25 @@ def _sum_logs(words: Sequence[str], script: str, languages: Sequence[str]) -> Ma
     row = table.rows.get
     rows = [row(gram) or row(gram[:2]) or row(gram[0], 0) for gram in trigrams]
     sums = table.logs[rows].sum(axis=0).tolist()
-    logs = ((code, sums[table.columns[code]]) for code in languages)
+    logs = ((code, sums[table.columns[code]]) for code in languages if code in table.columns)
     return {code: log for code, log in logs if log < 0}
 
 
 @cache
 def _table(script: str) -> _Table:
-    """Read the n-grams of a script from the data file, with a column for each of its languages."""
-    codes = languages_by_script()[script]
+    """Read the n-grams of a script from the data file, with a column for each of its languages.
+
+    Languages that are not in the file are left out, as it may not have been rebuilt yet.
+    """
     source = resources.files("mirage") / "data" / "trigrams.npz"
     with source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        codes = [
+            code
+            for code in languages_by_script()[script]
+            if f"{script}.{code}.{_COLUMN[0]}" in arrays
+        ]
+        if not codes:
+            return _Table({}, {}, np.zeros((1, 0)))
         grams = _split_grams(
             arrays[f"{script}.grams"], sizes := arrays[f"{script}.counts"].tolist()
         )

@@ -26,7 +26,6 @@ __all__ = [
     "grams",
     "held_words",
     "index_words",
-    "match_table",
     "text_words",
     "words",
 ]
@@ -62,7 +61,7 @@ def function_words(code: str) -> frozenset[str]:
 def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float, ...]:
     """Return the best match of each word in any sentence of a passage, from 0 to 1.
 
-    :func:`match_table` defines the match of a word in a sentence.
+    :meth:`WordIndex.sentence_matches` defines the match of a word in a sentence.
 
     Args:
         words: The words.
@@ -147,27 +146,6 @@ def _sentence_grams(text: str, code: str) -> _Grams:
     return _gram_table(list(dict.fromkeys(chain.from_iterable(sentences))), entry.gram_length)
 
 
-def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
-    """Return the match of each word in each sentence of a passage, from 0 (none) to 1 (full).
-
-    A word is compared with the most similar word of the sentence. The similarity of two words is
-    the share of the first word's character n-grams that also occur in the second word. The n-grams
-    include the space before a word. A similarity up to 0.3 gives 0 and a similarity from 0.7 on
-    gives 1, with linear interpolation between them. A word that the passage contains unchanged
-    matches only the sentences that contain it unchanged. In languages written without spaces, the
-    words are pairs of characters, which match exactly or not at all.
-
-    Args:
-        words: The words.
-        passage: The passage.
-        code: ISO 639-1 code of the language.
-
-    Returns:
-        One row for each word, and one column for each sentence.
-    """
-    return index_words((passage,), code).sentence_matches(words)[:, 1:]
-
-
 def _gram_counts(table: _Grams, count: int) -> NDArray[np.int64]:
     """Return the number of distinct n-grams of each word in a table of ``count`` words.
 
@@ -179,7 +157,7 @@ def _gram_counts(table: _Grams, count: int) -> NDArray[np.int64]:
 def _similarity(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the match of two words, from 0 to 1, for each share of common n-grams.
 
-    :func:`match_table` describes the formula.
+    :meth:`WordIndex.sentence_matches` describes the formula.
     """
     scaled = (shares - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)
     return np.minimum(np.maximum(scaled, 0), 1)
@@ -217,7 +195,7 @@ class WordIndex:
         >>> index = WordIndex(("It is dark. It was day.", "Light."), Language.of("en"))
         >>> index.sentence_matches(("dark",)).tolist(), index.columns
         ([[0.0, 1.0, 0.0, 0.0, 0.0]], [0, 3, 5])
-        >>> index.text_matches(("dark", "light"))
+        >>> index.text_table(("dark", "light")).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
 
@@ -277,7 +255,13 @@ class WordIndex:
     def sentence_matches(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return the match of each word in each sentence of the texts, from 0 to 1.
 
-        :func:`match_table` defines the match.
+        A word is compared with the most similar word of the sentence. The similarity of two words
+        is the share of the first word's character n-grams that also occur in the second word. The
+        n-grams include the space before a word. A similarity up to 0.3 gives 0 and a similarity
+        from 0.7 on gives 1, with linear interpolation between them. A word that a text contains
+        unchanged matches only the sentences of the text that contain it unchanged. In languages
+        written without spaces, the words are pairs of characters, which match exactly or not at
+        all.
 
         Returns:
             One row for each word. The columns are those of the first text, then those of the second
@@ -286,17 +270,12 @@ class WordIndex:
         rows = self.look_up(words)
         return self._tables.sentences[rows]
 
-    def text_matches(self, words: Sequence[str]) -> list[list[float]]:
+    def text_table(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return the best match of each word in any sentence of each text, from 0 to 1.
 
         Returns:
-            One row for each word, with one value for each text.
+            One row for each word, with one column for each text.
         """
-        matches: list[list[float]] = self.text_table(words).tolist()
-        return matches
-
-    def text_table(self, words: Sequence[str]) -> NDArray[np.float64]:
-        """Return the same values as :meth:`text_matches`, as an array."""
         rows = self.look_up(words)
         return self._tables.texts[rows]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mirage._base.memo import Memo
 from mirage.languages import ALL_LANGUAGES, LANGUAGES
 from mirage.text._trigrams import trigram_logs
-from mirage.text.lexicon import lexicon
+from mirage.text.lexicon import codes_with_lexicon, lexicon
 
 __all__ = ["Identification", "identify"]
 
@@ -197,8 +197,8 @@ def _candidates(script: str, code: str) -> tuple[tuple[str, ...], tuple[str, ...
     """
     shared = {"Han": ("Han", "Japanese")}.get(script, (script,))
     # A language without a board is a candidate only if it is expected.
-    entries = {**LANGUAGES, code: ALL_LANGUAGES[code]} if code else LANGUAGES
-    writers = tuple(entry.code for entry in entries.values() if entry.script in shared)
+    codes = dict.fromkeys((*codes_with_lexicon(), *filter(None, [code])))
+    writers = tuple(key for key in codes if ALL_LANGUAGES[key].script in shared)
     neighbours = ALL_LANGUAGES[code].neighbours if code in writers else ()
     return writers or ("",), neighbours
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 
-from mirage.languages import Language
+from mirage.languages import LANGUAGES, Language
 
 __all__ = ["Lexicon", "lexicon"]
 
@@ -87,8 +88,7 @@ def lexicon(code: str) -> Lexicon:
         4
     """
     code = Language.of(code).code
-    source = resources.files("mirage") / "data" / "lexicon" / f"{code}.json"
-    entries = json.loads(source.read_text(encoding="utf-8"))
+    entries = json.loads(_file(code).read_text(encoding="utf-8"))
     special = {"numbers", "months", "function_words"}
     lists = (field.name for field in fields(Lexicon) if field.name not in special)
     return Lexicon(
@@ -98,3 +98,17 @@ def lexicon(code: str) -> Lexicon:
         months=entries["months"],
         function_words=frozenset(entries["function_words"]),
     )
+
+
+@cache
+def codes_with_lexicon() -> tuple[str, ...]:
+    """Return the codes of the languages with a board whose lexicon exists.
+
+    The lexicon is missing while a language is being added. Until then, texts in other languages
+    must not be compared with it.
+    """
+    return tuple(code for code in LANGUAGES if _file(code).is_file())
+
+
+def _file(code: str) -> Traversable:
+    return resources.files("mirage") / "data" / "lexicon" / f"{code}.json"

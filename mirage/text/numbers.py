@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["decimal_parts", "numbers", "plain_numbers", "without_numbers"]
+__all__ = ["decimal_parts", "numbers", "without_numbers"]
 
 # Digits in groups of three separated by a space or a mark, or without groups; then decimals.
 _NUMBER = re.compile(r"\d(?:\d{0,2}(?:[.,٫٬'’ \u00a0\u2009\u202f]\d{3})+(?!\d)|\d*)(?:[.,٫]\d+)*")
@@ -24,11 +24,6 @@ def numbers(text: str) -> frozenset[str]:
     ``130.5``.
     """
     return frozenset(map(_canonical, _NUMBER.findall(text)))
-
-
-def plain_numbers(text: str) -> str:
-    """Return the text with every number as ASCII digits only, with a space before and after it."""
-    return _NUMBER.sub(lambda match: f" {_digits(match[0])} ", text)
 
 
 def _canonical(number: str) -> str:

@@ -37,6 +37,23 @@ def test_the_exit_status_is_the_verdict(
     assert "score" in result.stdout
 
 
+def test_a_lost_metric_is_never_no_worse(tmp_path: Path) -> None:
+    def ragas(name: str, score: str) -> Path:
+        head = "user_input,relevancy" + (",faithfulness" if score else "")
+        rows = [f"q{i},0.9" + (f',"{score}"' if score else "") for i in range(60)]
+        (tmp_path / name).write_text("\n".join([head, *rows]))
+        return tmp_path / name
+
+    before = ragas("before.csv", "0.8")
+    result = mirage("compare", before, ragas("missing.csv", ""))
+    assert result.exit_code == 3
+    assert "faithfulness was not compared (missing.csv has no score of it)" in result.stderr
+    assert mirage("compare", before, tmp_path / "missing.csv", "--metric=relevancy").exit_code == 0
+    message = refusal("compare", before, ragas("comma.csv", "0,8"))
+    assert "comma.csv, line 2: 'faithfulness' must be a number, got '0,8'; use a" in message
+    assert refusal("audit", tmp_path / "comma.csv") == message
+
+
 def test_all_outputs_are_written(tmp_path: Path) -> None:
     files = FILES / "ragas-before.csv", FILES / "ragas-after.csv"
     outputs = ("--comment", tmp_path / "c.md", "--report", tmp_path / "r.html", "--json")

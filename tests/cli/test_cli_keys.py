@@ -74,6 +74,21 @@ def test_a_key_goes_to_the_address_that_is_typed_with_it(index: Path, server: Ch
     assert {each["authorization"] for each in server.headers} == {"Bearer sk-canary"}
 
 
+def test_an_empty_address_is_not_the_default_address(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    server.answer = embeddings
+    (tmp_path / "leave.md").write_text("# Leave\nThirty days of leave.")
+    for asked in (
+        ("index", tmp_path / "leave.md", tmp_path / "an.index", "--encoder", "e"),
+        ("generate", "--language", "sw", "--model", "m"),
+    ):
+        message = refusal(*asked, "--base-url", "")
+        assert "'' is not the address of an endpoint" in message
+    assert not server.requests
+
+
 def test_an_address_in_an_index_that_is_none_is_an_error(index: Path) -> None:
     (index / "dense.json").write_text(json.dumps({"model": "e", "base_url": ["x", 3]}))
     assert str(index / "dense.json") in refusal("retrieve", index, "en", "--llm", "key_from=MY_KEY")

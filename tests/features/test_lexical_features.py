@@ -20,7 +20,7 @@ from mirage.features.lexical import SUPPORTED_AT, _RunIndex, sentence_support
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
 from mirage.text import split_sentences
-from mirage.text.content import FULL_MATCH_SHARE, NO_MATCH_SHARE, best_matches, grams, match_table
+from mirage.text.content import FULL_MATCH_SHARE, NO_MATCH_SHARE, best_matches, grams, index_words
 
 NILE = Query(
     id="q",
@@ -96,7 +96,8 @@ def test_a_word_matches_another_form() -> None:
     assert best_matches(("darker",), "Dark.", "en")[0] == pytest.approx((3 / 5 - 0.3) / 0.4)
     assert best_matches(("dark",), "Darker.", "en")[0] == 1
     assert best_matches(("dark",), "Arkansas", "en")[0] < 0.5
-    assert match_table(("dark",), "It is dark. It was day.", "en").tolist() == [[1, 0]]
+    table = index_words(("It is dark. It was day.",), "en").sentence_matches(("dark",))
+    assert table.tolist() == [[0, 1, 0]]
     assert best_matches(("河流",), "长河流入大海。", "zh")[0] == 1
     assert best_matches(("河流",), "河水流入大海。", "zh")[0] == 0
 
@@ -110,7 +111,7 @@ def test_a_table_of_matches_equals_the_shared_ngrams_of_each_pair_of_words(
 ) -> None:
     for code, length in (("fi", 3), ("ko", 2)):
         passage = "\n".join(" ".join(sentence) for sentence in sentences)
-        rows = match_table(tuple(words), passage, code)
+        rows = index_words((passage,), code).sentence_matches(words)[:, 1:]
         spoken = [text.split() for text in split_sentences(passage, code)]
         every = {other for sentence in spoken for other in sentence}
         assert rows.shape == (len(words), len(spoken))

@@ -13,7 +13,7 @@ from mirage.features.informative import WORD_MATCH_SHARE, _LongGrams
 from mirage.languages import Language
 from mirage.models import Passage
 from mirage.text import alignment, split_sentences, tokenize
-from mirage.text.content import best_matches, grams, index_words, match_table, text_words, words
+from mirage.text.content import best_matches, grams, index_words, text_words, words
 from mirage.text.forms import text_form
 from mirage.text.mentions import folded, stems
 from mirage.text.negations import _tokens, negates
@@ -57,8 +57,9 @@ def test_an_index_of_several_texts_has_what_the_index_of_each_has(
         every, table = tuple(some), index.sentence_matches(some)
         for number, text in enumerate(texts):
             columns = slice(index.columns[number] + 1, index.columns[number + 1])
-            assert table[:, columns].tolist() == match_table(every, text, code).tolist()
-            best = tuple(row[number] for row in index.text_matches(some))
+            alone = index_words((text,), code).sentence_matches(some)[:, 1:]
+            assert table[:, columns].tolist() == alone.tolist()
+            best = tuple(index.text_table(some)[:, number].tolist())
             assert best == best_matches(every, text, code)
 
 

@@ -247,7 +247,8 @@ def test_answered_queries_are_not_asked_again_failed_ones_are(
     assert list(map(query_id_of, server.requests)) == ["q02"]
     server.requests.clear()
     assert run(server, out) == whole  # nothing is left to ask, not even a key is needed
-    assert OpenAIGenerator("m").run(QUERIES, out=out, progress=False) == whole
+    without_key = OpenAIGenerator("m", base_url=server.url)
+    assert without_key.run(QUERIES, out=out, progress=False) == whole
     assert server.requests == []
 
 

@@ -256,11 +256,14 @@ def test_addresses_with_secrets_are_refused(url: str) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"total_timeout": 0}, {"backoff": -1}],
+    [
+        *({"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"total_timeout": 0}),
+        *({"backoff": -1}, {"timeout": None}, {"retries": None}, {"headers": ["sk-canary"]}),
+    ],
 )
-def test_invalid_settings_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(SettingError, match="concurrency must be at least 1"):
-        HTTPGenerator("http://localhost/", **settings)  # type: ignore[arg-type]
+def test_invalid_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=f"{next(iter(settings))}.* must be a "):
+        HTTPGenerator("http://localhost/", **settings)
 
 
 def test_requests_are_bounded(server: ChatServer) -> None:
@@ -282,5 +285,5 @@ def test_an_answer_that_is_too_long_fails_its_query_alone(server: ChatServer) ->
         GenerationError, match="cannot be decompressed as its header content-encoding states"
     ):
         run(server, retries=0)
-    with pytest.raises(SettingError, match="max_bytes must be at least 1, got 0"):
+    with pytest.raises(SettingError, match="max_bytes must be a whole number of at least 1, got 0"):
         generator(server, max_bytes=0)

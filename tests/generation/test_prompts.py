@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from mirage.dataset import MirageDataset
-from mirage.errors import GenerationError, SettingError
-from mirage.generation import RagPrompt
+from mirage.errors import GenerationError, SettingError, UnknownNameError
+from mirage.generation import RagPrompt, ShortAnswerPrompt, TemplatePrompt
 from mirage.generation.prompts import prompt_for
 from mirage.languages import LANGUAGES
 from mirage.llm.client import estimate_tokens
@@ -84,6 +85,14 @@ def test_passages_that_a_retriever_ranked_keep_their_order_unless_a_shuffle_is_a
         RagPrompt(order="shuffled", seed=None)
 
 
+@pytest.mark.parametrize("order", ["ranked", "by_rank", "random", "", None, 800])
+def test_an_unknown_order_is_an_error(order: Any) -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"order .*(did you mean 'rank'|auto, rank, shuffled)"
+    ):
+        RagPrompt(order=order)
+
+
 def test_order_depends_on_seed_and_query_id_alone() -> None:
     again = query_with(*MANY.passages, text="Swali lingine?")
     assert RagPrompt(seed=3)(MANY) == RagPrompt(seed=3)(MANY)
@@ -140,12 +149,18 @@ def test_a_query_without_passages_has_a_prompt() -> None:
     assert "There are no passages." in prompt.messages[0]["content"]
 
 
-@pytest.mark.parametrize(
-    "settings", [{"answer_tokens": 8192}, {"passage_tokens": 0}, {"answer_tokens": 0}]
-)
-def test_token_limits_that_leave_no_room_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(SettingError, match="do not fit into a context of 8192"):
-        RagPrompt(**settings)
+PROMPTS: list[Any] = [RagPrompt, ShortAnswerPrompt, partial(TemplatePrompt, "{question}")]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_token_limits_that_leave_no_room_are_refused(prompt: Any) -> None:
+    with pytest.raises(SettingError, match=r"answers of 8192 tokens .* context of 8192 tokens"):
+        prompt(answer_tokens=8192)
+    for name in ("passage_tokens", "context_tokens", "answer_tokens"):
+        for value in (0, "100", 2.5, None):
+            message = f"{name} must be a whole number of at least 1, got {value!r}"
+            with pytest.raises(SettingError, match=f"^{message}$"):
+                prompt(**{name: value})
 
 
 def test_a_custom_token_counter_is_used() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import tiny_llm
 from cases import each_case
@@ -62,6 +64,32 @@ def test_examples_are_earlier_turns() -> None:
     ]
 
 
+def test_tags_of_the_template_stay_beside_broken_tokens() -> None:
+    passages = (Passage(id="1#0", title="T", text="Ada<|im_end|> [INST]."),)
+    query = QUERY.model_copy(update={"passages": passages, "text": "Nani </s>?"})
+    prompt = TemplatePrompt(
+        "<search_results>\n{passages}\n</search_results>\n{question}",
+        "<|think|>",
+        passage="<passage_text>{text}</passage_text>",
+        examples=[{"question": "<a_b>?", "answer": "<think>Yes.</think>"}],
+    )(query)
+    contents = [turn["content"] for turn in prompt.messages]
+    assert contents[0] == "<|think|>"
+    assert contents[1] == "<search_results>\n\n</search_results>\n<a_b>?"
+    assert contents[2] == "<think>Yes.</think>"
+    assert contents[3] == (
+        "<search_results>\n<passage_text>Ada< |im_end|> [ INST].</passage_text>\n"
+        "</search_results>\nNani < /s>?"
+    )
+    assert prompt.shown == ("1#0",)
+
+
+def test_passages_may_be_in_the_system_message() -> None:
+    prompt = TemplatePrompt("{question}", "{passages}", passage="{text}")(QUERY)
+    assert prompt.messages[0]["content"] == "Ada {question}.\n\nBo."
+    assert prompt.shown == ("1#0", "2#0")
+
+
 @each_case(
     ("template", "message"),
     [
@@ -87,10 +115,37 @@ def test_names_are_checked_before_the_first_query() -> None:
         TemplatePrompt("{question}", passage="{question} {text}")
     with pytest.raises(SettingError, match=r"closed_book_user: .*remove"):
         TemplatePrompt("{question}", closed_book_user="{passages} {question}")
+    for closed in ({"closed_book_user": "{question}"}, {"closed_book_system": "Be brief."}):
+        with pytest.raises(SettingError, match=f"{next(iter(closed))}: .*add {{passages}} to user"):
+            TemplatePrompt("{question}", **closed)
     with pytest.raises(SettingError, match="has no 'answer'"):
         TemplatePrompt("{question}", examples=[{"question": "?"}])
     with pytest.raises(UnknownNameError, match="did you mean 'answer'"):
         TemplatePrompt("{question}", examples=[{"question": "?", "anwser": "!"}])
+
+
+@each_case(
+    "example",
+    [
+        {"question": "?", "answer": None},
+        {"question": 3, "answer": "!"},
+        {"question": "?", "answer": "!", "passages": ["A passage."]},
+        "Who?",
+        None,
+    ],
+)
+def test_examples_consist_of_texts(example: Any) -> None:
+    with pytest.raises(SettingError, match=r"examples: .* must be"):
+        TemplatePrompt("{question}", examples=[example])
+    with pytest.raises(SettingError, match="examples must be a list"):
+        TemplatePrompt("{question}", examples=example)
+
+
+@each_case("name", ["user", "system", "closed_book_user", "closed_book_system", "passage"])
+def test_templates_are_texts(name: str) -> None:
+    settings: dict[str, Any] = {"user": "{passages} {question}"} | {name: ["{question}"]}
+    with pytest.raises(SettingError, match=f"{name} must be a text"):
+        TemplatePrompt(**settings)
 
 
 def test_the_prompt_fits_into_its_context() -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from grid_files import grid_file
 
 from mirage.errors import DatasetError
 from mirage.grids import Grid
+from mirage.grids._entries import HybridEntry, OwnEntry, RetrieverEntry, RunEntry, _IndexEntry
 from mirage.grids.config import read_config
+
+RETRIEVERS = get_args(get_args(RetrieverEntry)[0])
+INDEX_ENTRIES = [entry for entry in RETRIEVERS if issubclass(entry, _IndexEntry)]
 
 
 def test_every_combination_is_a_cell_and_closed_book_is_only_one(tmp_path: Path) -> None:
@@ -123,3 +130,24 @@ def test_a_dataset_on_the_hub_is_read_by_its_name(
     other = entry.replace("PopQA", "PopQA, split: train")
     with pytest.raises(DatasetError, match="--include 'default/train/"):
         _ = Grid.read(grid_file(tmp_path, sw=f"  sw: {other}")).datasets
+
+
+@pytest.mark.parametrize("entry", INDEX_ENTRIES)
+def test_a_grid_can_build_the_retriever_of_every_entry(entry: type[_IndexEntry]) -> None:
+    """The class has a ``build`` whose parameters are settings, or come from the grid."""
+    module, _, name = entry.MAKES.rpartition(".")
+    retriever = getattr(import_module(module), name)
+    parameters = signature(retriever.build).parameters
+    required = {key for key, value in parameters.items() if value.default is value.empty}
+    assert list(parameters)[:2] == ["corpus", "folder"]
+    assert required <= {"corpus", "folder", "language", "embedder", "executor", *entry.model_fields}
+    assert callable(retriever.retrieve)
+
+
+def test_every_other_retriever_is_made_in_a_way_of_its_own() -> None:
+    # mirage.grids._running makes these without an index; any other kind is an _IndexEntry.
+    assert set(RETRIEVERS) - set(INDEX_ENTRIES) == {HybridEntry, RunEntry, OwnEntry}
+
+
+def test_an_entry_needs_no_embedder() -> None:
+    assert _IndexEntry().embedder(None) is None

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import warnings
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from adapter_example import run_example
 
-from mirage.errors import MissingPackageError
+from mirage import integrations
+from mirage.errors import HARNESSES, MissingPackageError
 from mirage.integrations import frames
 from mirage.models import Run
 
 INSTALL = {
-    "inspect_ai": r"pip install 'inspect-ai>=[\d.]+'$",
-    "lm_eval": r"pip install 'lm-eval>=[\d.]+'$",
-    "ragas": r"pip install 'ragas>=[\d.]+' 'langchain-community<[\d.]+'$",
-    "deepeval": r"pip install 'deepeval>=[\d.]+'$",
+    **{name: rf"pip install {re.escape(command)}$" for name, command in HARNESSES.items()},
     "datasets": r"'mirage-rag\[hub\]",
 }
 NEEDS = {**{name: name for name in INSTALL}, "frames": "polars", "trec": "ir_measures"}
+
+
+def test_every_adapter_is_in_the_table_and_its_package_in_a_list() -> None:
+    adapters = {path.stem for path in Path(integrations.__file__).parent.glob("[!_]*.py")}
+    table = (integrations.__doc__ or "").partition("=\n\n")[0]
+    assert set(re.findall(r"^``(\w+)``", table, re.MULTILINE)) == adapters
+    assert set(NEEDS) == adapters  # otherwise, add the package to HARNESSES in mirage/errors.py
 
 
 @pytest.mark.filterwarnings("ignore")  # of the harnesses
@@ -44,6 +52,30 @@ def test_a_missing_package_is_an_error_with_the_command(
     monkeypatch.delitem(sys.modules, f"mirage.integrations.{name}", raising=False)
     with pytest.raises(MissingPackageError, match=rf"package {name}; .*{INSTALL[name]}"):
         importlib.import_module(f"mirage.integrations.{name}")
+
+
+def test_an_old_deepeval_is_an_error_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    class LLMTestCase:
+        additional_metadata: dict[str, str] | None = None
+
+    names = {
+        "dataset": ["EvaluationDataset"],
+        "errors": ["MissingTestCaseParamsError"],
+        "metrics": ["BaseMetric"],
+        "test_case": [],
+    }
+    package = ModuleType("deepeval")
+    package.__dict__.update(__version__="2.9.3", __path__=[])
+    monkeypatch.setitem(sys.modules, "deepeval", package)
+    for module, classes in names.items():
+        stub = ModuleType(f"deepeval.{module}")
+        stub.__dict__.update({each: type(each, (Exception,), {}) for each in classes})
+        stub.__dict__["LLMTestCase"] = LLMTestCase
+        monkeypatch.setitem(sys.modules, stub.__name__, stub)
+    monkeypatch.delitem(sys.modules, "mirage.integrations.deepeval", raising=False)
+    message = rf"deepeval 2\.9\.3 is too old; install .*: {INSTALL['deepeval']}"
+    with pytest.raises(MissingPackageError, match=message):
+        importlib.import_module("mirage.integrations.deepeval")
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])

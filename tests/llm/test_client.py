@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 import os
 import pickle
 import signal
@@ -174,13 +175,24 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
     [
         ({"model": ""}, "must be the name of a model"),
         ({"model": 3}, "must be the name of a model"),
-        ({"concurrency": 0}, "concurrency must be at least 1.*got concurrency=0"),
-        ({"retries": -1}, "got concurrency=8, retries=-1, backoff=1.0"),
-        ({"timeout": 0}, "got timeout=0, total_timeout=900.0"),
-        ({"timeout": float("nan")}, "timeout=nan"),
-        ({"total_timeout": 0}, "total_timeout=0"),
-        ({"backoff": -1.0}, "backoff=-1.0"),
-        ({"max_tokens": 0}, "max_tokens must be at least 1, or None for no limit; got 0"),
+        ({"concurrency": 0}, "concurrency must be a whole number of at least 1, got 0"),
+        ({"concurrency": 2.5}, "concurrency must be a whole number of at least 1, got 2.5"),
+        ({"retries": -1}, "retries must be a whole number of at least 0, got -1"),
+        ({"retries": None}, "retries must be a whole number of at least 0, got None"),
+        ({"timeout": 0}, "timeout must be a number above 0, got 0"),
+        ({"timeout": None}, "timeout must be a number above 0, got None"),
+        ({"timeout": float("nan")}, "timeout must be a number above 0, got nan"),
+        ({"total_timeout": 0}, "total_timeout must be a number above 0, got 0"),
+        ({"backoff": -1.0}, "backoff must be a number of at least 0, got -1.0"),
+        ({"max_tokens": 0}, "max_tokens must be a whole number of at least 1 or None, got 0"),
+        ({"max_tokens": "100"}, "max_tokens must be a whole number of at least 1 or None, got '1"),
+        ({"parameters": {"max_tokens": "9"}}, "max_tokens must be a whole number .* got '9'"),
+        ({"temperature": "hot"}, "temperature must be a number of at least 0 or None, got 'hot'"),
+        ({"headers": ["sk-canary"]}, "headers must be a mapping, got list"),
+        ({"headers": {"x-a": None}}, "the header 'x-a' must be a text, got NoneType"),
+        ({"base_url": ""}, "'' is not the address of an endpoint"),
+        ({"base_url": []}, "base_url must be the address of an endpoint, or a list of addresses"),
+        ({"base_url": ["http://a/v1", None]}, "base_url must be the address of an endpoint, or a"),
         ({"cache": None}, "the path of a file, got None; to cache no answers, pass cache=False"),
         ({"base_url": "localhost:8000"}, "'localhost:8000' is not the address of an endpoint"),
         ({"base_url": "ftp://localhost"}, "is not the address of an endpoint"),
@@ -206,6 +218,25 @@ def test_invalid_settings_are_refused(chosen: dict[str, Any], says: str) -> None
     with pytest.raises(SettingError, match=says) as caught:
         LLM(**{"model": "m", "base_url": "http://localhost/v1"} | chosen)
     assert "sk-canary" not in str(caught.value)
+
+
+NOT_A_SETTING: tuple[Any, ...] = (object(), b"1", [3], {3: 3}, {"a": 1}, True, -1, 1j)
+VALID = {"cache": (bool,), "parameters": (dict,)}
+
+
+@each_case(
+    ("name", "wrong"),
+    [
+        (name, wrong)
+        for name in inspect.signature(LLM).parameters
+        for wrong in NOT_A_SETTING
+        if not isinstance(wrong, VALID.get(name, ()))
+    ],
+)
+def test_a_setting_of_a_wrong_type_is_refused(name: str, wrong: Any) -> None:
+    settings = {"model": "m", "base_url": "http://localhost/v1"} | {name: wrong}
+    with pytest.raises(SettingError):
+        LLM(**settings)
 
 
 def test_openai_without_a_key() -> None:

@@ -440,7 +440,7 @@ def test_every_question_is_accounted_for(server: DirectServer, tmp_path: Path, c
     assert provenance["settings"]["time filter"] == "filter"
     assert f"sentences: {len(rows)}" in str(benchmark)
     assert re.search(r"changes over time +1 +11\n", str(benchmark))
-    assert {path.name for path in (tmp_path / "runs").iterdir()} == {
+    assert {path.name for path in (tmp_path / "runs").glob("*.jsonl")} == {
         "terse.jsonl",
         "org%2Flong.jsonl",
     }

@@ -17,8 +17,9 @@ from mirage.report import _responses as responses
 from mirage.report._responses import (
     SAMPLINGS,
     Excerpt,
+    _scores,
+    _Weights,
     plain_response,
-    response_scores,
     sample,
     whole_query,
 )
@@ -33,7 +34,7 @@ def test_better_features_come_first() -> None:
     middle = np.nanmean(data.values.reshape(-1, len(FEATURES)), axis=0)
     values = np.array([middle, middle + 1, middle - 1, [np.nan] * 3])
     table = FeatureTable("m", "en", ("q0", "q1", "q2", "q3"), FEATURES, values)
-    scores = response_scores(table, data)
+    scores = _scores(table, _Weights.of(data))
     assert scores[1] > scores[0] > scores[2]
     assert scores[0] == pytest.approx(0)
     assert np.isnan(scores[3])
@@ -44,7 +45,7 @@ def test_a_missing_feature_does_not_count() -> None:
     above = np.nanmean(data.values.reshape(-1, len(FEATURES)), axis=0) + 0.5
     values = np.array([above, [above[0], np.nan, np.nan]])
     table = FeatureTable("m", "en", ("q0", "q1"), FEATURES, values)
-    full, partial = response_scores(table, data)
+    full, partial = _scores(table, _Weights.of(data))
     assert partial > 0
     assert partial != full
 
@@ -63,7 +64,7 @@ def test_the_order_is_that_of_the_scores() -> None:
     assert sample_ranking.evidence is not None
     table = sample_ranking.evidence.tables["mine"]
     scores = dict(
-        zip(table.query_ids, response_scores(table, ranker("en").data["en"]), strict=True)
+        zip(table.query_ids, _scores(table, _Weights.of(ranker("en").data["en"])), strict=True)
     )
     kinds = sample({"en": sample_ranking}).pages["en"]["mine"]
     best = [scores[row["query"]] for row in kinds["best"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 from pathlib import Path
 
@@ -36,6 +37,24 @@ def test_values_are_those_of_ir_measures() -> None:
         assert row.mean == pytest.approx(expected[measure], abs=1e-12)
         assert (row.n, row.unmeasured) == (20, 0)
         assert row.interval[0] < row.mean < row.interval[1]
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval needs perl")
+def test_measures_of_gdeval_accept_ids_of_any_kind() -> None:
+    grades = {"1": {"a": 1, "b": 4}, "2": {"c": 2}, "3": {"d": 1}}
+    scores = {"1": {"x": 3.0, "b": 2.0, "a": 1.0}, "2": {"y": 2.0, "c": 1.0}}
+    measures = ["ERR@10", "nDCG(dcg='exp-log2')@10", "nDCG@10", "RR@10"]
+    expected = evaluate(RetrievalRun.of(scores), grades, measures)
+    # On paper; gdeval assumes grades of at most 4, and rounds to five decimals.
+    first, second = 15 / 16 / 2 + 1 / 16 * 1 / 16 / 3, 3 / 16 / 2
+    assert expected["ERR@10"].mean == pytest.approx((first + second) / 3, abs=1e-5)
+    named = {f"Frage {id_}": {f"{p} 1": s for p, s in row.items()} for id_, row in scores.items()}
+    named_grades = {
+        f"Frage {id_}": {f"{p} 1": g for p, g in row.items()} for id_, row in grades.items()
+    }
+    evaluation = evaluate(RetrievalRun.of(named), named_grades, measures)
+    assert evaluation.query_ids == tuple(f"Frage {id_}" for id_ in expected.query_ids)
+    np.testing.assert_array_equal(evaluation.values, expected.values)
 
 
 def test_absent_queries_count_0_and_unjudged_queries_are_not_measured() -> None:
@@ -96,6 +115,26 @@ def test_ids_of_another_corpus_are_noticed(caplog: pytest.LogCaptureFixture) -> 
     assert "with other ids?" in caplog.text
     assert evaluation.strange
     assert "with other ids?" in " ".join(str(evaluation).split())
+    assert "('b#0' was retrieved, 'a.md#0' is in the qrels)" in caplog.text
+
+
+def test_qrels_that_name_documents_are_noticed_if_some_ids_match(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = RetrievalRun.of({"q1": {"a.md#0": 2.0, "a.md#1": 1.0}, "q2": {"long.md#5": 1.0}})
+    grades = {"q1": {"a.md": 1}, "q2": {"long.md#5": 1}}
+    evaluation = evaluate(run, grades, ["R@10"])
+    assert not evaluation.strange
+    expected = "1 of 2 relevant ids in the qrels name documents, such as 'a.md', of which the run"
+    for text in (caplog.text, " ".join(str(evaluation).split())):
+        assert expected in text
+        assert "--level document" in text
+    caplog.clear()
+    assert evaluate(run, grades, ["R@10"], documents=True)["R@10"].mean == 1
+    assert caplog.text == ""
+    whole = RetrievalRun.of({"q1": {"a.md": 1.0}, "q2": {"long.md": 1.0}})
+    evaluate(whole, grades, ["R@10"])
+    assert "name passages, such as 'long.md#5', of which the run has documents" in caplog.text
 
 
 def test_few_queries_have_no_interval_and_clusters_make_it_wide() -> None:

@@ -67,5 +67,7 @@ class LLM:
 
 def _output(text: str) -> Any:
     word = text.split()[0].upper()
-    completion = SimpleNamespace(text=f"<think>{word}?</think>{word}", token_ids=[1, 2, 3])
+    completion = SimpleNamespace(
+        text=f"<think>{word}?</think>{word}", token_ids=[1, 2, 3], finish_reason="stop"
+    )
     return SimpleNamespace(outputs=[completion], prompt_token_ids=list(range(len(text.split()))))

@@ -22,6 +22,7 @@ from mirage.surrogate import Prediction, SurrogateRanker, model
 from mirage.surrogate.estimators import NAMES, fit_regressor, one_thread
 from mirage.surrogate.familiarity import Familiarity
 from mirage.surrogate.model import ROWS, Recipe, _losses, evaluate
+from mirage.surrogate.ranker import _Estimate, _fill_with_worst
 from mirage.surrogate.training import TrainingData, mean_features, training_data
 
 Array = np.ndarray
@@ -411,6 +412,30 @@ def test_a_failed_query_gets_the_worst_values_of_the_training_models() -> None:
     assert ranker.predict(elsewhere).logit < by_hand  # the worst on any query
 
 
+def test_a_failed_query_is_no_better_than_the_mean_of_the_others() -> None:
+    tables, boot = arena()
+    data = training_data(tables, boot)["sw"]
+    table = replace(tables[0], values=np.full((30, 3), -1.0))  # worse than all training models
+    answered = table.select(table.query_ids[:29])
+    filled = _fill_with_worst(table, answered, data)
+    assert filled.shape == (30, 3)
+    assert filled[-1].tolist() == pytest.approx([-1, -1, np.nan], nan_ok=True)
+
+
+def test_missing_answers_widen_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The widest spread and the widest errors count, whichever version of the values has them."""
+    tables, boot = arena()
+    ranker = SurrogateRanker("linear").fit(tables, boot)
+    narrow, wide, profile = np.arange(40) / 100, np.arange(40) / 10, tables[0].values.mean(axis=0)
+    for first, second in ((narrow, wide), (wide, narrow)):
+        versions = iter(
+            [_Estimate(profile, 1.0, first, second), _Estimate(profile, 0.5, second, first)]
+        )
+        monkeypatch.setattr(ranker, "_estimate", lambda *_, versions=versions: next(versions))
+        prediction = ranker.predict(with_failures(tables[0], [4]))
+        assert prediction.draws == pytest.approx(0.5 + wide + wide)
+
+
 def test_a_prediction_needs_five_answered_queries() -> None:
     tables, boot = arena()
     ranker = SurrogateRanker("linear").fit(tables, boot)
@@ -480,7 +505,7 @@ def test_r2_and_tau_by_hand() -> None:
     names = list(ranker.data["sw"].models)
     rows = np.array([[names.index(name) for name in split] for split in validation.held_out])
     expected_interval = held_out_tau_interval(rows, predicted, actual, level=0.8)
-    assert validation.tau_interval(0.8)["sw"] == pytest.approx(expected_interval)
+    assert validation.tau_interval(level=0.8)["sw"] == pytest.approx(expected_interval)
     assert expected_interval[0] < validation.tau["sw"] < expected_interval[1]
 
 
@@ -527,6 +552,16 @@ def test_too_few_models_are_an_error() -> None:
     tables, boot = arena(models=2)
     with pytest.raises(FeatureError, match="at least three models per language"):
         SurrogateRanker("ridge").fit(tables, boot)
+
+
+def test_an_unknown_training_language_is_an_error() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("linear").fit(tables, boot)
+    other = replace(tables[0], language="de")
+    for use in (ranker.fitted_logits, ranker.predict, ranker.scores):
+        argument: Any = "de" if use == ranker.fitted_logits else other
+        with pytest.raises(UnknownNameError, match="unknown training language 'de'; known: sw"):
+            use(argument)
 
 
 def test_a_surrogate_that_is_not_fitted_is_an_error() -> None:

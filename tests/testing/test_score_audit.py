@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +66,30 @@ def test_failures_are_shown_with_both_means() -> None:
         "failures (scores 1, score): 10 of 50 scores failed; a mean without them is 0.500; counted "
         "as the worst score (0) it is 0.400"
     )
+
+
+def test_a_metric_whose_scores_all_failed_is_a_finding() -> None:
+    def both(*first: float | None) -> list[dict[str, Any]]:
+        scores = [{"score": each, "right": i % 2} for i, each in enumerate(first)]
+        return [{"item": f"q{i}"} | row for i, row in enumerate(scores)]
+
+    fields = {"score": ["score", "right"]}
+    dead = both(*[None] * 60)
+    [finding] = audit_scores(dead, fields=fields).findings
+    assert (finding.kind, finding.metric) == ("failures", "score")
+    assert str(finding).startswith("failures (scores 1, score): 60 of 60 scores failed; ")
+    beside = both(None, None, *[0.1 + i / 100 for i in range(58)])
+    problems = [f.problem for f in audit_scores(beside, dead, fields=fields).findings]
+    assert {"2 of 60 scores failed", "60 of 60 scores failed"} <= {*problems}
+
+
+def test_failures_of_a_fault_count_as_the_fault() -> None:
+    data = [row | {"metric": "unknown_facts"} for row in rows([0.0, 1.0] * 20 + [math.nan] * 10)]
+    [finding] = audit_scores(data).findings
+    assert "counted as the worst score (1) it is 0.600" in finding.effect
+    long = [row | {"metric": "answer_length"} for row in rows([3.0, 4.0] * 20 + [math.nan] * 10)]
+    [finding] = audit_scores(long).findings
+    assert finding.effect == "a mean without them is 3.500"
 
 
 def test_the_interval_with_clusters_is_wider() -> None:

@@ -14,9 +14,12 @@ import pytest
 from cases import each_case
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.features.log_measures import NEW_WORDS, TRAFFIC
+from mirage.features.registry import DEFINITIONS
 from mirage.scores.metrics import metric_facts
 from mirage.statistics.permutation import holm
-from mirage.testing import compare_scores
+from mirage.testing import audit_scores, compare_scores
+from mirage.testing._score_pairs import built_in_facts
 from mirage.testing.comments import score_comment
 from mirage.testing.score_changes import ScoreComparison
 from mirage.testing.score_page import write_comparison
@@ -245,6 +248,231 @@ def test_thresholds_show_the_direction_of_a_metric() -> None:
     assert compare_scores(run(low, False), run(high, False)).verdict == "no worse"
     with pytest.raises(SettingError, match="both files measure the same metric"):
         compare_scores(run(low, True), run(high, False))
+
+
+# Features of this library ------------------------------------------------------------------------
+
+
+def metric_rows(name: str, scores: Any) -> list[dict[str, Any]]:
+    return [{"item": f"q{i}", "metric": name, "score": each} for i, each in enumerate(scores)]
+
+
+def test_every_feature_has_the_direction_and_range_of_the_registry() -> None:
+    declared = {
+        **{d.example: d.facts for d in DEFINITIONS.values()},
+        **TRAFFIC,
+        **NEW_WORDS,
+    }
+    for name, facts in declared.items():
+        middle = np.array([0.5 if math.isinf(facts.high) else (facts.low + facts.high) / 2])
+        compared = metric_facts(name, middle, built_in=built_in_facts(name))
+        assert compared.has_direction == (facts.direction in ("higher", "lower")), name
+        assert compared.lower_is_better == (facts.direction == "lower"), name
+        assert not compared.assumed
+        if math.isfinite(facts.high - facts.low) and name not in ("answer_similarity",):
+            assert (compared.low, compared.high) == (facts.low, facts.high), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("unknown_facts", "wrong_answer", "invention", "incorrect_attempt", "english_language"),
+        *("failed", "empty_answer", "feature_scorer/unknown_facts", "unknown_facts,none"),
+    ],
+)
+def test_a_rise_of_a_fault_of_this_library_is_worse(name: str) -> None:
+    few, many = [0.0] * 57 + [1.0] * 3, [0.0] * 20 + [1.0] * 40
+    assert compare_scores(metric_rows(name, few), metric_rows(name, many)).verdict == "worse"
+    fixed = compare_scores(metric_rows(name, many), metric_rows(name, few))
+    assert fixed.verdict == "no worse"
+    assert fixed.changes[0].is_better
+    assert f"lower is better: {name}" in fixed.notes
+
+
+def test_a_failed_score_of_a_fault_counts_as_the_fault() -> None:
+    before = metric_rows("unknown_facts", [0.0] * 60)
+    after = metric_rows("unknown_facts", [None] * 30 + [0.0] * 30)
+    result = compare_scores(before, after)
+    assert (result.verdict, result.changes[0].after) == ("worse", 0.5)
+    assert "unknown_facts: failed scores count as the worst score (1): 0 before, 30 after" in (
+        result.notes
+    )
+
+
+def test_the_users_direction_overrides_the_registry() -> None:
+    low, high = metric_rows("invention", [0.1] * 60), metric_rows("invention", [0.9] * 60)
+    assert compare_scores(low, high).verdict == "worse"
+    assert compare_scores(low, high, higher_is_better=["invention"]).verdict == "no worse"
+    assert compare_scores(high, low, higher_is_better=["invention"]).verdict == "worse"
+
+
+def test_a_feature_without_a_direction_is_compared_only_if_the_user_states_one() -> None:
+    before = metric_rows("answer_length", [3.0] * 60) + metric_rows("abstention", [1.0] * 60)
+    after = metric_rows("answer_length", [4.0] * 60) + metric_rows("abstention", [1.0] * 60)
+    result = compare_scores(before, after)
+    assert [change.metric for change in result.changes] == ["abstention"]
+    assert result.verdict == "no worse"
+    assert result.not_compared["answer_length"].startswith("neither higher nor lower scores")
+    with pytest.raises(SettingError, match=r"'answer_length': neither higher nor lower .*--lower"):
+        compare_scores(before, after, metrics=["answer_length"])
+    chosen = compare_scores(before, after, lower_is_better=["answer_length"])
+    assert chosen.changes[0].facts[:4] == (True, False, 0, 20)
+
+
+def test_a_metric_of_another_tool_that_is_named_like_a_feature_keeps_its_scale() -> None:
+    def scale(name: str, *scores: float) -> tuple[float, float]:
+        facts = metric_facts(name, np.array(scores), built_in=built_in_facts(name))
+        return facts.low, facts.high
+
+    assert scale("fluency", 1, 3) == (1, 5)
+    assert scale("fluency", 0.2, 1) == scale("fluency", 1, 1) == (0, 1)
+    assert scale("fluency", 20, 90) == (-math.inf, math.inf)
+    assert scale("answer_similarity", -0.2, 0.9) == (-1, 1)
+    assert scale("answer_similarity", 0.2, 0.9) == (0, 1)
+
+
+# Metrics of one file -----------------------------------------------------------------------------
+
+
+def ragas_rows(**columns: list[Any]) -> list[dict[str, Any]]:
+    rows = zip(*columns.values(), strict=True)
+    return [
+        {"user_input": f"q{i}", **dict(zip(columns, row, strict=True))}
+        for i, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_metric_that_one_file_lacks_makes_the_result_inconclusive(swapped: bool) -> None:
+    both = ragas_rows(faithfulness=[0.8] * 60, relevancy=[0.9] * 60)
+    one = ragas_rows(relevancy=[0.9] * 60)
+    result = compare_scores(one, both) if swapped else compare_scores(both, one)
+    assert [change.verdict for change in result.changes] == ["no worse"]
+    assert result.verdict == "inconclusive"
+    name = "before" if swapped else "after"
+    assert result.summary == (
+        f"inconclusive: faithfulness was not compared ({name} has no score of it); if this is "
+        "intended, choose the metrics with --metric"
+    )
+    assert result.plain()["verdict"] == "inconclusive"
+    three = ragas_rows(faithfulness=[0.8] * 60, relevancy=[0.9] * 60, recall=[0.7] * 60)
+    assert "faithfulness, recall were not compared (faithfulness: after has no score of it)" in (
+        compare_scores(three, one).summary
+    )
+    chosen = compare_scores(both, one, metrics=["relevancy"])
+    assert chosen.verdict == "no worse"
+    worse = compare_scores(both, ragas_rows(relevancy=[0.2] * 60))
+    assert worse.verdict == "worse"
+
+
+def test_a_metric_without_a_common_score_makes_the_result_inconclusive() -> None:
+    before = ragas_rows(faithfulness=[0.8] * 60, relevancy=[0.9] * 60)
+    after = ragas_rows(faithfulness=[None] * 60, relevancy=[0.9] * 60)
+    assert compare_scores(before, after).verdict == "worse"
+    result = compare_scores(before, after, failures="skip")
+    assert result.verdict == "inconclusive"
+    assert "faithfulness was not compared (no item has a score from both" in result.summary
+
+
+def test_a_value_that_is_no_number_is_shown_with_its_place() -> None:
+    before = ragas_rows(faithfulness=[0.8] * 60, relevancy=[0.9] * 60)
+    after = ragas_rows(faithfulness=["0.8 / 1"] * 60, relevancy=[0.9] * 60)
+    result = compare_scores(before, after)
+    assert result.verdict == "inconclusive"
+    assert result.not_compared["faithfulness"] == (
+        "after has no score of it; after, entry 1: 'faithfulness' is '0.8 / 1', which is no number"
+    )
+
+
+@pytest.mark.parametrize("name", ["ragas.csv", "table.csv", "table.json"])
+def test_decimal_commas_are_one_clear_error(name: str, tmp_path: Path) -> None:
+    item = "user_input" if name == "ragas.csv" else "item"
+    header = [item, "faithfulness", "relevancy"]
+    scores = [(f"q{i}", f"0,{81 + i % 9}", "0.9") for i in range(60)]
+    path = tmp_path / name
+    if name.endswith("csv"):
+        lines = [",".join(header), *(f'{q},"{score}",{more}' for q, score, more in scores)]
+        path.write_text("\n".join(lines))
+        where = "line 2"
+    else:
+        path.write_text(json.dumps([dict(zip(header, row, strict=True)) for row in scores]))
+        where = "entry 1"
+    fields = None if name == "ragas.csv" else {"score": ["faithfulness", "relevancy"]}
+    good = [{item: q, "faithfulness": 0.8, "relevancy": 0.9} for q, *_ in scores]
+    message = re.escape(
+        f"{name}, {where}: 'faithfulness' must be a number, got '0,81'; use a decimal point, 0.81"
+    )
+    with pytest.raises(DatasetError, match=message):
+        compare_scores(good, path, fields=fields)
+    with pytest.raises(DatasetError, match=message):
+        audit_scores(path, fields=fields)
+
+
+# Metrics without a scale -------------------------------------------------------------------------
+
+
+def latencies(seed: int, items: int, *, timeouts: float = 0.0) -> tuple[list[float], list[float]]:
+    """Return latencies in seconds before and after a change.
+
+    ``timeouts`` is the probability of a timeout after 30 seconds before the change. There are no
+    timeouts after it, but all answers take longer, so that both means are equal.
+    """
+    rng = np.random.default_rng(seed)
+    usual = rng.lognormal(0.5, 0.4, items)
+    before = np.where(rng.random(items) < timeouts, 30.0, usual)
+    slower = timeouts * (30 - math.exp(0.58))
+    return before.tolist(), (usual * np.exp(0.05 * rng.normal(size=items)) + slower).tolist()
+
+
+def compare_latencies(before: list[float], after: list[float], **settings: Any) -> ScoreComparison:
+    sides = [[{"item": i, "latency": x} for i, x in enumerate(each)] for each in (before, after)]
+    return compare_scores(*sides, fields={"score": "latency"}, **settings)
+
+
+@pytest.mark.parametrize("items", [20, 50, 100])
+def test_rare_gains_that_a_sample_lacks_are_not_called_worse(items: int) -> None:
+    pairs = [latencies(seed, items, timeouts=0.02) for seed in range(20)]
+    verdicts = [compare_latencies(*pair).verdict for pair in pairs]
+    assert verdicts.count("worse") <= 1
+    assert "no worse" not in verdicts
+    # Exchanged, the later system is as fast on average, although most of its answers are faster.
+    assert sum(compare_latencies(b, a).changes[0].is_better for a, b in pairs) <= 1
+
+
+def test_the_reason_is_given_if_rare_gains_could_outweigh_a_loss() -> None:
+    before, _ = latencies(0, 50)
+    after = [each + 0.3 for each in before]
+    result = compare_latencies(before, after)
+    [change] = result.changes
+    assert change.verdict == "inconclusive"
+    assert change.p > 0.05
+    assert result.summary == "inconclusive: the scale of latency is not known"
+    limit = 5 * (max(after) - min(before))
+    [note] = [note for note in result.notes if "could outweigh" in note]
+    assert note == (
+        f"latency: the loss on these items is significant, but rare gains of up to {limit:.3g} (5 "
+        "times the range of the scores) could outweigh it; state the largest possible score with "
+        "--scale"
+    )
+    assert compare_latencies(before, after, scales={"latency": (0, 6)}).verdict == "worse"
+    assert compare_latencies(before, after, scales={"latency": (0, 60)}).verdict != "worse"
+
+
+@pytest.mark.parametrize(
+    "name", ["latency", "cost", "response_time_s", "total_tokens", "loss,none"]
+)
+def test_small_scores_without_a_limit_have_no_scale(name: str) -> None:
+    assert not metric_facts(name, np.array([0.002, 0.004]), lower=[name]).has_scale
+    assert metric_facts(name, np.array([0.2]), scale=(0, 9), lower=[name]).high == 9
+    assert metric_facts("token_f1", np.array([0.2]), higher=["token_f1"]).has_scale
+
+
+@pytest.mark.parametrize(("factor", "items"), [(3.0, 100), (2.0, 200), (1.5, 400)])
+def test_a_large_or_well_measured_loss_without_a_scale_is_worse(factor: float, items: int) -> None:
+    before, after = latencies(0, items)
+    slower = [factor * each for each in after]
+    assert compare_latencies(before, slower).verdict == "worse"
+    assert compare_latencies(slower, before).changes[0].is_better
 
 
 # Output -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections import Counter
@@ -15,10 +16,11 @@ from item_llm import ItemWriter, documents_of, draft_of
 from llm_server import ChatServer, last_user_text
 
 from mirage import LLM, FeatureSuite, MirageDataset, Passage, Query, Response, Run
+from mirage.corpus import Corpus
 from mirage.errors import DatasetError
 from mirage.languages import Language
 from mirage.retrieval import BM25
-from mirage.testsets import build_test_set
+from mirage.testsets import build_test_set, item_sheet, read_sheet, write_sheet
 from mirage.testsets.askable import Askable, askable_passages, corpus_of
 from mirage.testsets.item_checks import Draft, ItemKind, duplicate_of, faults_in, query_of, stands
 from mirage.testsets.item_questions import Slot, writing_prompt
@@ -196,11 +198,43 @@ def test_passages_are_spread_over_documents_and_copies_are_skipped() -> None:
     assert (askable.documents, askable.askable_documents) == (9, 6)
 
 
-def test_short_documents_with_many_headings_stay_whole(tmp_path: Path) -> None:
-    sections = "\n\n".join(f"## Part {n}\n\n" + f"word{n} " * 30 for n in range(5))
-    (tmp_path / "a.md").write_text(f"# A\n\n{sections}\n")
-    assert [passage.id for passage in corpus_of(tmp_path, "en")] == ["a.md"]
-    assert len(corpus_of(tmp_path, "en", size=50)) == 5
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "The mill of Alba was built by Moser in 1912. "),
+        ("ja", "アルバの水車小屋は1912年に建てられました。"),
+    ],
+)
+def test_passages_have_the_ids_of_an_index_of_the_same_files(
+    tmp_path: Path, language: str, sentence: str
+) -> None:
+    (tmp_path / "short.txt").write_text(sentence * 3, encoding="utf-8")
+    (tmp_path / "long.txt").write_text(sentence * 60, encoding="utf-8")
+    sections = "\n\n".join(f"## Part {n}\n\n{sentence * 8}" for n in range(2))
+    (tmp_path / "two.md").write_text(f"# Two\n\n{sections}\n", encoding="utf-8")
+    row = json.dumps({"id": "faq-1", "text": sentence * 60})
+    (tmp_path / "faq.jsonl").write_text(row + "\n", encoding="utf-8")
+    for size in (30, 100):
+        index = Corpus.build(tmp_path, language=language, size=size)
+        assert list(corpus_of(tmp_path, language, size=size)) == list(index)
+
+
+# Sheets
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_sheet_may_be_saved_with_other_separators(tmp_path: Path, separator: str) -> None:
+    written = tmp_path / "sheet.csv"
+    dataset = MirageDataset.bundled("fr")
+    rows, _ = item_sheet(documents_of(dataset), language="fr", items=3, kinds=SINGLE)
+    write_sheet(rows, written)
+    with written.open(encoding="utf-8-sig", newline="") as file:
+        cells = list(csv.reader(file))
+    saved = tmp_path / "saved.csv"
+    # Excel writes a byte order mark, and quotes only cells that need it.
+    with saved.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows(cells)
+    assert read_sheet(saved) == read_sheet(written)
 
 
 # With an LLM

@@ -38,12 +38,7 @@ from mirage.dataset import clusters_of
 from mirage.features.findings import findings_of
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query
-from mirage.ranking.comparison import (
-    advantages,
-    differing_share,
-    p_positive,
-    without_templates,
-)
+from mirage.ranking.comparison import advantages, p_positive, without_templates
 from mirage.statistics.clusters import cluster_codes
 from mirage.statistics.paired import paired_means
 from mirage.surrogate.drafts import (
@@ -211,6 +206,12 @@ class Comparer:
         return Pair(self.author.code, kind, manners, p, low > 0 or high < 0)
 
 
+def differing_share(first: Run, second: Run, query_ids: Sequence[str]) -> float:
+    """Return the share of queries on which the responses of two systems have different texts."""
+    texts = [[(run[id_].text or "").strip() for id_ in query_ids] for run in (first, second)]
+    return sum(a != b for a, b in zip(*texts, strict=True)) / len(query_ids)
+
+
 def one_language(code: str, level: str, quick: bool) -> list[Pair]:
     """Return all comparisons in a language."""
     author = Author(code, level)
@@ -222,7 +223,7 @@ def one_language(code: str, level: str, quick: bool) -> list[Pair]:
     by_manner = dict(zip(manners, tables, strict=True))
     ids = author.queries.query_ids
     pairs = [
-        comparer.pair("", a, b, differing_share(runs, (a.model, b.model), ids))
+        comparer.pair("", a, b, differing_share(runs[a.model], runs[b.model], ids))
         for a, b in combinations(tables, 2)
     ]
     for manner in FAULTY_MANNERS[:1] if quick else FAULTY_MANNERS:

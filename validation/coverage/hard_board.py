@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
+from _judgments import simulated_judgments
 from _results import add_figure, save, script_parser
 from _shared import TESTS
 
@@ -35,7 +36,6 @@ from mirage.surrogate.artifacts import Artifact
 from mirage.surrogate.estimators import one_thread
 from mirage.surrogate.levels import HARD, HARD_MANNERS
 from mirage.surrogate.model import Candidate
-from mirage.surrogate.pretraining import simulated_judgments
 from mirage.surrogate.training import TrainingData, placed_judgments
 
 FOLDS = 12

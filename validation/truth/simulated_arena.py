@@ -27,6 +27,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
+from _judgments import simulated_judgments
 from _results import add_figure, save, script_parser
 
 from mirage import BradleyTerry, SurrogateRanker
@@ -34,7 +35,7 @@ from mirage.languages import LANGUAGES
 from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate.faults import FAULTS
 from mirage.surrogate.model import Candidate, Recipe, evaluate, fit_model
-from mirage.surrogate.pretraining import TOURNAMENTS, simulated_judgments
+from mirage.surrogate.pretraining import TOURNAMENTS
 from mirage.surrogate.simulation import GROUPS, SYSTEMS
 from mirage.surrogate.training import TrainingData, training_data
 

@@ -40,7 +40,12 @@ from truth import written
 
 from mirage import MirageDataset
 from mirage.features import Answered, NotComputed, answered
-from mirage.features.lexical import _wording, sentence_support, support_lexical, support_lexical_all
+from mirage.features.lexical import (
+    _wording_by_index,
+    sentence_support,
+    support_lexical,
+    support_lexical_all,
+)
 from mirage.languages import LANGUAGES
 from mirage.metaeval import LabelledSentences
 from mirage.models import Passage, Query, Response
@@ -119,13 +124,18 @@ def ratio(values: dict[str, list[float]]) -> float:
     return float(np.mean(values["conv"]) / np.mean(values["quote"]))
 
 
+def wording(text: str, passages: tuple[str, ...], code: str) -> float:
+    """Return how much of a sentence's wording occurs in the passages, from 0 to 1."""
+    return _wording_by_index(text, passages, tuple(range(len(passages))), code)
+
+
 def before(item: Answered, *, everything: bool = False) -> float:
     """Return the earlier version: the wording's score by cited passages, mean over sentences."""
     texts = {passage.id: passage.titled_text for passage in item.query.passages}
     scores = []
     for sentence in item.parsed.sentences:
         cited = tuple(texts.values() if everything else map(texts.get, sentence.citations))
-        scores.append(_wording(sentence.text, cited, item.query.language) if cited else 0.0)
+        scores.append(wording(sentence.text, cited, item.query.language) if cited else 0.0)
     return float(np.mean(scores)) if scores else 0.0
 
 
@@ -260,7 +270,7 @@ def then(sentence: Any) -> float:
     cited = tuple(passage.titled_text for passage in sentence.cited)
     if not tokenize(sentence.text, sentence.query.language):
         return 0.0
-    return _wording(sentence.text, cited, sentence.query.language)
+    return wording(sentence.text, cited, sentence.query.language)
 
 
 if __name__ == "__main__":

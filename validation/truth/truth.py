@@ -29,6 +29,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
+from _judgments import simulated_judgments
 from _results import add_figure, save, script_parser
 from _shared import TESTS
 
@@ -50,7 +51,7 @@ from mirage.surrogate.drafts import (
 )
 from mirage.surrogate.estimators import VERDICT_TREES
 from mirage.surrogate.faults import ARENA_FAULTS, FAULTS
-from mirage.surrogate.pretraining import simulated_arena, simulated_judgments
+from mirage.surrogate.pretraining import simulated_arena
 from mirage.surrogate.simulation import GROUPS, SYSTEMS
 from mirage.surrogate.training import TrainingData, placed_judgments
 
