@@ -174,7 +174,10 @@ def citation_gaps(
 
 
 class CitationSurvey:
-    """A survey that finds the :class:`CitationGaps` of a run whose responses are read in blocks.
+    """An accumulator that finds the citation gaps of a run whose responses are read in blocks.
+
+    The citation gaps are the reasons why the citations of a run cannot be measured, such as an
+    unknown style of citations; see :class:`CitationGaps`.
 
     Pass each block to :meth:`add`. If :attr:`needs_recount` is true, also pass each block to
     :meth:`recount`. Then call :meth:`gaps`. The passages that a response was made from are compared
@@ -194,7 +197,7 @@ class CitationSurvey:
         self._mislabelled_reason = ""
 
     def add(self, queries: Iterable[Query], pairs: Iterable[tuple[Query, Response]]) -> None:
-        """Survey a block of queries and their responses.
+        """Add a block of queries and their responses.
 
         Args:
             queries: The queries of the block, also those without a response.
@@ -234,7 +237,7 @@ class CitationSurvey:
         self._recounted += sum(_has_citations(*pair) for pair in pairs if pair[1].text is not None)
 
     def gaps(self) -> CitationGaps:
-        """Return the reasons why the citations of the surveyed responses cannot be measured."""
+        """Return the reasons why the citations of all added responses cannot be measured."""
         reason = self._foreign_ids_reason() or self._unread_style_reason()
         unjudged = "" if self._is_judged else self._unjudged_reason
         mislabelled = "" if self._is_relevant_shown else self._mislabelled_reason

@@ -173,7 +173,8 @@ class RecordedJudge:
         if not current:
             raise NoJudgmentError(
                 f"{self.path}: there is no vote on any of the {len(possible)} pairs to judge; "
-                "label pairs of these models with `mirage label --pairs` and the same seed"
+                "label pairs of these models with `mirage label --pairs`, with the same seed as "
+                "for this ranking"
             )
         return Judged(tuple(current), judgments_of(current), skipped)
 

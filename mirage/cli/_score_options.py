@@ -46,8 +46,8 @@ Higher = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Metric for which higher values are better, as assumed for metrics that Mirage does not "
-        "know; may be repeated.",
+        "Metric for which higher values are better (the default for most metrics that Mirage does "
+        "not know); may be repeated.",
         "--higher-is-better",
     ),
 ]

@@ -72,7 +72,7 @@ def decide(
         str | None,
         option(
             "NAME",
-            "LLM that labels the sentences that the feature leaves unlabelled.  [default: none]",
+            "LLM that labels the sentences for which the feature is not decisive.  [default: none]",
             "--judge",
         ),
     ] = None,

@@ -21,7 +21,9 @@ def hub(
     language: options.RequiredLanguage = None,
     copies: Annotated[
         Path | None,
-        option("FOLDER", "Read copies of the datasets in this folder, instead of the hub."),
+        option(
+            "FOLDER", "Read the datasets from copies in this folder instead of downloading them."
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

@@ -90,7 +90,7 @@ def label(
         Path | None,
         option(
             "FILE",
-            "Add the labels from a file that a page of labels saved; see --page.",
+            "Add the labels from a file that was saved on the page for labelling; see --page.",
             "--import",
         ),
     ] = None,

@@ -48,7 +48,11 @@ def rank(
     ] = None,
     confidence: Annotated[
         float,
-        option("P", "Probability that --at-least requires; 0.5 only requires a higher logit."),
+        option(
+            "P",
+            "With --at-least: required probability that your model is better than MODEL. With 0.5, "
+            "a higher logit is enough.",
+        ),
     ] = 0.9,
     allow_failed: options.AllowFailed = 0,
     board: Annotated[

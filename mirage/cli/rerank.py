@@ -57,7 +57,7 @@ def rerank(
     llm: options.Llm = None,
     budget: options.Budget = None,
 ) -> None:
-    """Rerank the first passages of a retrieval run with a model.
+    """Rerank the top-ranked passages of a retrieval run with a model.
 
     If a query cannot be reranked, its passages keep their order, and the command prints a message
     on standard error.

@@ -82,8 +82,8 @@ def train(
     responses. It ranks further models without a judge:
     `mirage rank RESPONSES --dataset FILE --surrogate FILE --trust`.
 
-    It is trained on RESPONSES and --judgments or, with --utilities, on simulated models that are
-    compared by a simulated judge.
+    By default, the surrogate is trained on RESPONSES and --judgments. With --utilities, it is
+    trained on simulated models, whose responses are compared by a simulated judge.
     """
     from mirage.arena import read_judged
     from mirage.leaderboard import Leaderboard

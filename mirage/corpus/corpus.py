@@ -137,7 +137,7 @@ class Corpus:
 
     @classmethod
     def open(cls, *folders: str | Path, verify: bool = True) -> Self:
-        """Open the corpus in a folder, or the sum of the corpora in several folders.
+        """Open the corpus in a folder, or the union of the corpora in several folders.
 
         Args:
             folders: The folders that :meth:`build` wrote.
@@ -171,7 +171,7 @@ class Corpus:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders of the corpus; a sum of corpora has several."""
+        """The folders of the corpus; a union of corpora has several."""
         return tuple(part.folder for part in self._parts)
 
     @property
@@ -182,7 +182,7 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the passages in order; for a sum of corpora, of their fingerprints."""
+        """The SHA-256 of the passages in order; for a union of corpora, of their fingerprints."""
         prints = [part.fingerprint for part in self._parts]
         if len(prints) == 1:
             return prints[0]

@@ -517,9 +517,12 @@ class _RunIndex:
     ) -> NDArray[np.int64]:
         """Return the end of the longest shared run that starts at each position of a text.
 
+        A shared run is a sequence of adjacent characters that also occurs in an indexed text. If no
+        run starts at a position, the result is the position itself.
+
         Args:
             text: The text.
-            ranks: The ranks of its characters.
+            ranks: The rank of each character of the text; see :meth:`ranks`.
             numbers: The indices of the indexed texts to compare with.
 
         Returns:

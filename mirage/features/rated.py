@@ -36,9 +36,9 @@ def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature
     - 4: acceptable, but incomplete.
     - 5: right and complete.
 
-    The rater sees the question and both answers, without reasons and citations. An empty answer is
-    graded 1. Not computed if the query has no reference, if a call fails, or if none of six outputs
-    is complete and ends with a grade.
+    The rater sees the question, the answer and the reference. Citations are removed, and so is the
+    section of reasons, if there is one. An empty answer is graded 1. Not computed if the query has
+    no reference, if a call fails, or if none of six outputs is complete and ends with a grade.
 
     Args:
         llm: The rater, or its name.

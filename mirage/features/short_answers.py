@@ -80,11 +80,12 @@ def qa_match(item: Answered) -> float | NotComputed:
 
 
 def qa_exact(item: Answered) -> float | NotComputed:
-    """Return the share of the short answers that the answer equals token by token, from 0 to 1.
+    """Return the share of the query's short answers that are identical to the answer, from 0 to 1.
 
-    Values between 0 and 1 are possible only for queries with several answers. Tokens are those of
-    :func:`mirage.text.tokenize` without English articles. Not computed if no passage answers the
-    query, or if the query has no short answer with a letter or digit.
+    The texts are compared token by token. Values between 0 and 1 are possible only for queries
+    with several short answers. Tokens are those of :func:`mirage.text.tokenize` without English
+    articles. Not computed if no passage answers the query, or if the query has no short answer with
+    a letter or digit.
     """
     answer = _tokens(item.parsed.answer_text, Language.of(item.query.language))
     return _mean_of_best(item, lambda label: float(label == answer))
@@ -257,7 +258,7 @@ def _ngrams(tokens: Tokens, n: int) -> list[tuple[str, ...]]:
 
 
 def _written_tokens(tokens: Tokens, entry: Language) -> tuple[str, ...]:
-    """Return the tokens, joined into one if the language has a token for each character."""
+    """Return the tokens; in a language whose tokens are characters, join them into one token."""
     return ("".join(tokens),) if entry.tokens == "character" else tuple(tokens)
 
 

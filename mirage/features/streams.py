@@ -41,7 +41,7 @@ __all__ = ["Measures", "RunFiles", "ScoredRun", "Stream", "score_files", "score_
 
 T = TypeVar("T")
 
-_SURVEY = 1000  # queries that are surveyed together
+_SURVEY = 1000  # queries of a block when the data about a whole run are collected
 _MOST_REASONS = 100  # different reasons for missing values that are kept for each feature
 _FIXED = ("query_id", "model", "repeat", "not_computed")
 
@@ -299,9 +299,10 @@ class _Survey:
 
     @property
     def needs_recount(self) -> bool:
-        """Whether all responses must be read again to complete the data.
+        """Whether a second pass over all responses is needed.
 
-        A second pass counts the sentences that may recur, and the citations in known styles.
+        The second pass counts the sentences that may occur in at least half of the responses, and
+        the responses with citations in a known style.
         """
         return self.citations.needs_recount or self.recurring.needs_recount
 

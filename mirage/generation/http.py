@@ -323,12 +323,13 @@ class HTTPGenerator:
         except Exception as error:
             why = f"{type(error).__name__}: {error}".removesuffix(": ")
             raise GenerationError(
-                f"the text cannot be extracted from the answer ({self._secrets.excerpt(why)}): "
+                "the text cannot be extracted from the service's reply "
+                f"({self._secrets.excerpt(why)}): "
                 f"{self._secrets.excerpt(content)}"
             ) from None
         if not isinstance(reply, str | tuple | Response):
             raise GenerationError(
-                f"the text of the answer is of type {type(reply).__name__}, not str: "
+                f"the text in the service's reply is of type {type(reply).__name__}, not str: "
                 f"{self._secrets.excerpt(content)}"
             )
         return reply

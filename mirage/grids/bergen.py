@@ -176,7 +176,7 @@ def convert(folder: str | Path, name: str = "bergen") -> Conversion:
 
 
 class _Converter:
-    """A converter of configuration files, which collects the entries of the grid."""
+    """A converter of BERGEN's configuration files, which collects the entries of the grid."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -259,8 +259,8 @@ def compare_cells(
     if repeated:
         axes = f"{', '.join(_AFTER_RANKING[:-1])} and {_AFTER_RANKING[-1]}"
         notes.append(
-            f"{repeated} pairs on retrieval metrics repeat another pair or have one ranking in "
-            f"both cells, and are left out: these metrics do not depend on {axes}."
+            f"{repeated} pairs on retrieval metrics repeat another pair or have the same retrieval "
+            f"results in both cells, and are left out: these metrics do not depend on {axes}."
         )
     if unshared := len(pairs) * len(metrics) - len(rows) - repeated:
         notes.append(f"{unshared} pairs have no query with a value in both cells.")

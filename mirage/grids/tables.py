@@ -206,7 +206,7 @@ class ResultTable(Printed, Sequence[Cell]):
     def pivot(
         self, rows: Sequence[str], columns: Sequence[str] = (), metrics: Sequence[str] = ()
     ) -> Pivot:
-        """Arrange the scores in a table, such as retrievers in rows and prompts in columns.
+        """Return the scores in a table, such as with retrievers in rows and prompts in columns.
 
         Args:
             rows: Axes whose settings become rows.

@@ -91,15 +91,15 @@ class Leaderboard(NearNames):
         ranker: The surrogate that predicts logits from features.
         anchors: Names of the ranker's training models that serve as anchors. By default all.
         prefix: Text to put before the names of the anchors, such as ``anchor/``.
-        agreement: Measured agreement with people of the judge on whose judgments the ranker was
-            trained, such as :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
-        runs: Responses of the anchors, which :meth:`rank` with a judge needs, or a function that
-            returns them when they are first needed.
+        agreement: How well the judge whose judgments trained the ranker agrees with people, such as
+            :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
+        runs: Responses of the anchors, or a function that returns them when they are first needed.
+            They are needed if :meth:`rank` is called with a judge.
         about: One line that explains the anchors and the meaning of a rank to readers of a ranking.
         provenance: Sources of the ranker, such as its training data.
 
     Attributes:
-        agreement: Known agreement with people, of the judge and of the ranker's features.
+        agreement: How well the judge and the ranker's features agree with people, if this is known.
 
     Raises:
         FeatureError: If suite, ranker and dataset differ in language, or if the suite lacks a
@@ -215,7 +215,8 @@ class Leaderboard(NearNames):
                 :meth:`~mirage.FeatureSuite.default`, ``reference_recall``, ``answer_char3`` and
                 ``answer_length``, if they can be computed on the benchmark. They are computed from
                 the recorded outputs with the same code as for a new model.
-            path: Folder with copies of the benchmark's datasets, to read instead of the hub.
+            path: Folder with copies of the benchmark's datasets, to read instead of
+                downloading them from the hub.
             revisions: Commit hash of the revision to read, by name of the dataset. By default the
                 newest revisions are downloaded once, and later calls use them again.
             judge: Name of the judge whose judgments are used. By default the only one or, if there

@@ -96,7 +96,7 @@ def load(
 
     Args:
         language: ISO 639-1 code of one of the 18 languages.
-        path: Folder with copies of the datasets, to read instead of the hub.
+        path: Folder with copies of the datasets, to read instead of downloading them from the hub.
         revisions: Commit hash of the revision to read, by name of the dataset. By default the
             commits that this machine downloaded first.
         judge: Name of the judge whose judgments are read. By default the only one or, if there are
@@ -173,7 +173,7 @@ def surrogate(
         suite: Features of the responses. By default those of
             :func:`mirage.leaderboard._suite.offline_suite`.
         language: ISO 639-1 code of one of the 18 languages.
-        path: Folder with copies of the datasets, to read instead of the hub.
+        path: Folder with copies of the datasets, to read instead of downloading them from the hub.
         revisions: Commit hash of the revision to read, by name of the dataset. By default the
             commits that this machine downloaded first.
         judge: Name of the judge whose judgments are used. By default the only one or, if there are

@@ -92,7 +92,7 @@ def completion_of(
         reasoning = _reasoning_of(message)
     except (LookupError, TypeError, AttributeError):
         raise TransientError(
-            f"the answer has no entry in 'choices': {secrets.excerpt(answer)}"
+            f"the endpoint's reply has no entry in 'choices': {secrets.excerpt(answer)}"
         ) from None
     if isinstance(text, str):
         block, text = split_reasoning(text)
@@ -109,7 +109,7 @@ def completion_of(
             "tools in the parameters"
         )
     if not isinstance(text, str):
-        raise TransientError(f"the answer has no text: {secrets.excerpt(choice)}")
+        raise TransientError(f"the endpoint's reply has no text: {secrets.excerpt(choice)}")
     reason = str(reason)
     try:
         (text + reason + reasoning).encode()
@@ -217,12 +217,14 @@ def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[
         vectors = [[float(number) for number in entries[i]] for i in range(count)]
     except (LookupError, TypeError, ValueError, OverflowError):
         raise TransientError(
-            f"the answer must have {count} embeddings, one per text; got {secrets.excerpt(answer)}"
+            f"the endpoint must return {count} embeddings, one per text; got "
+            f"{secrets.excerpt(answer)}"
         ) from None
     sound = vectors and len({len(vector) for vector in vectors}) == 1
     if not sound or not vectors[0] or not all(map(math.isfinite, chain(*vectors))):
         raise TransientError(
-            "the embeddings in the answer must consist of finite numbers and have the same length"
+            "the embeddings that the endpoint returned must consist of finite numbers and have the "
+            "same length"
         )
     return vectors
 
@@ -244,10 +246,10 @@ def scores_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[f
         relevance = [float(scores[i]) for i in range(count)]
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
         raise TransientError(
-            f"the answer must have {count} scores, one per text; got {secrets.excerpt(answer)}"
+            f"the endpoint must return {count} scores, one per text; got {secrets.excerpt(answer)}"
         ) from None
     if not all(map(math.isfinite, relevance)):
-        raise TransientError("the scores in the answer must be finite numbers")
+        raise TransientError("the scores that the endpoint returned must be finite numbers")
     return relevance
 
 

@@ -714,7 +714,7 @@ class Connection:
                 answer = {"results": answer}
             if not isinstance(answer, dict):
                 excerpt = llm._secrets.excerpt(answer)
-                raise TransientError(f"the answer must be a JSON object, got {excerpt}")
+                raise TransientError(f"the endpoint must reply with a JSON object, got {excerpt}")
             tokens = _tokens(answer, request.size)
             hold.tokens, hold.cost = sum(tokens), price.cost(*tokens)
         llm._count(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=hold.cost)

@@ -190,7 +190,8 @@ class Transfer(NamedTuple):
             score than a negative one (higher, or lower if the feature declares that lower is
             better).
         interval: The confidence interval of ``roc_auc``; NaN with fewer than ten queries, if fewer
-            than five queries have a sentence of either label, or if the area is 0 or 1.
+            than five queries have a positive sentence, if fewer than five have a negative one, or
+            if the area is 0 or 1.
         memerag_areas: The area under the ROC curve on MEMERAG's labels, by language; empty if it
             was not measured for this feature.
         gate: Whether the feature can serve as a gate, which accepts or rejects responses. It can if

@@ -92,13 +92,14 @@ class LabelledSentences:
         *,
         task: Task = "faithfulness",
     ) -> LabelledSentences:
-        """Read a folder of files of MEMERAG (arXiv 2502.17163).
+        """Read labels from MEMERAG (arXiv 2502.17163), a dataset of RAG answers.
 
-        The folder may be ``memerag``, ``memerag_ext`` or that of the majority votes. The data may
-        only be used for evaluation. The licence is CC BY-NC 4.0.
+        People labelled each sentence of the answers. The data may only be used for evaluation. The
+        licence is CC BY-NC 4.0.
 
         Args:
-            folder: The folder with ``en.jsonl``, ``de.jsonl``, ...
+            folder: A folder of MEMERAG's files ``en.jsonl``, ``de.jsonl``, ...: ``memerag``,
+                ``memerag_ext``, or the folder with the majority votes of the annotators.
             languages: The languages to read; by default every file in the folder.
             task: The property whose labels are read. Only faithfulness has fine-grained labels.
 

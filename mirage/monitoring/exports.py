@@ -189,8 +189,8 @@ def export_rows(
         models = sorted({model for models in ambiguous for model in models})
         _LOG.warning(
             "%s: %d of %d traces have several chat spans with an answer (models: %s); the answer "
-            "is that of the chat span whose prompt contains the most retrieved passages, or the "
-            "last of several such spans; if this is wrong, record the answer as "
+            "is that of the chat span whose prompt contains the largest number of retrieved "
+            "passages, or the last of several such spans; if this is wrong, record the answer as "
             "gen_ai.output.messages of the root span",
             path, len(ambiguous), len(traces), ", ".join(models[:5]) or "unknown",
         )  # fmt: skip
@@ -328,7 +328,10 @@ _Optional = Annotated[str | None, BeforeValidator(_text_or_none)]
 
 
 class _Span(BaseModel):
-    """A span; the aliases are the names that the tools use for its fields."""
+    """One span: an operation in the trace of a request, such as a retrieval or an LLM call.
+
+    The aliases of a field are the names that different tracing tools give it.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -536,7 +539,7 @@ class _Trace:
 
     @cached_property
     def _answering_chats(self) -> list[_Span]:
-        """The chat spans whose prompts contain the most retrieved passages."""
+        """The chat spans whose prompts contain the largest number of retrieved passages."""
         if len(self._chats) < 2:
             return self._chats
         documents = (self._documents or [])[-_MOST_QUOTES:]

@@ -115,7 +115,8 @@ def read_hub_arena(language: str, path: str | Path | None = None, **options: Any
 
     Args:
         language: ISO 639-1 code of one of the benchmark's 18 languages.
-        path: Folder with copies of the benchmark's datasets, to read instead of the hub.
+        path: Folder with copies of the benchmark's datasets, to read instead of
+            downloading them from the hub.
         **options: Keyword arguments of :meth:`Arena.of`.
 
     Raises:

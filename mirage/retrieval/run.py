@@ -120,8 +120,8 @@ class RetrievalRun(Mapping[str, Hits]):
             tag: The tag of the lines; by default the name of the run.
 
         Raises:
-            DatasetError: An id is empty or contains a tab or a line break, the tag contains a
-                space, or the file cannot be written.
+            DatasetError: An id is empty, contains a tab or a line break, or begins or ends with a
+                space; the tag contains a space; or the file cannot be written.
         """
         lines = self.lines(tag=tag)
         target = Path(path)
@@ -136,8 +136,8 @@ class RetrievalRun(Mapping[str, Hits]):
             tag: The tag of the lines; by default the name of the run.
 
         Raises:
-            DatasetError: An id is empty or contains a tab or a line break, or the tag contains a
-                space.
+            DatasetError: An id is empty, contains a tab or a line break, or begins or ends with a
+                space; or the tag contains a space.
         """
         tag = tag or "-".join(self.name.split())
         ids = {*self._hits, *(id_ for hit_ids, _ in self._hits.values() for id_ in hit_ids)}
@@ -145,8 +145,9 @@ class RetrievalRun(Mapping[str, Hits]):
         invalid += [id_ for id_ in ids if not _FIELD.fullmatch(id_)]
         if invalid:
             raise DatasetError(
-                f"{invalid[0]!r} cannot be a field of a TREC file, whose fields are separated by "
-                "spaces or tabs; use ids without tabs and line breaks, and a tag without spaces"
+                f"{invalid[0]!r} cannot be a field of a TREC file; an id must not be empty, "
+                "contain tabs or line breaks, or begin or end with a space, and the tag must not "
+                "contain any space"
             )
         separator = " " if all(id_.split() == [id_] for id_ in ids) else "\t"
         return (

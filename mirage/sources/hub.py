@@ -98,7 +98,7 @@ def find(
         name: Name of the dataset, one of :data:`DATASETS`.
         language: ISO 639-1 code.
         path: Folder with copies of the datasets (``mirage-bench``, ``mirage-bench-output``,
-            ``mirage-bench-pairwise-judgments``), to read instead of the hub.
+            ``mirage-bench-pairwise-judgments``), to read instead of downloading them from the hub.
         revisions: Revision to read (a commit hash, tag or branch), by name of the dataset.
 
     Raises:
@@ -298,7 +298,7 @@ def queries(
 
     Args:
         language: ISO 639-1 code.
-        path: Folder with copies of the datasets, to read instead of the hub.
+        path: Folder with copies of the datasets, to read instead of downloading them from the hub.
         revisions: Revision to read (a commit hash, tag or branch), by name of the dataset.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A survey of MIRAGE-Bench in one language: counts of its records, and its invalid rows."""
+"""Count the records of MIRAGE-Bench in one language, and list its invalid rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mirage.sources import hub
 
 
 class Part(NamedTuple):
-    """The survey of one MIRAGE-Bench dataset.
+    """The number of records and the invalid rows of one MIRAGE-Bench dataset.
 
     Attributes:
         dataset: Name of the dataset.
@@ -40,16 +40,16 @@ Contents = tuple[dict[str, int], dict[str, tuple[str, ...]]]
 
 
 def survey(language: str, *, path: str | Path | None = None) -> list[Part]:
-    """Survey the datasets of :data:`mirage.sources.hub.DATASETS` in one language.
+    """Count the records of the datasets :data:`mirage.sources.hub.DATASETS` in one language.
 
-    If a dataset cannot be used, the others are still surveyed.
+    If a dataset cannot be used, the others are still counted.
 
     Args:
         language: ISO 639-1 code.
-        path: Folder with copies of the datasets, to read instead of the hub.
+        path: Folder with copies of the datasets, to read instead of downloading them from the hub.
 
     Returns:
-        One survey per dataset: outputs, queries and judgments.
+        One part per dataset: outputs, queries and judgments.
     """
     runs: dict[str, Run] = {}
 

@@ -2,7 +2,7 @@
 
 The files are those of project-miracl/nomiracl (Thakur et al. 2024, arXiv 2312.11361). Queries in
 the folder ``relevant`` can be answered from their passages, and queries in ``non_relevant`` cannot.
-The folder thus shows which outputs are right, so models can be compared without a judge.
+The folder thus shows which outputs are correct, so models can be compared without a judge.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def load(folder: str | Path, language: str) -> NoMiracl:
     """Read ``folder/relevant/{language}.jsonl`` and ``folder/non_relevant/{language}.jsonl``.
 
     GPT-4's output becomes the reference of a query, so GPT-4 is not among the models.
-    :func:`is_right` decides which outputs are right. In a judgment, a right output beats a wrong
-    one. If both are right or both are wrong, the verdict is a tie. The files have no qrels, so
-    ``relevant`` is empty; :data:`FEATURES` do not need it. Rows whose prompt is null are skipped,
-    and one of the two files may be missing; a warning is logged in both cases.
+    :func:`is_right` decides which outputs are correct. In a judgment, a correct output beats a
+    wrong one. If both are correct or both are wrong, the verdict is a tie. The files have no qrels,
+    so ``relevant`` is empty; :data:`FEATURES` do not need it. Rows whose prompt is null are
+    skipped, and one of the two files may be missing; a warning is logged in both cases.
 
     Args:
         folder: Folder with the two subfolders.
@@ -112,10 +112,10 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def is_right(output: str, answerable: bool) -> bool:
-    """Return whether an output correctly states that an answer is present or missing.
+    """Return whether an output correctly says whether the passages contain an answer.
 
-    A right output states that an answer is present if the passages contain one, and otherwise that
-    the answer is unknown. An output that states both or neither is wrong.
+    If the passages contain an answer, a correct output says that they do. Otherwise, it says that
+    the answer is unknown. An output that says both or neither is wrong.
 
     Args:
         output: Output of a model.

@@ -1,4 +1,4 @@
-"""A survey of a file of queries: counts of queries and passages, and a list of problems."""
+"""Count the queries and passages in a file of queries, and list its problems."""
 
 from __future__ import annotations
 

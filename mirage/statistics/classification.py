@@ -427,7 +427,8 @@ def roc_auc_interval(
     Returns:
         The interval; NaN with fewer than :data:`~mirage.statistics.prediction_powered.FEWEST`
         clusters, if fewer than :data:`~mirage.statistics.prediction_powered.FEWEST_OF_EACH`
-        clusters have a sentence of either label, or if the area is 0 or 1.
+        clusters have a positive sentence, if fewer than that have a negative one, or if the area is
+        0 or 1.
     """
     from scipy.special import expit, logit, stdtrit
     from scipy.stats import rankdata

@@ -145,7 +145,7 @@ def powered_mean(
         cluster: Cluster of each item, such as its query, of shape ``(items,)``; by default each
             item is its own cluster.
         probability: Probability with which each item was selected for labelling, of shape
-            ``(items,)``; by default equal for all. Every estimate is wrong if items were selected
+            ``(items,)``; by default equal for all. Estimates are biased if items were selected
             because they looked bad and ``probability`` does not reflect this.
         level: Confidence level of the intervals.
 

@@ -90,7 +90,7 @@ def _changed_queries(spoilt: np.ndarray, clean: np.ndarray) -> int:
 
 
 def order_violations(costs: list[FaultCost]) -> list[str]:
-    """Return a message for each pair of faults of which the milder one costs as much or more.
+    """Return a message for each pair of faults in which the milder fault costs as much or more.
 
     Missing or wrong citations should cost less than a wrong abstention, and a wrong abstention
     should cost less than any falsehood.

@@ -213,7 +213,8 @@ def write_pretrained(
         n_jobs: Number of processes.
 
     Returns:
-        One message for each pair of faults of which a surrogate penalises the milder one more; see
+        One message for each pair of faults in which a surrogate penalises the milder fault at
+        least as much as the more serious one; see
         :func:`~mirage.surrogate.fault_costs.order_violations`.
     """
     from joblib import Parallel, delayed

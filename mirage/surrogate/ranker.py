@@ -116,7 +116,7 @@ class Validation:
         spread: Squared differences between the actual logits and the mean logit of the split's
             training models, by language.
         spread_in_paper: Squared differences between the actual logits and the mean logit of all
-            models, by language.
+            models, by language. The paper on MIRAGE-Bench (arXiv 2410.13716) uses this definition.
     """
 
     held_out: tuple[tuple[str, ...], ...]

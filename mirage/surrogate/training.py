@@ -123,7 +123,7 @@ class TrainingData:
         return FeatureTable(self.models[row], self.language, *names, values, facts=self.facts)
 
     def of(self, models: Iterable[str]) -> TrainingData:
-        """Return a copy with only the given models; they keep their order."""
+        """Return a copy with only the given models, in the order of this object."""
         members = set(models)
         rows = [i for i, model in enumerate(self.models) if model in members]
         part = replace(

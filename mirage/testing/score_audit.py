@@ -90,7 +90,8 @@ def audit_scores(
             of :func:`compare_scores`.
         format: Name of the format, such as ``ragas``; by default it is detected from the content.
         lower_is_better: Metrics for which smaller is better.
-        higher_is_better: Metrics for which larger is better.
+        higher_is_better: Metrics for which larger is better. This is also assumed for metrics that
+            are not known.
         scales: Lowest and highest possible score by metric.
 
     Returns:

@@ -54,7 +54,12 @@ MIRACL_RECIPE: Mapping[str, Recipe] = MappingProxyType(
 
 
 class Benchmark(NamedTuple):
-    """An evaluation set, and the reasons why the other queries were dropped, by query id."""
+    """An evaluation set that was selected from a retrieval dataset.
+
+    Attributes:
+        dataset: The selected queries.
+        dropped: The reason why each of the other queries was dropped, by query id.
+    """
 
     dataset: MirageDataset
     dropped: dict[str, DropReason]

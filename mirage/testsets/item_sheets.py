@@ -225,13 +225,14 @@ def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
         path: The file to write.
 
     Raises:
-        DatasetError: If the file cannot be written, or exists already. An existing sheet may be
-            filled in, so it is not replaced.
+        DatasetError: If the file cannot be written, or exists already. An existing sheet may
+            contain entries of people, so it is not replaced.
     """
     file = Path(path)
     if file.exists():
         raise DatasetError(
-            f"{file}: the file exists already and may be filled in; use another file name"
+            f"{file}: the file exists already and may contain entries of people; use another file "
+            "name"
         )
     if file.suffix.lower() != ".csv":
         write_records(rows, file)

@@ -84,7 +84,7 @@ def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float
 
 
 def held_words(words: Sequence[str], text: str, code: str, share: float) -> list[bool]:
-    """Return whether a text contains each word in some form.
+    """Return, for each word, whether a text contains it in some form.
 
     In a language with spaces, the text contains a word if at least ``share`` of the word's n-grams
     occur in words of the text. A word that is not longer than an n-gram must be part of a word in
@@ -96,6 +96,9 @@ def held_words(words: Sequence[str], text: str, code: str, share: float) -> list
         text: The text.
         code: ISO 639-1 code of the language.
         share: Minimum share of a word's n-grams.
+
+    Returns:
+        One truth value per word.
     """
     entry = Language.of(code)
     stems_of_text = text_form(text, entry).stems
@@ -111,7 +114,9 @@ def held_words(words: Sequence[str], text: str, code: str, share: float) -> list
 
 
 def _held_in_characters(words: Sequence[str], characters: str, share: float) -> list[bool]:
-    """Return whether a text contains each word, as :func:`held_words` does without spaces.
+    """Return, for each word, whether a text in a language without spaces contains it.
+
+    See :func:`held_words`.
 
     Args:
         words: The words, most of which are pairs of characters.

@@ -78,12 +78,25 @@ def _clause_pattern(entry: Language) -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
-    """Return whether a text mentions a yes or a no that it does not report or contrast.
+    """Return whether a text contains a word for yes or no in a plain statement of its own.
+
+    If a sentence has a word of contrast, such as "but", only the part after this word counts.
+    Sentences do not count if they contain words that attribute a statement to others ("many people
+    say"), state a condition ("if"), withdraw a statement ("correction"), refer to the past ("used
+    to be"), or call something true or false ("it is a myth that").
 
     Args:
         forms: Words for yes or no.
         text: The text.
         language: ISO 639-1 code of the text.
+
+    Example:
+        >>> mentions_plainly(("yes",), "The answer is yes.", "en")
+        True
+        >>> mentions_plainly(("yes",), "Many people say yes.", "en")
+        False
+        >>> mentions_plainly(("no",), "Some say no, but dogs are allowed.", "en")
+        False
     """
     entry, text = Language.of(language), nfc(text)
     return any(

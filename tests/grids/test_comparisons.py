@@ -250,8 +250,9 @@ def test_each_ranking_is_compared_once() -> None:
     text = " ".join(str(both).split())
     assert "corrected for 69 comparisons" in text
     assert (
-        "63 pairs on retrieval metrics repeat another pair or have one ranking in both cells, and "
-        "are left out: these metrics do not depend on processor, generator, prompt and show_k."
+        "63 pairs on retrieval metrics repeat another pair or have the same retrieval results in "
+        "both cells, and are left out: these metrics do not depend on processor, generator, prompt "
+        "and show_k."
     ) in text
     assert "left out" not in str(table.compare("qa_match"))
 

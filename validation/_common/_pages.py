@@ -96,15 +96,18 @@ PAGES: Mapping[str, Page] = {
         "This page shows how often the verdicts of the [gate](../../guides/ci.md#three-verdicts) "
         "are wrong in simulations, and thus how far you can trust a verdict about your system. The "
         "gate (`mirage check`, or `assert_no_regression` in pytest) compares the answers of a "
-        "system with those of a baseline. No rate of wrong verdicts exceeds 5 % by more than two "
-        "standard errors, with one exception: if whole runs vary from day to day, a baseline of "
-        "one run is not enough. Then false `worse` rises to 28 % and false `no worse` to 9 %. With "
-        "a baseline of three runs, both stay below 4 %, so record three runs.\n\n"
+        "system with those of a baseline. Its verdict is `worse`, `no worse` or `inconclusive`. No "
+        "rate of wrong verdicts exceeds 5 % by more than two standard errors, with one exception: "
+        "if whole runs vary from day to day, a baseline of one run is not enough. In this case, "
+        "the gate wrongly says `worse` in up to 28 % of simulations, and wrongly says `no worse` "
+        "in up to 9 %. With a baseline of three runs, both rates stay below 4 %, so record three "
+        "runs.\n\n"
         "Two rates are measured; each should be at most 5 %:\n\n"
         "- *False `worse`*: the verdict is `worse`, although the simulated system has a true mean "
         "loss of 0.\n"
         "- *False `no worse`*: the verdict is `no worse`, although the true mean loss of the "
-        "simulated system equals the margin, 0.1.\n\n"
+        "simulated system equals the margin (the loss that `no worse` must rule out), here 0.1."
+        "\n\n"
         "In each table, a row is one way to simulate a comparison.",
         (
             Section(
@@ -115,11 +118,16 @@ PAGES: Mapping[str, Page] = {
                 "the queries loses or gains, and how much. In the rows named *skewed*, either the "
                 "losses or the gains are at most 0.15, and the others have an exponential tail. In "
                 "the rows named *normal, 0.1*, losses have a normal distribution with a standard "
-                "deviation of 0.1. *features* is the number of independent features that the gate "
-                "compares.",
+                "deviation of 0.1. *features* is the number of independent features (automatic "
+                "measures of answers) that the gate compares.",
                 VERDICTS,
                 ("shapes",),
-                ((r"\bwin\b", "gain"), (r" \.(\d)", r" 0.\1")),
+                (
+                    (r"10 % lost, 10 % won", "10 % lose 1, 10 % gain 1"),
+                    (r"win \.25, 10 % \.5", "gain .25, 10 % gain .5"),
+                    (r"\bwin\b", "gain"),
+                    (r" \.(\d)", r" 0.\1"),
+                ),
             ),
             Section(
                 "Clusters",
@@ -175,9 +183,10 @@ PAGES: Mapping[str, Page] = {
                 "- *no change*: nothing.\n"
                 "- *permuted*: a tenth of the queries exchange their probabilities of a right "
                 "answer, so the mean stays the same.\n"
-                "- *around a base*: the probability of each query falls by 0.02 (in 95 % of "
-                "cases) or rises by 0.38. Each commit starts from the same probabilities. The "
-                "mean over all possible queries stays the same.\n"
+                "- *around a base*: for each query at random, the probability of a right answer "
+                "either falls by 0.02 (with a probability of 95 %) or rises by 0.38. Each commit "
+                "starts from the same probabilities. The mean over all possible queries stays the "
+                "same.\n"
                 "- *from commit to commit*: a tenth of the queries change in this way, and the "
                 "changes add up over the commits. The mean over these queries then really "
                 "changes. Therefore these alarms are not false, and there is no nominal rate.",
@@ -552,8 +561,8 @@ PAGES: Mapping[str, Page] = {
                 "the metric is a score. One reranker fails completely on 2 % of the queries, and "
                 "the other components change the score by 0.01 to 0.04. Half of the equal "
                 "pipelines then fail on 2 % of the queries, and are slightly better than the "
-                "others on the rest. A judge is simulated too, whose verdicts are compared with a "
-                "metric. The columns are:\n\n"
+                "others on the rest. To measure Kendall's tau, a judge is simulated as well, and "
+                "its verdicts are compared with a metric. The columns are:\n\n"
                 "| column | meaning |\n"
                 "| --- | --- |\n"
                 "| pipeline | coverage of the interval of a pipeline's mean |\n"
@@ -564,8 +573,11 @@ PAGES: Mapping[str, Page] = {
                 "component, such as a retriever |\n"
                 "| tau | coverage of the interval of Kendall's tau between the metric and the "
                 "judge |\n"
-                "| false positives | share of simulations in which any two of 18 equal pipelines "
-                "are called different |",
+                "| false positives | share of simulations in which any two pipelines are called "
+                "different, although all 18 pipelines have the same probabilities of a right "
+                "answer |\n\n"
+                "With 20 queries, there is no interval of tau. Tau was not measured for *queries "
+                "asked twice*.",
                 (
                     Column("coverage: mean", "pipeline"),
                     Column("coverage: difference", "difference"),
@@ -582,8 +594,8 @@ PAGES: Mapping[str, Page] = {
             (r"^little matters", "components matter little"),
             (r"^asked twice", "queries asked twice"),
         ),
-        "A cell is blank if there were too few queries for an interval; tau needs more queries "
-        "than the others. Tau was not measured with queries asked twice or rare failures.",
+        "A cell is blank if there were too few queries for an interval, or if the rate was not "
+        "measured.",
     ),
 }
 
@@ -630,7 +642,7 @@ def _text(page: Page, results: Mapping[str, Any]) -> str:
     parts = [
         f"# Validation: {page.title}",
         f"<!-- python validation/report.py -->\n\n{lead}",
-        f"This command repeats the check: `{command(results)}`. The figures below come from "
+        f"This command reproduces the figures: `{command(results)}`. They come from "
         f"{number:,} simulations per row"
         f"{', unless a section says otherwise' if len(page.sections) > 1 else ''} "
         f"({results['date']}, commit {results['commit'][:7]}, "
@@ -638,12 +650,24 @@ def _text(page: Page, results: Mapping[str, Any]) -> str:
         *([rest] if rest else []),
         "The nominal rate, the one that the library claims, is in brackets in the column title. "
         "The number in brackets after a rate is its standard error in thousandths: 0.950 (12) "
-        f"means 0.950 with a standard error of 0.012. {bold}{blank} For rates of 0 and 1, the "
-        "standard error is computed after adding one success and one failure.",
+        f"means 0.950 with a standard error of 0.012. {bold}{blank} {_note_on_errors(results)}",
     ]
     for section, table in zip(page.sections, tables, strict=True):
         parts += [f"## {section.title}", section.text, table]
     return "\n\n".join(parts) + "\n"
+
+
+def _note_on_errors(results: Mapping[str, Any]) -> str:
+    """Return how the standard errors in the tables were computed; see :func:`_cell`."""
+    if ', standard error"' in json.dumps(results["figures"]):
+        return (
+            "For rates of 0 and 1, the standard error is computed after adding one success and one "
+            "failure."
+        )
+    return (
+        "Standard errors are computed after adding one success and one failure to the simulations, "
+        "so that they are above 0 even if a rate is 0 or 1."
+    )
 
 
 def _table(section: Section, labels: Labels, results: Mapping[str, Any], number: int) -> str:
