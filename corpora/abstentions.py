@@ -48,9 +48,9 @@ HOME = (
 )
 AT = 0.5
 LOOKALIKE = 2  # weight of the texts that were written to look like the other class
-NEGATIVE_FACT = 6  # weight of negative facts and of the abstentions that share their wording
+NEGATIVE_FACT = 10  # weight of negative facts and of the abstentions that share their wording
 NEGATIVE_FACT_BLOCKS = 8  # questions about negative facts, the last ones of each language
-SUMMARY = 0.5  # weight of the texts after sentences of the passages
+SUMMARY = 0.4  # weight of the texts after sentences of the passages
 EXPLANATION = 0.4  # weight of the reason sections, which are seldom answers by themselves
 # Manners of writing, to hold out one after the other.
 WRITERS = (
