@@ -31,13 +31,15 @@ from mirage.features import FeatureSuite, llm_eval
 from mirage.features.base import MODELS
 from mirage.features.rated import RatedFeature
 from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
-from mirage.generation import respond
+from mirage.generation import OpenAIGenerator, respond
 from mirage.generation.processes import close_process
+from mirage.generation.prompts import prompt_for
 from mirage.grids._nodes import Nodes, Settings
 from mirage.grids.cells import COMPRESSION, NOT_RUN, RESOURCES, Cell, Score
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, Node, ResultStore
 from mirage.llm.budget import Usage
+from mirage.llm.client import cached_amounts
 from mirage.models import Passage, Query, Response, Run
 from mirage.pipeline import Pipeline
 from mirage.retrieval import (
@@ -170,7 +172,6 @@ class Runner:
         self._failures: dict[Node, str] = {}
         self._empty: dict[Node, str] = {}
         self._unranked: dict[Node, int] = {}
-        self._old_metrics: dict[str, dict[str, None]] = {}
         self._unmeasured: dict[tuple[str, str], dict[str, dict[Node, tuple[int, int]]]] = {}
 
     def close(self) -> None:
@@ -397,12 +398,14 @@ class Runner:
         failed = set(manifest["failed"])
         query_ids = self.dataset(cell["dataset"]).query_ids
         answered = [id_ for id_ in query_ids if id_ not in failed]
+        is_old = not path.with_name(CALLS).exists()
         recorded = _calls(path)
+        if missing := set(answered).difference(recorded):
+            recorded |= self._cached_calls(cell, missing)
         calls = [recorded.get(id_) for id_ in answered]
         price = getattr(entry, "price", None)
         # Manifests of versions before 0.2 do not have this field.
         work: Mapping[str, Any] = manifest.get("work") or {}
-        old = {} if recorded else _old_amounts(work)
         scores = {}
         for name, amount in _AMOUNTS.items():
             known = (amount(call, price) for call in calls if call is not None)
@@ -410,16 +413,42 @@ class Runner:
             if values:
                 counts = len(values), len(query_ids) - len(answered), len(calls) - len(values)
                 scores[name] = Score(sum(values) / len(values), NO_INTERVAL, *counts)
-            elif name in old:
-                scores[name] = Score(old[name] / work["calls"], n=work["calls"])
-                self._old_metrics.setdefault(cell["generator"], {})[name] = None
-            if name in self.config.metrics and name in entry.MEASURED and name not in old:
-                is_old = not path.with_name(CALLS).exists()
+            if name in self.config.metrics and name in entry.MEASURED:
                 gaps = (_unmeasured_reason(call, name, price, entry.kind, is_old) for call in calls)
                 self._note_unmeasured(cell, name, gaps)
         if number := work.get("prompts"):
             scores["truncated"] = Score(work["truncated"] / number, n=number)
         return scores
+
+    def _cached_calls(self, cell: Settings, query_ids: Collection[str]) -> dict[str, Call]:
+        """Return the calls that answered some queries of a cell, from the cache of the LLM.
+
+        Earlier versions recorded no single calls, and workers of an executor do not. Responses that
+        are not in the cache are left out, and so are all of them if the LLM cannot be set up.
+        """
+        if self.config.generators[cell["generator"]].kind != "openai":
+            return {}
+        try:
+            generator: OpenAIGenerator = self._generator(cell)
+        except MirageError:  # for example, its API key is not set
+            return {}
+        if generator.llm.cache is None:
+            return {}
+        queries = self.queries_with_passages(cell)
+        make_prompt = prompt_for(queries, generator.prompt)
+        calls = {}
+        for response in self.responses(cell):
+            if response.query_id in query_ids and response.text is not None:
+                messages = make_prompt(queries[response.query_id].without_gold()).messages
+                seconds, tokens = cached_amounts(generator.llm, messages, response.text)
+                if seconds is not None or tokens is not None:
+                    calls[response.query_id] = Call(
+                        query_id=response.query_id,
+                        seconds=seconds,
+                        prompt_tokens=tokens and tokens[0],
+                        completion_tokens=tokens and tokens[1],
+                    )
+        return calls
 
     def _note_unmeasured(self, cell: Settings, metric: str, reasons: Iterable[str]) -> None:
         """Count the answers of a cell without a value of a metric of resource use, by reason.
@@ -440,11 +469,6 @@ class Runner:
             missing, total = (sum(column) for column in zip(*counts, strict=True))
             number = f"{missing} of {total}" if missing < total else f"all {total}"
             yield f"no {', '.join(by_metric)} for {number} answers of {generator}: {reason}"
-        for generator, metrics in self._old_metrics.items():
-            yield (
-                f"{', '.join(metrics)} of {generator}: as an earlier version recorded them, at "
-                "the price of that time"
-            )
 
     def _unsent(self, cell: Settings) -> Iterator[str]:
         """Yield the steps of a cell that sent no request for some queries, as the budget was spent.
@@ -908,17 +932,6 @@ def _cost(call: Call, price: tuple[float, float]) -> float | None:
     return (call.prompt_tokens * price[0] + call.completion_tokens * price[1]) / 1e6
 
 
-def _old_amounts(work: Mapping[str, Any]) -> dict[str, float]:
-    """Return the tokens and cost of all answers together that an earlier version recorded.
-
-    That version counted all calls, with retries and without answers from the cache. The result is
-    empty if some queries had no call or several calls, because a mean would be wrong.
-    """
-    if not work.get("calls") or work["calls"] != work.get("queries"):
-        return {}
-    return {name: work[name] for name in ("tokens", "cost") if work.get(name) is not None}
-
-
 def _unmeasured_reason(
     call: Call | None, metric: str, price: object, kind: str, is_old: bool
 ) -> str:
@@ -940,7 +953,7 @@ def _unmeasured_reason(
     if call is None:
         return "calls of an executor's workers are not measured"
     if metric == "seconds":
-        return "" if call.seconds is not None else "an earlier version cached them without times"
+        return "" if call.seconds is not None else "an earlier version did not record times"
     return "" if call.prompt_tokens is not None else "its server does not report token counts"
 
 

@@ -106,6 +106,20 @@ def _counted_tokens(completion: Completion, messages: Sequence[Message]) -> tupl
     return (completion.prompt_tokens, completion.completion_tokens) if counted else None
 
 
+def cached_amounts(
+    llm: LLM, messages: Sequence[Message], text: str
+) -> tuple[float | None, tuple[int, int] | None]:
+    """Return the time of a cached answer, and the numbers of tokens that the server counted.
+
+    Both are ``None`` if the answer to the messages is not in the cache, or if it is not ``text``.
+    """
+    answer = None if llm.cache is None else llm.cache.get(llm.digest(messages))
+    completion = None if answer is None else completion_in_cache(answer)
+    if completion is None or completion.text != text:
+        return None, None
+    return completion.seconds, _counted_tokens(completion, messages)
+
+
 class LLM(NearNames):
     """A client for a model at an endpoint, with caching, retries and a budget.
 
