@@ -239,18 +239,18 @@ def file_of(path: Path, row: Any) -> Path:
         (
             {"id": "q01", "answer": "x"},
             "field 'query_id': Field required (and 3 more); the fields are query_id, text, error, "
-            "repeat, shown, passages, reasoning; unknown: 'id', 'answer'",
+            "repeat, shown, passages, reasoning, cut_off; unknown: 'id', 'answer'",
         ),
         (
             {"query_id": "q01", "txt": "x"},
             "field 'text': Field required (and 1 more); the fields are query_id, text, error, "
-            "repeat, shown, passages, reasoning; unknown: 'txt'; did you mean 'text' instead of "
+            "repeat, shown, passages, reasoning, cut_off; unknown: 'txt'; did you mean 'text' instead of "
             "'txt'?",
         ),
         (
             {"query_id": "q01", "text": "x", "score": 1},
             "field 'score': Extra inputs are not permitted; the fields are query_id, text, error, "
-            "repeat, shown, passages, reasoning; unknown: 'score'",
+            "repeat, shown, passages, reasoning, cut_off; unknown: 'score'",
         ),
         ({"query_id": "q01", "text": 5}, "field 'text': Input should be a valid string"),
     ],

@@ -107,11 +107,11 @@ def _is_longer_than_a_heading(text: str) -> bool:
 def _note_recurring(model: str, number: int, sentence: str) -> None:
     """Log how many sentences recur; the same message is logged only once."""
     _LOG.warning(
-        "%s: %s not scored, because at least half of the answers contain it: %r; if a sentence "
-        "of every answer states a fact, check it yourself",
+        "%s: at least half of the answers contain %r%s; such sentences are not scored, unless they "
+        "deny or refuse an answer or concern the question; if one states a fact, check it yourself",
         model,
-        "one sentence is" if number == 1 else f"{number} sentences are",
         sentence[:80],
+        f" and {number - 1} other sentences" if number > 1 else "",
     )
 
 

@@ -279,7 +279,7 @@ def test_more_generators_do_not_change_the_best_rankings() -> None:
         rng = np.random.default_rng(3)
         cells = []
         for i in range(6):
-            ranking = np.minimum(0.5 + 0.03 * i + rng.random(30) * 0.4, 1)
+            ranking = np.minimum(0.5 + 0.06 * i + rng.random(30) * 0.4, 1)
             for name in generators:
                 settings = {"dataset": "nq", "retriever": f"r{i}", "generator": name}
                 cells.append(Cell.measured(settings, IDS, {"R@5": ranking}))

@@ -144,7 +144,7 @@ def test_the_error_of_an_area_by_hand() -> None:
     beats = (scores[positive][:, None] > scores[~positive]).astype(float)
     area = beats.mean()
     parts = np.concatenate([(beats.mean(1) - area) / 5, (beats.mean(0) - area) / 5])
-    error = math.sqrt((parts**2).sum()) * 10 / 9
+    error = math.sqrt((parts**2).sum() * 10 / 9)
     reach = 2.262 * error / (area * (1 - area))
     ends = [1 / (1 + math.exp(-(math.log(area / (1 - area)) + s * reach))) for s in (-1, 1)]
     assert roc_auc_interval(scores, positive, np.arange(10)) == pytest.approx(ends, abs=1e-4)

@@ -214,7 +214,7 @@ def test_a_response_without_all_scores_is_an_error(
     server: ChatServer, corpus: Corpus, body: Any
 ) -> None:
     server.answer = respond_with(lambda _: body)
-    with pytest.raises(LLMError, match="the answer must have 5 scores"):
+    with pytest.raises(LLMError, match="the endpoint must return 5 scores"):
         EndpointReranker(llm(server)).rerank(RUN, corpus, QUERIES, 5)
     assert len(server.requests) == 3  # with two retries
 
