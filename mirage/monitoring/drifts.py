@@ -374,7 +374,7 @@ def drift(
     difference excludes 0. Two tests are made, and the result has the larger p-value and the wider
     interval. The first, :func:`mirage.statistics.mean_differences`, treats clusters of questions as
     independent. The second, :func:`mirage.statistics.serial.serial_differences`, treats days as the
-    units and allows for correlation between days. ``validation/coverage/logs.py`` and
+    units and allows for correlation of successive answers. ``validation/coverage/logs.py`` and
     ``validation/coverage/drift.py`` print their error rates. The questions of both logs are
     clustered by the same rule (:func:`mirage.monitoring.logs.regroup`). If either log has fewer
     than ten clusters or four days, there are no intervals and the verdict is ``inconclusive``. If
