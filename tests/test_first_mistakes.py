@@ -244,8 +244,8 @@ def file_of(path: Path, row: Any) -> Path:
         (
             {"query_id": "q01", "txt": "x"},
             "field 'text': Field required (and 1 more); the fields are query_id, text, error, "
-            "repeat, shown, passages, reasoning, cut_off; unknown: 'txt'; did you mean 'text' instead of "
-            "'txt'?",
+            "repeat, shown, passages, reasoning, cut_off; unknown: 'txt'; did you mean 'text' "
+            "instead of 'txt'?",
         ),
         (
             {"query_id": "q01", "text": "x", "score": 1},
