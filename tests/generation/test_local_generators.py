@@ -152,6 +152,12 @@ def test_samples_depend_on_the_seed_and_on_nothing_else(
     assert part == first[4:7]
 
 
+def unexpected(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the warnings, except that answers end at the limit, as those of tiny models do."""
+    warnings = [r.message for r in caplog.records if r.levelno >= logging.WARNING]
+    return [message for message in warnings if "end at the limit on their length" not in message]
+
+
 def test_batch_that_does_not_fit_is_halved(
     torch: Any, model: Any, tokenizer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -170,7 +176,7 @@ def test_batch_that_does_not_fit_is_halved(
     hook.remove()
     assert sizes[:2] == [8, 4]
     assert set(sizes[2:]) == {2, 1}  # 11 = 5 * 2 + 1: the smaller size is kept
-    assert not caplog.records
+    assert not unexpected(caplog)
 
 
 def test_a_query_that_fails_by_itself_does_not_affect_the_others(
@@ -190,14 +196,15 @@ def test_a_query_that_fails_by_itself_does_not_affect_the_others(
     assert [r for r in run if r.error is None] == [r for r in expected if r.query_id != "q5"]
     assert Run.load(out, language="en", model=run.model) == run
     # What failed is asked again, and nothing else.
-    sizes = []
+    asked = []
 
     def counted(query: Query) -> Prompt:
-        sizes.append(query.id)
+        asked.append(query.id)
         return sound(query)
 
     again = generator(model, tokenizer, prompt=counted).run(QUERIES, out=out, progress=False)
-    assert (sizes, again) == (["q5"], expected)
+    of_dataset = [id_ for id_ in asked if id_ in QUERIES.query_ids]  # others are examples
+    assert (of_dataset, again) == (["q5"], expected)
 
 
 def test_failing_everywhere_is_an_error(model: Any, tokenizer: Any) -> None:
@@ -283,7 +290,7 @@ def test_model_from_a_folder(
     expected = texts(generator(model, tokenizer))
     caplog.clear()
     assert texts(local_generator) == expected
-    assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+    assert not unexpected(caplog)
     half = TransformersGenerator(folder, device="cpu", dtype="bfloat16", name="half")
     assert (half.model.dtype, half.name) == (torch.bfloat16, "half")
 
