@@ -290,10 +290,10 @@ def test_a_killed_run_resumes(server: ChatServer, tmp_path: Path) -> None:
     process.wait()
     answered_ids = {r.query_id for r in Run.load(out, language="sw")}
     assert len(answered_ids) == 5
-    server.answer = echo
-    llm = LLM("later", base_url=server.url, cache=False)  # another name tells its requests apart
-    resumed = OpenAIGenerator(llm, name="m").run(QUERIES, out=out, progress=False)
-    again = [query_id_of(request) for request in server.requests if request.get("model") == "later"]
+    server.answer, earlier = echo, len(server.requests)
+    llm = LLM("m", base_url=server.url, cache=False)
+    resumed = OpenAIGenerator(llm).run(QUERIES, out=out, progress=False)
+    again = [query_id_of(request) for request in server.requests[earlier:]]
     assert sorted(again) == sorted(set(QUERIES.query_ids) - answered_ids)
     assert not resumed.failed
     assert Run.load(out, language="sw", model="m") == resumed
