@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from mirage.text.words import IN_WORD
+
 __all__ = ["RecurringSurvey", "is_recurring", "recurring_sentences"]
 
 FEWEST_ANSWERS = 10
@@ -20,7 +22,7 @@ FEWEST_CHARACTERS = 8
 _BLOCK = 1000  # answers that are counted together
 
 _END = re.compile(r"[.!?:…。！？：।॥؟۔\n]+")
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(f"[{IN_WORD}]+")
 
 
 def recurring_sentences(answers: Iterable[str]) -> frozenset[str]:
