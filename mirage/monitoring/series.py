@@ -222,7 +222,7 @@ def _evidence_by_day(losses: Floats, days: Sequence[str], smallest: Floats) -> R
         begins = [position for position in first if position <= i]
         sums = np.add.reduceat(losses[: i + 1], begins)
         values = sums / np.diff([*begins, i + 1])[:, None]
-        by_day = rise_evidence(values, smallest=smallest)
+        by_day = rise_evidence(values, smallest=smallest, latest=True)
         evidence[i], start[i] = by_day.evidence[-1], np.array(begins)[by_day.start[-1]]
     return RiseEvidence(evidence, start)
 

@@ -769,20 +769,20 @@ def mask_small_talk(
         return text
     page = _Page(text, context.language, brackets, context)
     nexts = [start for start, _ in spans[1:]] + [len(text)]
+    sentences = [page.plain_text(start, end) for start, end in spans]
     small_talk: list[int] = []
-    templates: list[int] = []
-    has_content = False
-    for position, ((start, end), until) in enumerate(zip(spans, nexts, strict=True)):
+    for position, ((start, _), until) in enumerate(zip(spans, nexts, strict=True)):
         edge = all(index in small_talk for index in range(position)) or position >= len(spans) - 3
-        sentence = page.plain_text(start, end)
-        if page.has_citation(start, until) or not is_small_talk(sentence, context, edge=edge):
-            has_content = has_content or is_own_content(sentence, context)
-            continue
-        small_talk.append(position)
-        if is_template(sentence, context):
-            templates.append(position)
-    if not has_content:
-        small_talk = [position for position in small_talk if position not in templates]
+        if not page.has_citation(start, until) and is_small_talk(
+            sentences[position], context, edge=edge
+        ):
+            small_talk.append(position)
+    if context.recurring and not any(
+        is_own_content(sentence, context)
+        for position, sentence in enumerate(sentences)
+        if position not in small_talk
+    ):
+        small_talk = [p for p in small_talk if not is_template(sentences[p], context)]
     if len(small_talk) < len(spans):
         for position in small_talk:
             page.mask(*spans[position])

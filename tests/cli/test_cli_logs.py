@@ -319,19 +319,24 @@ def test_empty_lists_of_passages_are_not_called_unknown(tmp_path: Path) -> None:
     assert "(the log does not say which passages were shown)" in text
 
 
-def test_fewer_values_than_before_are_inconclusive(tmp_path: Path) -> None:
+def log_that_loses_passages(path: Path, *, days: int, last_complete: int) -> Path:
+    """Write a log in which every second line of the later days lists no passages."""
     rows = [
         {
             "question": f"How long is the Nile {day} {number}?",
             "answer": "6,650 km.",
-            "passages": None if day > 14 and number % 2 else ["It is 6,650 km long."],
+            "passages": None if day > last_complete and number % 2 else ["It is 6,650 km long."],
             "time": f"2026-11-{day + 1:02}T12:{number:02}:00Z",
         }
-        for day in range(22)
+        for day in range(days)
         for number in range(10)
     ]
-    path = tmp_path / "log.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_fewer_values_than_before_are_inconclusive(tmp_path: Path) -> None:
+    path = log_that_loses_passages(tmp_path / "log.jsonl", days=22, last_complete=14)
     command = ("logs", "drift", path, "--language", "en", "--feature", "answer_length")
     result = mirage(*command, "--by", "week", "--json")
     assert result.exit_code == 3
@@ -347,18 +352,7 @@ def test_fewer_values_than_before_are_inconclusive(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_watch_with_fewer_values_than_before_is_inconclusive(tmp_path: Path) -> None:
-    rows = [
-        {
-            "question": f"How long is the Nile {day} {number}?",
-            "answer": "6,650 km.",
-            "passages": None if day > 17 and number % 2 else ["It is 6,650 km long."],
-            "time": f"2026-11-{day + 1:02}T12:{number:02}:00Z",
-        }
-        for day in range(28)
-        for number in range(10)
-    ]
-    path = tmp_path / "log.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    path = log_that_loses_passages(tmp_path / "log.jsonl", days=28, last_complete=17)
     result = mirage("logs", "watch", path, "--language", "en", "--feature", "answer_length")
     assert result.exit_code == 3
     assert "since 2026-11-19" in " ".join(result.stdout.split())
