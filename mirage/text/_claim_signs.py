@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -35,6 +35,8 @@ __all__ = [
 _FRAMING = ("negation", "contrast", "attribution", "falsity", "truth", "retraction")
 _MARKING = ("negation", "attribution", "falsity", "truth", "exclusion", "comparison", "inferiority")
 _REACHING = ("negation", "falsity", "truth", "attribution", "exclusion", "retraction")
+_MARKING_KINDS = tuple(map(CUES.index, _MARKING))
+_COMPARISON, _INFERIORITY = map(CUES.index, ("comparison", "inferiority"))
 _NEGATING = frozenset(CUES.index(kind) for kind in ("negation", "falsity", "exclusion"))
 _TOPICAL = frozenset({"falsity", "truth", "exclusion", "retraction"})
 _NEAR = ("before", "after", "earlier", "later", "previous", "next")
@@ -171,7 +173,8 @@ def mention_signs(
         question: The question. Some features measure how many of its words the text repeats.
     """
     scene = _build_scene(text, tuple(mentions), Language.with_board(language), question)
-    return [tuple(_signs(scene, mention)) for mention in scene.mentions]
+    marks = {mention: _marks(scene, mention) for mention in scene.mentions}
+    return [tuple(_signs(scene, mention, marks)) for mention in scene.mentions]
 
 
 def _build_scene(
@@ -251,14 +254,14 @@ def content_words(text: str, entry: Language) -> frozenset[str]:
     return frozenset(token[:length] for token in tokens if token not in function_words)
 
 
-def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
+def _signs(scene: _Scene, mention: Mentioned, marks: Mapping[Mentioned, _Marks]) -> Iterator[float]:
     index = _sentence_index(scene, mention)
     sentence = scene.sentences[index].span
     clause = _clause(scene.folded, sentence, mention)
     yield from _cue_signs(scene, mention, index, clause)
     yield from _rival_signs(scene, mention, sentence, clause)
     yield from _position_signs(scene, mention, index, clause)
-    yield from _marking_signs(scene, mention, sentence)
+    yield from _marking_signs(scene, mention, sentence, marks)
     yield from _quotation_signs(scene, mention)
     yield from _question_signs(scene, sentence, clause)
     yield from _reach_signs(scene, mention, sentence)
@@ -372,84 +375,80 @@ def _words_in(scene: _Scene, text: str) -> float:
     return len(_WORD.findall(text))
 
 
-def _marking_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterator[float]:
+class _Marks(NamedTuple):
+    """How near a mention cue words, such as "not" or "than", are in its sentence.
+
+    A number is 1 if the cue is the next word, less if it is farther away, and 0 if there is none.
+    The numbers are in the order of :data:`CUES`.
+
+    Attributes:
+        marking: Cues on the side on which the language marks a noun, without another candidate in
+            between. In languages with postpositions, such as Japanese, a cue follows the mention;
+            in other languages it precedes it.
+        before: Cues before the mention in its clause.
+        after: Cues after the mention in its clause.
+    """
+
+    marking: list[float]
+    before: list[float]
+    after: list[float]
+
+    @property
+    def comparison(self) -> float:
+        """How near a comparison word, such as "than", is to the mention.
+
+        The number is above 0 if the mentioned candidate is the lesser of two ("longer than the
+        Nile"), and below 0 if it is the greater.
+        """
+        return self.marking[_COMPARISON] - self.marking[_INFERIORITY]
+
+
+def _marks(scene: _Scene, mention: Mentioned) -> _Marks:
+    marks = _Marks(*([0.0] * len(CUES) for _ in range(3)))
+    sentence = scene.sentences[_sentence_index(scene, mention)].span
+    clause = _clause(scene.folded, sentence, mention)
+    if scene.entry.code in _POSTPOSED:
+        starts = [m.start for m in scene.mentions if m.start >= mention.end]
+        marked = mention.end, min([sentence[1], *starts])
+    else:
+        ends = [m.end for m in scene.mentions if m.end <= mention.start]
+        marked = max([sentence[0], *ends]), mention.start
+    for cue in scene.cues:
+        follows = cue.end > mention.start
+        marks_noun = marked[0] <= cue.start and (
+            cue.start < marked[1] if scene.entry.code in _POSTPOSED else cue.end <= marked[1]
+        )
+        in_clause = clause[0] <= cue.start and cue.end <= clause[1]
+        if marks_noun or in_clause:
+            gap = (mention.end, cue.start) if follows else (cue.end, mention.start)
+            nearness = 1 / (1 + _words_between(scene, *gap))
+            side = marks.after if follows else marks.before
+            if marks_noun:
+                marks.marking[cue.kind] = max(marks.marking[cue.kind], nearness)
+            if in_clause:
+                side[cue.kind] = max(side[cue.kind], nearness)
+    return marks
+
+
+def _marking_signs(
+    scene: _Scene, mention: Mentioned, sentence: Span, marks: Mapping[Mentioned, _Marks]
+) -> Iterator[float]:
     rivals = [
         m
         for m in scene.mentions
         if m.group != mention.group and sentence[0] <= m.start < sentence[1]
     ]
-    kinds = [CUES.index(kind) for kind in _MARKING]
-    yield from (_marking_nearness(scene, mention, kind, sentence) for kind in kinds)
-    for kind in kinds:
-        yield max(
-            (_marking_nearness(scene, rival, kind, sentence) for rival in rivals), default=0.0
-        )
-    for kind in kinds:
-        nearness = [_side_nearness(scene, rival, kind, sentence) for rival in rivals]
-        yield max((before for before, _ in nearness), default=0.0)
-        yield max((after for _, after in nearness), default=0.0)
+    of_rivals = [marks[rival] for rival in rivals]
+    yield from (marks[mention].marking[kind] for kind in _MARKING_KINDS)
+    for kind in _MARKING_KINDS:
+        yield max((rival.marking[kind] for rival in of_rivals), default=0.0)
+    for kind in _MARKING_KINDS:
+        yield max((rival.before[kind] for rival in of_rivals), default=0.0)
+        yield max((rival.after[kind] for rival in of_rivals), default=0.0)
     yield float(any(mention.start < rival.start for rival in rivals))
     yield float(any(rival.start < mention.start for rival in rivals))
-    comparison = _comparison_score(scene, mention, sentence)
-    rival_comparisons = [_comparison_score(scene, rival, sentence) for rival in rivals]
-    yield comparison
-    yield max(rival_comparisons, key=abs, default=0.0)
-
-
-def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> float:
-    """Return how near a mention is to a comparison word, such as "than".
-
-    The score is above 0 if the mentioned candidate is the lesser of two ("longer than the Nile"),
-    and below 0 if it is the greater. It is 0 without such a word.
-    """
-    lesser = _marking_nearness(scene, mention, CUES.index("comparison"), sentence)
-    greater = _marking_nearness(scene, mention, CUES.index("inferiority"), sentence)
-    return lesser - greater
-
-
-def _side_nearness(
-    scene: _Scene, mention: Mentioned, kind: int, sentence: Span
-) -> tuple[float, float]:
-    """Return how near a mention the nearest cue words (such as "not") are, before and after it.
-
-    Only cues of the given kind (an index in :data:`CUES`) in the same clause count. Each of the two
-    values is 1 if the cue is the next word, less if it is farther away, and 0 if there is none.
-    """
-    clause = _clause(scene.folded, sentence, mention)
-    nearness = [0.0, 0.0]
-    for cue in scene.cues:
-        if cue.kind == kind and clause[0] <= cue.start and cue.end <= clause[1]:
-            after = cue.end > mention.start
-            gap = (mention.end, cue.start) if after else (cue.end, mention.start)
-            nearness[after] = max(nearness[after], 1 / (1 + _words_between(scene, *gap)))
-    return nearness[0], nearness[1]
-
-
-def _marking_nearness(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
-    """Return how near a cue word, such as "than", is to a mention, on one side of it.
-
-    In languages with postpositions, such as Japanese, the cue must follow the mention. In other
-    languages it must precede it. Only cues of the given kind (an index in :data:`CUES`) in the same
-    sentence count, and only without another candidate in between. The value is 1 if the cue is the
-    next word, less if it is farther away, and 0 if there is none.
-    """
-    if scene.entry.code in _POSTPOSED:
-        ends = [m.start for m in scene.mentions if m.start >= mention.end]
-        gaps = [
-            (mention.end, cue.start)
-            for cue in scene.cues
-            if cue.kind == kind and mention.end <= cue.start < min([sentence[1], *ends])
-        ]
-    else:
-        starts = [m.end for m in scene.mentions if m.end <= mention.start]
-        gaps = [
-            (cue.end, mention.start)
-            for cue in scene.cues
-            if cue.kind == kind
-            and max([sentence[0], *starts]) <= cue.start
-            and cue.end <= mention.start
-        ]
-    return max((1 / (1 + _words_between(scene, *gap)) for gap in gaps), default=0.0)
+    yield marks[mention].comparison
+    yield max((rival.comparison for rival in of_rivals), key=abs, default=0.0)
 
 
 def _quotation_signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
