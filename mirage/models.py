@@ -415,12 +415,21 @@ class Run(Record):
                 first[response.query_id] = response
         return first
 
-    @cached_property
+    @property
     def repeats(self) -> tuple[Run, ...]:
         """One run per repeat; each has at most one response per query."""
+        return self._by_repeat or (self,)
+
+    @cached_property
+    def _by_repeat(self) -> tuple[Run, ...]:
+        """One run per repeat, or nothing if there is only one.
+
+        The run itself must not be cached in an attribute: a comparison of two such runs would never
+        end.
+        """
         numbers = sorted({response.repeat for response in self.responses})
         if numbers in ([], [0]):
-            return (self,)
+            return ()
         by_repeat: dict[int, list[Response]] = {number: [] for number in numbers}
         for response in self.responses:
             by_repeat[response.repeat].append(response.model_copy(update={"repeat": 0}))
@@ -534,7 +543,7 @@ class Run(Record):
         copy = super().model_copy(update=update, deep=deep)
         # pydantic also copies cached properties, which were computed from the old responses.
         copy.__dict__.pop("_by_query", None)
-        copy.__dict__.pop("repeats", None)
+        copy.__dict__.pop("_by_repeat", None)
         return copy
 
     @property

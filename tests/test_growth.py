@@ -13,16 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirage import LLM, FeatureSuite, Judgments, MirageDataset, Ranking, Run
+from mirage import LLM, FeatureSuite, Judgment, Judgments, MirageDataset, Ranking, Run
 from mirage._base.rows import first_duplicate
 from mirage.arena import estimation, fragility
 from mirage.arena.bradley_terry import MOST_MODELS
+from mirage.arena.controls import formatting
 from mirage.errors import DatasetError, JudgmentError, SettingError, UnknownNameError
 from mirage.models import Response
 from mirage.retrieval import RetrievalRun
 from mirage.testsets import build_test_set
 from mirage.testsets.item_questions import _object
 from mirage.testsets.test_sets import MOST_ITEMS
+from mirage.text import read_claims
 
 
 def judgments(models: int, each: int = 10) -> Judgments:
@@ -146,3 +148,26 @@ def test_an_answer_of_open_braces_holds_no_item(text: str) -> None:
 def test_more_items_than_can_be_compared_are_refused() -> None:
     with pytest.raises(SettingError, match=f"items must be at most {MOST_ITEMS}, got 2001"):
         build_test_set([], language="en", items=2001, llm=LLM("m"))
+
+
+def test_an_answer_that_repeats_two_candidates_is_read_at_once() -> None:
+    # Every mention used to be compared with every other one, word by word.
+    claims = read_claims("Nile, Congo, " * 300, [("Nile",), ("Congo",)], "en")
+    assert len(claims.mentions) > 300
+
+
+@pytest.mark.parametrize("text", ["It is Paris.\n" + "|a|\n|-|\n" * 4000, "Paris " + "_" * 100_000])
+def test_repeated_layout_is_read_at_once(text: str) -> None:
+    run = Run(model="m", language="en", responses=(Response(query_id="q01", text=text),))
+    table = FeatureSuite.default("en").score(MirageDataset.bundled("en"), run, progress=False)
+    assert table.select(["q01"])["answer_match"] == [0.0]
+
+
+def test_formatting_is_counted_at_once_in_a_text_of_line_breaks() -> None:
+    dataset = MirageDataset.bundled("en")
+    runs = [
+        Run(model=name, language="en", responses=(Response(query_id="q01", text=text),))
+        for name, text in (("a", "It is\n" + "\n" * 200_000 + "- Paris"), ("b", "Paris"))
+    ]
+    judgment = Judgment(query_id="q01", model_a="a", model_b="b", verdict="a")
+    assert formatting(dataset, runs).of(judgment) > 0

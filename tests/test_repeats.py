@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -162,3 +163,13 @@ def test_which_answers_change() -> None:
     assert second.interval == pytest.approx((0, 0.975))
     single = FeatureTable("m", "sw", ("q1", "q2"), ("a", "b"), values)
     assert np.isnan(single.stability()[0].interval).all()
+
+
+def test_runs_can_be_compared_after_they_were_scored() -> None:
+    dataset = MirageDataset.bundled("en")
+    run = Run(model="m", language="en", responses=(Response(query_id="q01", text="Nile"),))
+    other = Run(model="m", language="en", responses=run.responses)
+    for each in (run, other):
+        FeatureSuite(["answer_length"]).score(dataset, each, progress=False)
+    assert run == other == deepcopy(run)
+    assert run.repeats == (run,)

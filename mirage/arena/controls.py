@@ -19,7 +19,9 @@ from mirage.arena._lengths import answer_tokens
 from mirage.errors import UnknownNameError
 from mirage.models import Judgment, Query, Run
 
-_MARKS = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d+[.)]\s)|\*\*[^*\n]+\*\*|__[^_\n]+__", re.MULTILINE)
+_MARKS = re.compile(
+    r"^[^\S\n]*(?:#{1,6}\s|[-*+]\s|\d+[.)]\s)|\*\*[^*\n]+\*\*|__[^_\n]+__", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)

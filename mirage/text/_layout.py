@@ -419,18 +419,19 @@ _SEPARATOR = re.compile(rf"{_S}*\|?{_S}*:?-+:?{_S}*(?:\|{_S}*:?-+:?{_S}*)*\|?{_S
 
 def _mask_tables(page: _Page) -> None:
     """Turn each cell of a table into a line, and mask the cells that only label other cells."""
-    lines = page.lines
+    lines, in_table = page.lines, False
     for index, line in enumerate(lines):
         row = page.text[line.start : line.end]
-        if "|" not in row or not _SEPARATOR.fullmatch(row):
-            continue
-        page.mask(line.start, line.end)
-        if index and "|" in page.text[lines[index - 1].start : lines[index - 1].end]:
-            _mask_row(page, lines[index - 1], header=True)
-        for body in lines[index + 1 :]:
-            if "|" not in page.text[body.start : body.end]:
-                break
-            _mask_row(page, body, header=False)
+        if "|" not in row:
+            in_table = False
+        elif _SEPARATOR.fullmatch(row):
+            in_table = True
+            page.mask(line.start, line.end)
+            header = lines[index - 1]
+            if index and "|" in page.text[header.start : header.end]:
+                _mask_row(page, header, header=True)
+        elif in_table:
+            _mask_row(page, line, header=False)
 
 
 def _mask_row(page: _Page, line: Line, *, header: bool) -> None:
