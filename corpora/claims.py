@@ -12,10 +12,10 @@ attributed, L listed, O in another role). The phrases of `mirage/data/phrases` a
 `corpora/stances` give more texts. In the true, terse and false answers of `corpora/*.txt`, with
 and without courtesies, and in the references, mentions are asserted if they belong to the side that
 the answer takes. Other texts teach what a negation does not deny: answers beside negated sentences
-of the passages (`beside`), with asides (`aside`), repeated (`repeated`), and corrections of wrong
-answers that are no candidates (`unlisted`). Cross-validation leaves out questions, kinds of text or
-languages, one part at a time. No text of `tests/data/claims` is a training text. Run the script
-again if texts, lexicons or signs change.
+of the passages (`beside`), with negated clauses (`extended`), with asides (`aside`), repeated
+(`repeated`), and corrections of wrong answers that are no candidates (`unlisted`).
+Cross-validation leaves out questions, kinds of text or languages, one part at a time. No text of
+`tests/data/claims` is a training text. Run the script again if texts, lexicons or signs change.
 """
 
 import argparse
@@ -65,10 +65,22 @@ WEIGHT_OF_LIES = 2.0
 WEIGHT_OF_ORDINARY_TEXTS = 3.0
 """Weight of the answers of the corpora, alone and among courtesies, of the references, and of plain
 denials, such as "The Nile is not the longest river in Africa"."""
-ORDINARY = ("bundled", "framed", "plain_denial", *(f"{level} reference" for level in LEVELS))
+ORDINARY = (
+    "bundled",
+    "framed",
+    "plain_denial",
+    "extended",
+    *(f"{level} reference" for level in LEVELS),
+)
 AFFIRMATIONS = ("affirmed", "defended", "double_negation", "negated_truth", "verdict_true")
 WEIGHT_OF_AFFIRMATIONS = 1.2
 """Weight of true answers with a negation, such as "none is higher than"."""
+SHARE_OF_DENIALS = 0.7
+"""Share of the plain denials that are also used with a negated clause about something else."""
+VERB_LAST = ("bn", "hi", "ja", "ko", "te")
+"""Languages in which a clause is added after the verb, not after the answer."""
+OPENED = (*VERB_LAST, "th", "zh")
+"""Languages in which a clause before the answer is at the beginning of the sentence."""
 FOLDS = 6
 PHRASES = ROOT / "mirage" / "data" / "phrases"
 STANCE_PHRASES = ROOT / "corpora" / "stances"
@@ -309,7 +321,9 @@ def choice_texts(code):
                         commits="wrong" if group else "right", side=frozenset({group}),
                         rivals=rivals,
                     )  # fmt: skip
-                    stances = {"right": rivals} if group else {"side": frozenset({0})}
+                    # A rejection is a denial if nothing else in the text is a candidate.
+                    stance = Stance.DENIED if rivals is Stance.CONTRASTED else rivals
+                    stances = {"right": stance} if group else {"side": frozenset({0})}
                     yield unmarked_text(
                         code, f"unlisted {kind}", query, text,
                         commits="none" if group else "right",
@@ -381,6 +395,48 @@ def beside(answer, sentence, code, rng):
         return f"{without_mark(answer)}{rng.choice(words[1:])}{sentence}"
     parts = [answer.strip(), sentence]
     return gap.join(parts if order == "after" else reversed(parts))
+
+
+def extended_texts(code):
+    """Yield answers and denials with a negated clause in the sentence of the answer."""
+    rng, phrases = random.Random(f"extended {code}"), phrases_of(STANCE_PHRASES, code)
+    corpus = MirageDataset.bundled(code)
+    lines = (ROOT / "corpora" / "claims" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        if row["kind"].startswith("plain_denial") and rng.random() < SHARE_OF_DENIALS:
+            text = extended(MARK, row["text"], code, phrases, rng)
+            yield marked_text(code, "extended denial", corpus[row["query_id"]], text, "none")
+    for query in with_wrong_answers(corpus):
+        texts = bundled_texts(code)[query.id]
+        for answer, true in (
+            *((t, True) for t in (texts.terse, *texts.true)),
+            (texts.false, False),
+        ):
+            for forms in query.answers if true else query.wrong_answers:
+                pattern = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+                if pattern.search(answer):
+                    text = extended(pattern, answer, code, phrases, rng)
+                    yield taking_a_side(code, "extended", query, text, true)
+                    break
+
+
+def extended(pattern, text, code, phrases, rng):
+    """Return a text with a negated clause before or after the first match of a pattern."""
+    match = pattern.search(text)
+    start = max(text.rfind(mark, 0, match.start()) + 1 for mark in ".!?。।！？\n")
+    ends = [i for mark in ".!?。।！？\n" if (i := text.find(mark, match.end())) >= 0]
+    end = min(ends, default=len(text.rstrip()))
+    if rng.random() < 2 / 3:
+        at_mention = code not in VERB_LAST and rng.random() < 1 / 2
+        word_end = re.compile(r"[\w}]*").match(text, match.end()).end()
+        place, added = word_end if at_mention else end, rng.choice(phrases["additions"])
+    elif code in OPENED:
+        place = start + len(text[start:]) - len(text[start:].lstrip())
+        added = rng.choice(phrases["insertions"])
+    else:
+        spaces = [m.start() for m in re.finditer(" ", text[start : match.start()].rstrip())]
+        place, added = start + rng.choice(spaces or [0]), rng.choice(phrases["insertions"])
+    return f"{text[:place]}{added}{text[place:]}"
 
 
 def repeated_texts(code):
@@ -501,6 +557,7 @@ def training_texts(code):
     yield from passing_mentions(code)
     yield from aside_texts(code)
     yield from texts_beside_negations(code)
+    yield from extended_texts(code)
     yield from repeated_texts(code)
 
 
