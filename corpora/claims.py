@@ -81,7 +81,7 @@ VERB_LAST = ("bn", "hi", "ja", "ko", "te")
 """Languages in which a clause is added after the verb, not after the answer."""
 OPENED = (*VERB_LAST, "th", "zh")
 """Languages in which a clause before the answer is at the beginning of the sentence."""
-FOLDS = 6
+FOLDS = 4
 PHRASES = ROOT / "mirage" / "data" / "phrases"
 STANCE_PHRASES = ROOT / "corpora" / "stances"
 EACH, EACH_STANCE, EACH_CHOICE, EACH_REJECTION, EACH_ASIDE = 3, 8, 2, 6, 6
@@ -408,16 +408,27 @@ def extended_texts(code):
             yield marked_text(code, "extended denial", corpus[row["query_id"]], text, "none")
     for query in with_wrong_answers(corpus):
         texts = bundled_texts(code)[query.id]
-        for answer, true in (
-            *((t, True) for t in (texts.terse, *texts.true)),
-            (texts.false, False),
-        ):
-            for forms in query.answers if true else query.wrong_answers:
-                pattern = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
-                if pattern.search(answer):
-                    text = extended(pattern, answer, code, phrases, rng)
-                    yield taking_a_side(code, "extended", query, text, true)
-                    break
+        answers = [*((text, True) for text in (texts.terse, *texts.true)), (texts.false, False)]
+        yield from extended_answers(code, query, answers, phrases, rng)
+    # Answers seldom repeat the question, but references and exchanged references do.
+    for level in LEVELS:
+        for query in with_wrong_answers(MirageDataset.bundled(code, level=level)):
+            exchanged = query.reference
+            for form in query.answers[0]:
+                exchanged = exchanged.replace(form, query.wrong_answers[0][0])
+            answers = [(query.reference, True), (query.reference, True), (exchanged, False)]
+            yield from extended_answers(code, query, answers, phrases, rng)
+
+
+def extended_answers(code, query, answers, phrases, rng):
+    """Yield each answer that names a candidate of its side, with a negated clause."""
+    for answer, true in answers:
+        for forms in query.answers if true else query.wrong_answers:
+            pattern = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+            if pattern.search(answer):
+                text = extended(pattern, answer, code, phrases, rng)
+                yield taking_a_side(code, "extended", query, text, true)
+                break
 
 
 def extended(pattern, text, code, phrases, rng):
