@@ -6,14 +6,16 @@
     python corpora/claims.py --errors    # and print the texts that are classified wrongly
     python corpora/claims.py --test      # classify the texts of tests/data/claims, no training
 
-There are four kinds of training texts. `corpora/claims/LANGUAGE.jsonl` has difficult texts, in
+There are several kinds of training texts. `corpora/claims/LANGUAGE.jsonl` has difficult texts, in
 which each mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R
 attributed, L listed, O in another role). The phrases of `mirage/data/phrases` and of
 `corpora/stances` give more texts. In the true, terse and false answers of `corpora/*.txt`, with
 and without courtesies, and in the references, mentions are asserted if they belong to the side that
-the answer takes. Cross-validation leaves out questions, kinds of text or languages, one part at a
-time. No text of `tests/data/claims` is a training text. Run the script again if texts, lexicons or
-signs change.
+the answer takes. Other texts teach what a negation does not deny: answers beside negated sentences
+of the passages (`beside`), with negated clauses (`extended`), with asides (`aside`), repeated
+(`repeated`), and corrections of wrong answers that are no candidates (`unlisted`).
+Cross-validation leaves out questions, kinds of text or languages, one part at a time. No text of
+`tests/data/claims` is a training text. Run the script again if texts, lexicons or signs change.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import random
 import re
 import zlib
 from collections import Counter, defaultdict
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +36,7 @@ from mirage import MirageDataset
 from mirage.dataset import LEVELS
 from mirage.languages import LANGUAGES
 from mirage.surrogate.drafts import bundled_texts
-from mirage.text import parse
+from mirage.text import parse, split_sentences
 from mirage.text._candidates import Forms
 from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
 from mirage.text._unicode import nfc
@@ -48,6 +51,8 @@ from mirage.text.claims import (
     located,
     read_claims,
 )
+from mirage.text.lexicon import lexicon
+from mirage.text.negations import negates
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "mirage" / "data" / "claim_trees.json"
@@ -60,18 +65,31 @@ WEIGHT_OF_LIES = 2.0
 WEIGHT_OF_ORDINARY_TEXTS = 3.0
 """Weight of the answers of the corpora, alone and among courtesies, of the references, and of plain
 denials, such as "The Nile is not the longest river in Africa"."""
-ORDINARY = ("bundled", "framed", "plain_denial", *(f"{level} reference" for level in LEVELS))
+ORDINARY = (
+    "bundled",
+    "framed",
+    "plain_denial",
+    "extended",
+    *(f"{level} reference" for level in LEVELS),
+)
 AFFIRMATIONS = ("affirmed", "defended", "double_negation", "negated_truth", "verdict_true")
 WEIGHT_OF_AFFIRMATIONS = 1.2
 """Weight of true answers with a negation, such as "none is higher than"."""
-FOLDS = 6
+SHARE_OF_DENIALS = 0.7
+"""Share of the plain denials that are also used with a negated clause about something else."""
+VERB_LAST = ("bn", "hi", "ja", "ko", "te")
+"""Languages in which a clause is added after the verb, not after the answer."""
+OPENED = (*VERB_LAST, "th", "zh")
+"""Languages in which a clause before the answer is at the beginning of the sentence."""
+FOLDS = 4
 PHRASES = ROOT / "mirage" / "data" / "phrases"
 STANCE_PHRASES = ROOT / "corpora" / "stances"
-EACH, EACH_STANCE, EACH_CHOICE = 3, 8, 2
-"""Numbers of texts made of each phrase, of each phrase of `corpora/stances`, and of each choice
-there. Each text is made with a right and with a wrong answer."""
+EACH, EACH_STANCE, EACH_CHOICE, EACH_REJECTION, EACH_ASIDE = 3, 8, 2, 6, 6
+"""Numbers of texts made of each phrase, of each phrase of `corpora/stances`, and of each choice,
+rejection and aside there. Each choice is made with a right and with a wrong answer."""
 CHOICES = {
     "chosen": Stance.CONTRASTED,
+    "rejected": Stance.CONTRASTED,
     "outdated": Stance.ATTRIBUTED,
     "passing": Stance.OTHER,
 }
@@ -160,11 +178,28 @@ def marked_text(code, kind, query, text, commits):
     )  # fmt: skip
 
 
-def unmarked_text(code, kind, query, text, **labels):
-    """Return a text without marked mentions: the answer in ``text``, without formatting."""
+def unmarked_text(code, kind, query, text, *, unlisted=(), **labels):
+    """Return a text without marked mentions: the answer in ``text``, without formatting.
+
+    Words for yes and no are no candidates, nor are the groups in ``unlisted``.
+    """
     answer = nfc(parse(text, code, query.passage_ids).answer_text)
     labels = {"commits": "right", "side": frozenset()} | labels
-    return Text(code, kind, query.id, query.text, answer, *candidates(query), (), **labels)
+    listed = [
+        (forms, group)
+        for forms, group in zip(*candidates(query), strict=True)
+        if group not in unlisted and not is_verdict(forms, code)
+    ]
+    forms, groups = zip(*listed, strict=True) if listed else ((), ())
+    return Text(code, kind, query.id, query.text, answer, forms, groups, (), **labels)
+
+
+def is_verdict(forms, code):
+    """Return whether a spelling of an answer is a word for yes or no."""
+    words = lexicon(code)
+    return not {form.casefold().strip(" ,、.") for form in forms}.isdisjoint(
+        (*words.yes, *words.no)
+    )
 
 
 def taking_a_side(code, kind, query, text, true):
@@ -242,9 +277,12 @@ def phrased_texts(code):
                     wrong=wrongs[0],
                     others=f",{gap}".join(wrongs[:3]),
                 )
-                yield unmarked_text(
-                    code, f"phrase {kind}", query, text, commits=commits, right=right, wrong=wrong
-                )
+                labels = {"commits": commits, "right": right, "wrong": wrong}
+                yield unmarked_text(code, f"phrase {kind}", query, text, **labels)
+                if kind in ("contrast", "corrected"):
+                    yield unmarked_text(
+                        code, f"unlisted {kind}", query, text, unlisted={1}, **labels
+                    )
 
 
 def stance_texts(code):
@@ -270,16 +308,26 @@ def choice_texts(code):
     rng = random.Random(f"choices {code}")
     queries = [q for q in with_one_answer(code) if len(q.wrong_answers) > 1]
     for kind, rivals in CHOICES.items():
+        each = EACH_REJECTION if kind == "rejected" else EACH_CHOICE
         for phrase in phrases_of(STANCE_PHRASES, code)[kind]:
-            for query in rng.sample(queries, EACH_CHOICE):
+            for query in rng.sample(queries, each):
                 right = query.answers[0][0]
                 chosen, other = rng.sample(range(len(query.wrong_answers)), 2)
                 wrong, third = query.wrong_answers[chosen][0], query.wrong_answers[other][0]
                 for a, b, group in ((right, wrong, 0), (wrong, right, chosen + 1)):
+                    text = phrase.format(a=a, b=b, c=third)
                     yield unmarked_text(
-                        code, f"choice {kind}", query, phrase.format(a=a, b=b, c=third),
+                        code, f"choice {kind}", query, text,
                         commits="wrong" if group else "right", side=frozenset({group}),
                         rivals=rivals,
+                    )  # fmt: skip
+                    # A rejection is a denial if nothing else in the text is a candidate.
+                    stance = Stance.DENIED if rivals is Stance.CONTRASTED else rivals
+                    stances = {"right": stance} if group else {"side": frozenset({0})}
+                    yield unmarked_text(
+                        code, f"unlisted {kind}", query, text,
+                        commits="none" if group else "right",
+                        unlisted={chosen + 1, other + 1}, **stances,
                     )  # fmt: skip
 
 
@@ -292,6 +340,162 @@ def sourced_texts(code):
             true = rng.random() < 2 / 3
             answer = rng.choice([*texts.true, texts.terse]) if true else texts.false
             yield taking_a_side(code, "sourced", query, phrase.format(true=answer.strip()), true)
+
+
+def aside_texts(code):
+    """Yield answers in phrases with a negation that denies something else."""
+    queries, rng = with_one_answer(code), random.Random(f"asides {code}")
+    for phrase in phrases_of(STANCE_PHRASES, code)["asides"]:
+        for number, query in enumerate(rng.sample(queries, EACH_ASIDE)):
+            texts, true = bundled_texts(code)[query.id], number % 3 > 0
+            answer = rng.choice([*texts.true, texts.terse]) if true else texts.false
+            short = (query.answers if true else query.wrong_answers)[0][0]
+            text = phrase.format(true=answer.strip(), core=without_mark(answer), short=short)
+            yield taking_a_side(code, "aside", query, text, true)
+
+
+def without_mark(text):
+    """Return a text without the mark at the end of its last sentence."""
+    return text.strip().rstrip(".!。।！ ")
+
+
+def negated_sentences(code, query):
+    """Return the sentences of the passages that are negated and mention no candidate."""
+    forms, _ = candidates(query)
+    sentences = chain.from_iterable(split_sentences(p.text, code) for p in query.passages)
+    return [s.strip() for s in sentences if negates(s, code) and not located(s, forms, code)]
+
+
+def texts_beside_negations(code):
+    """Yield answers and denials beside a negated sentence about something else."""
+    rng = random.Random(f"beside {code}")
+    corpus = MirageDataset.bundled(code)
+    lines = (ROOT / "corpora" / "claims" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    denials = [row for row in map(json.loads, lines) if row["kind"].startswith("plain_denial")]
+    for query in with_wrong_answers(corpus):
+        texts, sentences = bundled_texts(code)[query.id], negated_sentences(code, query)
+        for answer, true in ((texts.terse, True), *((t, True) for t in texts.true),
+                             (texts.false, False)) if sentences else ():  # fmt: skip
+            text = beside(answer, rng.choice(sentences), code, rng)
+            yield taking_a_side(code, "beside", query, text, true)
+        for row in denials:
+            if sentences and row["query_id"] == query.id:
+                text = beside(row["text"], rng.choice(sentences), code, rng)
+                yield marked_text(code, "beside denial", query, text, "none")
+
+
+def beside(answer, sentence, code, rng):
+    """Return an answer and a sentence, as two sentences or as two clauses of one."""
+    gap, comma = ("", "，" if code == "zh" else "、") if code in ("ja", "zh") else (" ", ", ")
+    comma = "، " if code in ("ar", "fa") else comma
+    word = rng.choice(LANGUAGES[code].conjunctions) if code not in ("ja", "ko", "yo", "zh") else ""
+    words = ["" if code == "th" else gap, comma, f"{comma}{word}{gap}", f"{gap}{word}{gap}"]
+    order = rng.choice(("after", "before", "clause", "clause"))
+    if order == "clause":
+        return f"{without_mark(answer)}{rng.choice(words[1:])}{sentence}"
+    parts = [answer.strip(), sentence]
+    return gap.join(parts if order == "after" else reversed(parts))
+
+
+def extended_texts(code):
+    """Yield answers and denials with a negated clause in the sentence of the answer."""
+    rng, phrases = random.Random(f"extended {code}"), phrases_of(STANCE_PHRASES, code)
+    corpus = MirageDataset.bundled(code)
+    lines = (ROOT / "corpora" / "claims" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        if row["kind"].startswith("plain_denial") and rng.random() < SHARE_OF_DENIALS:
+            text = extended(MARK, row["text"], code, phrases, rng)
+            yield marked_text(code, "extended denial", corpus[row["query_id"]], text, "none")
+    for query in with_wrong_answers(corpus):
+        texts = bundled_texts(code)[query.id]
+        answers = [*((text, True) for text in (texts.terse, *texts.true)), (texts.false, False)]
+        yield from extended_answers(code, query, answers, phrases, rng)
+    # Answers seldom repeat the question, but references and exchanged references do.
+    for level in LEVELS:
+        for query in with_wrong_answers(MirageDataset.bundled(code, level=level)):
+            exchanged = query.reference
+            for form in query.answers[0]:
+                exchanged = exchanged.replace(form, query.wrong_answers[0][0])
+            answers = [(query.reference, True), (query.reference, True), (exchanged, False)]
+            yield from extended_answers(code, query, answers, phrases, rng)
+
+
+def extended_answers(code, query, answers, phrases, rng):
+    """Yield each answer that names a candidate of its side, with a negated clause."""
+    for answer, true in answers:
+        for forms in query.answers if true else query.wrong_answers:
+            pattern = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+            if pattern.search(answer):
+                text = extended(pattern, answer, code, phrases, rng)
+                yield taking_a_side(code, "extended", query, text, true)
+                break
+
+
+def extended(pattern, text, code, phrases, rng):
+    """Return a text with a negated clause before or after the first match of a pattern."""
+    match = pattern.search(text)
+    start = max(text.rfind(mark, 0, match.start()) + 1 for mark in ".!?。।！？\n")
+    ends = [i for mark in ".!?。।！？\n" if (i := text.find(mark, match.end())) >= 0]
+    end = min(ends, default=len(text.rstrip()))
+    if rng.random() < 2 / 3:
+        at_mention = code not in VERB_LAST and rng.random() < 1 / 2
+        word_end = re.compile(r"[\w}]*").match(text, match.end()).end()
+        place, added = word_end if at_mention else end, rng.choice(phrases["additions"])
+    elif code in OPENED:
+        place = start + len(text[start:]) - len(text[start:].lstrip())
+        added = rng.choice(phrases["insertions"])
+    else:
+        spaces = [m.start() for m in re.finditer(" ", text[start : match.start()].rstrip())]
+        place, added = start + rng.choice(spaces or [0]), rng.choice(phrases["insertions"])
+    return f"{text[:place]}{added}{text[place:]}"
+
+
+def repeated_texts(code):
+    """Yield answers and denials that mention an answer twice, most with a closing sentence."""
+    rng, gap = random.Random(f"repeated {code}"), "" if code in ("ja", "zh") else " "
+    phrases, manners = phrases_of(STANCE_PHRASES, code), phrases_of(PHRASES, code)["manners"]
+    ends = [*phrases["closings"], *manners["closers"], *manners["disclaimers"], "", ""]
+    corpus = with_wrong_answers(MirageDataset.bundled(code))
+    for query in corpus:
+        texts = bundled_texts(code)[query.id]
+        answers = [*((text, True) for text in (*texts.true, texts.terse)), (texts.false, False)]
+        for answer, true in answers:
+            forms = (query.answers if true else query.wrong_answers)[0]
+            answer, short = answer.strip(), forms[0]
+            if len(query.answers) == 1 or not true:
+                other = f"{short} ({forms[-1]})" if len(forms) > 1 else short
+                answer = rng.choice((
+                    f"{other}.{gap}{answer}", f"{answer}{gap}{other}.",
+                    f"{texts.terse.strip() if true else short + '.'}{gap}{answer}",
+                    answer.replace(short, other, 1),
+                    quoted(code, query, answer, manners, rng) if true else answer,
+                ))  # fmt: skip
+            ending = rng.sample(ends, rng.choice((1, 1, 2)))
+            text = gap.join(filter(None, (answer, *ending)))
+            yield taking_a_side(code, "repeated", query, text, true)
+    yield from repeated_denials(code, rng, gap)
+
+
+def quoted(code, query, answer, manners, rng):
+    """Return an answer with the first sentence of a passage that contains it, as a quotation."""
+    sentences = chain.from_iterable(split_sentences(p.text, code) for p in query.passages)
+    sources = [s.strip() for s in sentences if located(s, query.answers, code)]
+    source = rng.choice(manners["attributions"]).format(n=rng.choice("123"))
+    return f"{answer} {source} “{sources[0]}”" if sources else answer
+
+
+def repeated_denials(code, rng, gap):
+    """Yield two denials of one answer."""
+    corpus = MirageDataset.bundled(code)
+    lines = (ROOT / "corpora" / "claims" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    by_query = defaultdict(list)
+    for row in map(json.loads, lines):
+        if row["kind"].startswith("plain_denial"):
+            by_query[row["query_id"]].append(row["text"])
+    for query_id, denials in by_query.items():
+        if len(denials) > 1:
+            text = gap.join(rng.sample(denials, 2))
+            yield marked_text(code, "repeated denial", corpus[query_id], text, "none")
 
 
 def marked_as_asserted(code, query, text, true):
@@ -362,6 +566,10 @@ def training_texts(code):
     yield from framed_texts(code)
     yield from sourced_texts(code)
     yield from passing_mentions(code)
+    yield from aside_texts(code)
+    yield from texts_beside_negations(code)
+    yield from extended_texts(code)
+    yield from repeated_texts(code)
 
 
 def stance_at(text, place, places):
@@ -378,7 +586,9 @@ def stance_at(text, place, places):
         return text.rivals
     mentioned = {text.groups[index] for _, _, index in places} & text.side
     own = [index for _, _, index in places if text.groups[index] == group]
-    return Stance.ASSERTED if len(own) == 1 and len(mentioned) == 1 else None
+    # "A is often confused with B, but it is A" asserts A only once.
+    is_clear = len(own) == 1 or text.rivals is Stance.OTHER
+    return Stance.ASSERTED if is_clear and len(mentioned) == 1 else None
 
 
 def is_learnable(row):
@@ -585,7 +795,7 @@ def nodes(tree, rate):
 
 
 def train(*, errors, ways):
-    texts = [text for code in LANGUAGES for text in training_texts(code)]
+    texts = [t for code in LANGUAGES for t in training_texts(code) if t.candidates]
     rows = [row for number, text in enumerate(texts) for row in rows_of(number, text)]
     lost = sum(
         not any(start < r.place[1] and r.place[0] < end for r in _rows_by_text(rows)[number])

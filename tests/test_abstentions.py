@@ -226,6 +226,20 @@ def test_abstentions_are_detected(language: str, question: str, text: str) -> No
     assert abstains(text, language, question=question) >= ABSTAINS_AT
 
 
+@each_case(
+    ("language", "question", "text"),
+    [
+        ("fi", "Saako suolla telttailla?", "Opas sanoo: telttailu suolla on kielletty."),
+        ("ru", "Можно ли ставить палатку у болота?", "В буклете указано: палатки запрещены."),
+        ("zh", "沼泽边可以搭帐篷吗？", "手册写明：沼泽边禁止搭帐篷。"),
+    ],
+)
+def test_a_report_that_something_is_forbidden_is_no_abstention(
+    language: str, question: str, text: str
+) -> None:
+    assert abstains(text, language, question=question) < ABSTAINS_AT
+
+
 @each_case(("language", "question", "text"), ANSWERS)
 def test_an_answer_with_a_negation_or_a_caveat_is_no_abstention(
     language: str, question: str, text: str

@@ -295,7 +295,17 @@ NO_NEGATIONS = (
 )
 
 
-@pytest.mark.parametrize(("language", "text"), NO_NEGATIONS)
+HOMOGRAPHS = (
+    ("fi", "Luento alkaa yhdeksältä, ja pelto-ala on suuri"),  # no "älkää", no "älä"
+    ("ko", "성 안 우물 옆에 있습니다"),  # "inside"
+    ("yo", "Adé ló kọ́ afárá yìí"),  # "built"
+    ("en", "It left without a guide, for lack of time"),  # negates a noun
+    ("ru", "Башню построили без лесов"),
+    ("th", "สร้างเสร็จโดยไม่ใช้เหล็ก"),
+)
+
+
+@pytest.mark.parametrize(("language", "text"), [*NO_NEGATIONS, *HOMOGRAPHS])
 def test_words_that_only_look_like_negations_are_none(language: str, text: str) -> None:
     text = unicodedata.normalize("NFC", text)
     found = cues(fold(text), text, Language.of(language))
@@ -305,3 +315,61 @@ def test_words_that_only_look_like_negations_are_none(language: str, text: str) 
 def test_still_does_not_deny_an_answer() -> None:
     claims = read_claims("Du kannst es noch 30 Tage lang zurückgeben.", [["30 Tage"]], "de")
     assert claims.mentions[0].stance is Stance.ASSERTED
+
+
+NEGATED_ASIDES = [
+    ("en", "When was the mill built?", "1874", "The mill was built in 1874 without a single nail."),
+    ("en", "When was the mill built?", "1874", "It was built in 1874 and has never been rebuilt."),
+    ("fi", "Milloin mylly rakennettiin?", "1874", "Mylly rakennettiin vuonna 1874 ilman nauloja."),
+    ("fi", "Milloin luento alkaa?", "klo 9", "Luento alkaa klo 9."),
+    ("fr", "Quand le moulin a-t-il été construit ?", "1874", "Il date de 1874 et n'a pas brûlé."),
+    ("id", "Kapan kincir dibangun?", "1874", "Kincir dibangun pada 1874 tanpa paku."),
+    (
+        "ru",
+        "Когда построили мельницу?",
+        "1874",
+        "Её построили в 1874 году и больше не перестраивали.",
+    ),
+    ("yo", "Ta ni ó kọ́ afárá náà?", "Adé", "Adé ni ó kọ́ afárá náà."),
+]
+
+
+@pytest.mark.parametrize(("language", "question", "answer", "text"), NEGATED_ASIDES)
+def test_a_negation_of_something_else_denies_no_answer(
+    language: str, question: str, answer: str, text: str
+) -> None:
+    claims = read_claims(text, [(answer,)], language, question=question)
+    assert claims.mentions[0].stance is Stance.ASSERTED
+
+
+@each_case(
+    ("text", "language"),
+    [
+        ("A frost killed the vines. The documents do not go into detail.", "en"),
+        ("A frost killed the vines. The cellar is cold.", "en"),
+        ("It was a frost (or hoar frost). Do not hesitate to write again.", "en"),
+    ],
+)
+def test_a_right_answer_that_is_mentioned_twice_is_no_denial(text: str, language: str) -> None:
+    answers = [("frost",), ("vines", "hoar frost")]
+    claims = read_claims(text, answers, language, question="What happened?", groups=[0, 0])
+    assert {mention.stance for mention in claims.mentions} == {Stance.ASSERTED}
+
+
+UNLISTED_RIVALS = [
+    ("en", "Milan", "The workshop is in Milan, not in Turin."),
+    (
+        "de",
+        "Mailand",
+        "Die Werkstatt ist nicht in Turin, wie oft zu lesen ist, sondern in Mailand.",
+    ),
+    ("ko", "밀라노", "공방이 있는 도시는 토리노가 아니라 밀라노입니다."),
+    ("zh", "米兰", "工坊不在都灵，而是在米兰。"),
+]
+
+
+@pytest.mark.parametrize(("language", "answer", "text"), UNLISTED_RIVALS)
+def test_a_correction_of_an_unlisted_belief_asserts_the_answer(
+    language: str, answer: str, text: str
+) -> None:
+    assert read_claims(text, [(answer,)], language).committed == {0}

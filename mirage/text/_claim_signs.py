@@ -20,6 +20,7 @@ from mirage.languages import Language
 from mirage.text._candidates import Span, sentence_spans
 from mirage.text._cues import CUES, Cue, cues
 from mirage.text._folding import fold
+from mirage.text._unicode import any_of
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stems
 from mirage.text.tokens import tokenize
@@ -38,7 +39,9 @@ _REACHING = ("negation", "falsity", "truth", "attribution", "exclusion", "retrac
 _MARKING_KINDS = tuple(map(CUES.index, _MARKING))
 _COMPARISON, _INFERIORITY = map(CUES.index, ("comparison", "inferiority"))
 _NEGATING = frozenset(CUES.index(kind) for kind in ("negation", "falsity", "exclusion"))
+_SCOPE = ("new", "asked", "apart")
 _TOPICAL = frozenset({"falsity", "truth", "exclusion", "retraction"})
+_NEGATION, _CONTRAST = CUES.index("negation"), CUES.index("contrast")
 _NEAR = ("before", "after", "earlier", "later", "previous", "next")
 MENTION_SIGNS = (
     # How near each kind of cue is before and after the mention in its clause: 1 if it is the next
@@ -84,6 +87,11 @@ MENTION_SIGNS = (
     # several sentences before.
     *(f"{kind}_in_{end}" for end in ("first", "last") for kind in _FRAMING),
     *("first_words", "first_rest", "last_words", "last_rest"),
+    # For the nearest negation in the sentence, before and after the mention: how many content words
+    # its part of the sentence has that are not in the question, how much of the question it
+    # repeats, and whether it is another part than that of the mention. In "It opened on 14 March
+    # and has not been enlarged since", the negation is in another part, about something else.
+    *(f"negated_{what}_{side}" for side in ("before", "after") for what in _SCOPE),
 )
 """Names of the features (signs) of a mention, in the order of :func:`mention_signs`."""
 
@@ -267,6 +275,7 @@ def _signs(scene: _Scene, mention: Mentioned, marks: Mapping[Mentioned, _Marks])
     yield from _reach_signs(scene, mention, sentence)
     yield from _rest_signs(scene, index, clause)
     yield from _end_signs(scene, index)
+    yield from _scope_signs(scene, mention, sentence)
 
 
 def _sentence_index(scene: _Scene, mention: Mentioned) -> int:
@@ -535,6 +544,50 @@ def _end_signs(scene: _Scene, index: int) -> Iterator[float]:
         lengths.append(math.log1p(end.words) if frames else 0.0)
         lengths.append(math.log1p(end.rest) if frames else 0.0)
     yield from lengths
+
+
+def _scope_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterator[float]:
+    """Yield three numbers about the part of the sentence with the nearest negation, on each side.
+
+    A part ends at a comma or another pause, at words such as "and" and "but", and at a mention.
+    """
+    negations = [
+        cue
+        for cue in scene.cues
+        if cue.kind == _NEGATION and sentence[0] <= cue.start and cue.end <= sentence[1]
+    ]
+    before = [cue for cue in negations if cue.end <= mention.start]
+    after = [cue for cue in negations if mention.end <= cue.start]
+    borders = _borders(scene, sentence) if negations else []
+    for cue in (before[-1:], after[:1]):
+        yield from _scope_of(scene, mention, sentence, borders, cue[0]) if cue else (0.0, 0.0, 0.0)
+
+
+def _borders(scene: _Scene, sentence: Span) -> list[Span]:
+    """Return the spans of pauses, conjunctions and words of contrast in a sentence."""
+    patterns = filter(None, (_CLAUSE_END, _conjunctions(scene.entry)))
+    matches = (pattern.finditer(scene.folded, *sentence) for pattern in patterns)
+    spans = [match.span() for match in chain.from_iterable(matches)]
+    return spans + [(cue.start, cue.end) for cue in scene.cues if cue.kind == _CONTRAST]
+
+
+def _scope_of(
+    scene: _Scene, mention: Mentioned, sentence: Span, borders: Sequence[Span], cue: Cue
+) -> tuple[float, float, float]:
+    ends = [*borders, *((m.start, m.end) for m in scene.mentions)]
+    start = max([sentence[0], *(end for _, end in ends if end <= cue.start)])
+    end = min([sentence[1], *(first for first, _ in ends if first >= cue.end)])
+    low, high = min(cue.end, mention.end), max(cue.start, mention.start)
+    apart = any(low <= first and last <= high for first, last in borders)
+    rest = len(_rest(scene, (start, end)))
+    return math.log1p(rest), _question_share(scene, (start, end)), float(apart)
+
+
+@cache
+def _conjunctions(entry: Language) -> re.Pattern[str] | None:
+    """Return a pattern for words such as "and", or ``None`` in a script without spaces."""
+    words = [fold(word).text for word in entry.conjunctions if entry.tokens == "word"]
+    return re.compile(rf"(?<![{IN_WORD}])(?:{any_of(words)})(?![{IN_WORD}])") if words else None
 
 
 @cache

@@ -19,23 +19,29 @@ __all__ = ["CUES", "Cue", "cues", "phrase_pattern"]
 CUES = (
     *("negation", "contrast", "attribution", "falsity", "truth", "exclusion"),
     *("alternative", "retraction", "comparison", "answer_words", "inferiority", "condition"),
-    *("former", "current"),
+    *("former", "current", "absence", "prohibition"),
 )
 """Kinds of cue, named like the fields of a lexicon."""
 
 _COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
 _WIDER = {
-    "negation": ("truth",),
+    "negation": ("truth", "absence"),
     "falsity": ("truth",),
     "exclusion": ("truth",),
     "truth": ("falsity",),
 }
 """For each kind of cue, the kinds of longer cues that override a cue inside them.
 
-"No myth" and "cannot be denied" affirm a statement, and "not true" denies it.
+"No myth" and "cannot be denied" affirm a statement, and "not true" denies it. In Telugu and other
+languages, words for "without" contain a negation.
 """
 _ACCENTED = frozenset({"de", "es", "fi", "fr", "yo"})
 """Languages in which an accent can change a word: French "né" (born) and "ne" (not)."""
+_SEPARATE_LETTERS = frozenset({"de", "fi"})
+"""Languages of :data:`_ACCENTED` in which nobody leaves out the accents.
+
+Finnish "alkaa" (begins) is no spelling of "älkää" (do not).
+"""
 
 _GAP = r"[^.!?。！？।؟\n]{1,40}?"  # matches the `` ... `` of a phrase, between words
 _WORD_START = f"(?<![{IN_WORD}])"
@@ -100,14 +106,18 @@ def _spans(pattern: re.Pattern[str], folded: str) -> list[Span]:
 
 
 def _has_right_accents(folded: FoldedText, text: str, code: str, kind: int, span: Span) -> bool:
-    """Return whether a cue word has no accents in the text, or the same ones as in the lexicon."""
+    """Return whether a cue word has the same accents in the text as in the lexicon.
+
+    In some languages, it may also have no accents at all.
+    """
     if code not in _ACCENTED:
         return True
     start, end = folded.offsets[span[0]], folded.offsets[span[1] - 1] + 1
     while end < len(text) and unicodedata.combining(text[end]):
         end += 1
     original = text[start:end].lower()
-    return original.isascii() or _accented_patterns(code)[kind].fullmatch(original) is not None
+    is_unaccented = original.isascii() and code not in _SEPARATE_LETTERS
+    return is_unaccented or _accented_patterns(code)[kind].fullmatch(original) is not None
 
 
 def _has_latin(folded: str) -> bool:

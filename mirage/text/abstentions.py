@@ -228,7 +228,11 @@ def _iter_classified_words(entry: Language) -> Iterator[tuple[int, str]]:
     )
     lists = {
         **extra_lists,
-        "negation": (*language_lexicon.negation, *extra_lists["negation"]),
+        "negation": (
+            *language_lexicon.negation,
+            *language_lexicon.absence,
+            *extra_lists["negation"],
+        ),
         "contrast": language_lexicon.contrast,
         "sources": (*extra_lists["sources"], *(f"{word}*" for word in entry.passage_words)),
     }

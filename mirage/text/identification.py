@@ -352,7 +352,8 @@ def _word_evidence(script: str, extra: str = "") -> dict[str, dict[str, float]]:
     evidence: dict[str, dict[str, float]] = {}
     for language in _candidates(script, extra)[0]:
         words = lexicon(language)
-        common = {*words.function_words, *words.negation, *words.yes, *words.no, *words.contrast}
+        negations = (*words.negation, *words.absence, *words.prohibition)
+        common = {*words.function_words, *negations, *words.yes, *words.no, *words.contrast}
         rest = {*words.numbers, *words.months, *words.abstention}
         for phrases, weight in ((rest, _LISTED_WORD), (common, _COMMON_WORD)):
             for word in _whole_words(phrases):

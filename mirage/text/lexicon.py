@@ -27,7 +27,9 @@ class Lexicon:
     Attributes:
         abstention: Phrases that state that a question is not answered.
         contrast: Words such as "but" and "instead".
-        negation: Words and affixes that negate.
+        negation: Words and affixes that negate a statement.
+        absence: Words that negate a noun only, such as "without" and "lack".
+        prohibition: Words that forbid, if they are used like a negation.
         numbers: The value of each number word.
         months: The number of the month, 1 to 12, by its name or abbreviation.
         function_words: The most frequent words, which carry little meaning.
@@ -52,6 +54,8 @@ class Lexicon:
     abstention: tuple[str, ...]
     contrast: tuple[str, ...]
     negation: tuple[str, ...]
+    absence: tuple[str, ...]
+    prohibition: tuple[str, ...]
     numbers: Mapping[str, int]
     months: Mapping[str, int]
     function_words: frozenset[str]

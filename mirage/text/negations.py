@@ -97,14 +97,15 @@ def negation_faults(
 
 
 def negates(text: str, code: str) -> bool:
-    """Return whether a text contains a negation, either a word or an affix."""
-    _, stretches = _negation_patterns(code)
-    table = _token_table(code)
+    """Return whether a text contains a negation, either a word or an affix.
+
+    Words such as "without", which negate a noun only, do not count.
+    """
+    _, stretches = _negation_patterns(code, of_statements=True)
+    table = _token_table(code, of_statements=True)
     if any(table[token][1] for token in _pattern(code).findall(text)):
         return True
-    # A negation of several words also has to overlap a token.
-    found = stretches is not None and stretches.search(text.casefold())
-    return bool(found) and any(token.negates for token in _tokens(text, code))
+    return stretches is not None and stretches.search(text.casefold()) is not None
 
 
 def _likely_sources(
@@ -242,9 +243,9 @@ def _opening_pattern(code: str) -> re.Pattern[str]:
 
 
 @cache
-def _token_table(code: str) -> Memo[str, tuple[str, bool]]:
+def _token_table(code: str, *, of_statements: bool = False) -> Memo[str, tuple[str, bool]]:
     """Return a table from a token to its folded form and whether it is a negation by itself."""
-    whole, _ = _negation_patterns(code)
+    whole, _ = _negation_patterns(code, of_statements=of_statements)
 
     def read_token(token: str) -> tuple[str, bool]:
         folded = token.casefold()
@@ -255,17 +256,25 @@ def _token_table(code: str) -> Memo[str, tuple[str, bool]]:
 
 
 @lru_cache(maxsize=64)
-def _negation_patterns(code: str) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+def _negation_patterns(
+    code: str, *, of_statements: bool = False
+) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
     """Return two patterns of negations: words with their affixes, and phrases of several words.
 
     In a script without spaces only the second pattern exists.
+
+    Args:
+        code: ISO 639-1 code of the language.
+        of_statements: Whether words that negate only a noun, such as "without", are left out.
     """
-    forms = lexicon(code).negation
+    words = lexicon(code)
+    absence = () if of_statements else words.absence
+    forms = (*words.negation, *words.prohibition, *absence)
     by_length = sorted(forms, key=len, reverse=True)
     if Language.of(code).tokens == "character":
         return None, re.compile("|".join(re.escape(form.strip("*")) for form in by_length))
-    words = [form for form in forms if " " not in form]
-    alternatives = "|".join(re.escape(form).replace(r"\*", f"[{IN_WORD}]*") for form in words)
+    single = [form for form in forms if " " not in form]
+    alternatives = "|".join(re.escape(form).replace(r"\*", f"[{IN_WORD}]*") for form in single)
     phrases = "|".join(
         rf"(?<![{IN_WORD}]){re.escape(form)}(?![{IN_WORD}])".replace(r"\*", f"[{IN_WORD}]*")
         for form in forms

@@ -26,7 +26,7 @@ REPEATED = 0.5
 REPEATED_IN_NO = 0.2
 """The same for a sentence that implies no; it is lower, because few sentences have a negation."""
 
-_NEGATING = frozenset({"negation", "exclusion"})
+_NEGATING = frozenset({"negation", "exclusion", "prohibition"})
 _REPORTING = frozenset({"attribution", "falsity", "retraction", "condition", "former", "truth"})
 
 
