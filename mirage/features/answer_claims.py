@@ -9,11 +9,16 @@ from typing import NamedTuple
 
 from mirage.features.base import Answered
 from mirage.languages import Language
-from mirage.text import mentioned, read_claims
+from mirage.text import read_claims
 from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
-from mirage.text.verdicts import implied_verdict, mentions_plainly, stated_verdict
+from mirage.text.verdicts import (
+    asserts_phrase,
+    implied_verdict,
+    mentions_plainly,
+    stated_verdict,
+)
 
 CLEARLY_WRONG = 0.75
 """Minimum probability at which a wrong answer counts as asserted, or a right answer as denied.
@@ -128,9 +133,11 @@ def _read_answer_claims(
     # item of the same list.
     others = set() if right and all(rights) else asserted
     wrongs = tuple(index in others or index in wrong_items for index in range(len(forms)))
-    denied = not any(rights) and any(
-        m.probabilities[_DENIED] >= CLEARLY_WRONG for m in mentions if m.candidate < len(right)
+    denials = (
+        *(m.probabilities[_DENIED] >= CLEARLY_WRONG for m in mentions if m.candidate < len(right)),
+        *(_denies_phrase(right[i], text, question, language) for i in verdicts if i < len(right)),
     )
+    denied = not any(rights) and any(denials)
     return AnswerClaims(rights, wrongs[len(right) :], denied, mentions)
 
 
@@ -263,14 +270,30 @@ def _states_verdict(
     stated = stated_verdict(text, language)
     if stated is not None:
         return stated == yes
-    if is_right and implied_verdict(text, question, language) == yes:
+    words, phrases = _words_and_phrases(forms, language)
+    phrase = asserts_phrase(phrases, text, language)
+    if is_right and phrase is not False and implied_verdict(text, question, language) == yes:
         return True
     if abstains(text, language, question=question) >= ABSTAINS_AT:
         return False
-    words = tuple(form for form in forms if _verdict((form,), language) is not None)
-    phrases = tuple(form for form in forms if form not in words)
-    return mentioned(phrases, text, language) or mentions_plainly(
+    return phrase is True or mentions_plainly(
         tuple(word for word in words if not _is_short(word, language)), text, language
+    )
+
+
+def _words_and_phrases(forms: Forms, language: str) -> tuple[Forms, Forms]:
+    """Return the spellings that are words for yes or no, and all others, such as "forbidden"."""
+    words = tuple(form for form in forms if _verdict((form,), language) is not None)
+    return words, tuple(form for form in forms if form not in words)
+
+
+def _denies_phrase(forms: Forms, text: str, question: str, language: str) -> bool:
+    """Return whether a text denies a spelling such as "forbidden", and says no yes or no itself."""
+    _, phrases = _words_and_phrases(forms, language)
+    return (
+        stated_verdict(text, language) is None
+        and asserts_phrase(phrases, text, language) is False
+        and abstains(text, language, question=question) < ABSTAINS_AT
     )
 
 

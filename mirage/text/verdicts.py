@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from mirage.languages import Language
-from mirage.text._candidates import Forms, sentence_spans
+from mirage.text._candidates import Forms, locate, sentence_spans
 from mirage.text._claim_signs import content_words
 from mirage.text._cues import CUES, cues
 from mirage.text._folding import fold
@@ -16,7 +16,7 @@ from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import mentioned
 
-__all__ = ["implied_verdict", "mentions_plainly", "stated_verdict"]
+__all__ = ["asserts_phrase", "implied_verdict", "mentions_plainly", "stated_verdict"]
 
 _MARKS = r".,:;!?،؛。！？、，；：।()\[\]*–—\n"
 
@@ -28,6 +28,9 @@ REPEATED_IN_NO = 0.2
 
 _NEGATING = frozenset({"negation", "exclusion", "prohibition"})
 _REPORTING = frozenset({"attribution", "falsity", "retraction", "condition", "former", "truth"})
+_REJECTING = frozenset({"falsity", "retraction"})
+_SECTION_END = re.compile(r"[;:؛；：](?!\d)|\s[-–—]+\s|[—\n]")
+_CLAUSE_END = re.compile(rf"{_SECTION_END.pattern}|[,،、，()（）](?!\d)")
 
 
 @lru_cache(maxsize=4096)
@@ -105,6 +108,55 @@ def mentions_plainly(forms: Forms, text: str, language: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
+def asserts_phrase(forms: Forms, text: str, language: str) -> bool | None:
+    """Return whether a text asserts a phrase that stands for yes or no, such as "forbidden".
+
+    The result is ``True`` if it does, and ``False`` if it only denies the phrase, as in "flash is
+    not forbidden" and "it is a myth that flash is forbidden". It is ``None`` if the text only
+    reports the phrase ("many think that flash is forbidden, but ...") or does not mention it.
+
+    Args:
+        forms: Spellings of the phrase.
+        text: The text.
+        language: ISO 639-1 code of the text.
+
+    Example:
+        >>> asserts_phrase(("forbidden",), "Flash is forbidden, without exception.", "en")
+        True
+        >>> asserts_phrase(("forbidden",), "Flash is not forbidden.", "en")
+        False
+        >>> asserts_phrase(("forbidden",), "Many think it is forbidden, but it is not.", "en")
+    """
+    entry, text = Language.of(language), nfc(text)
+    readings = [
+        reading
+        for part in map(nfc, _final_parts(text, entry))
+        for occurrence in locate(forms, part, language)
+        if (reading := _asserts_at(part, occurrence.start, occurrence.end, entry)) is not None
+    ]
+    return any(readings) if readings else None
+
+
+def _asserts_at(text: str, start: int, end: int, entry: Language) -> bool | None:
+    """Return whether a part of a sentence asserts or denies the phrase in a span of it."""
+    before, after = _within(_SECTION_END, text, start, end)
+    kinds = _kinds(f"{before} {after}", entry)
+    if kinds & _REJECTING:
+        return False
+    if kinds & {"attribution", "former"}:
+        return None
+    before, after = _within(_CLAUSE_END, text, start, end)
+    return not _kinds(f"{before} {after}", entry) & _NEGATING
+
+
+def _within(border: re.Pattern[str], text: str, start: int, end: int) -> tuple[str, str]:
+    """Return the text before and after a span, up to the nearest borders."""
+    borders = [match.end() for match in border.finditer(text, 0, start)]
+    following = border.search(text, end)
+    return text[max(borders, default=0) : start], text[end : following and following.start()]
+
+
 def _final_parts(text: str, entry: Language) -> Iterator[str]:
     """Yield the part of each sentence after its last word of contrast, such as "but".
 
@@ -124,9 +176,10 @@ def implied_verdict(text: str, question: str, language: str) -> bool | None:
     """Return whether a text implies yes or no, because it repeats the question as a statement.
 
     A sentence with a negation implies no if it repeats a fifth of the question's content words. A
-    sentence without one implies yes if it repeats half of them. Sentences that report what others
-    say, correct something or state a condition do not count. The result is ``None`` if there is no
-    such sentence, if several disagree, if the question is negated, or if the text abstains.
+    sentence without one implies yes if it repeats half of them. A word for "forbidden" is a
+    negation too, and "not forbidden" is none. Sentences that report what others say, correct
+    something or state a condition do not count. The result is ``None`` if there is no such
+    sentence, if several disagree, if the question is negated, or if the text abstains.
 
     Args:
         text: The text.
@@ -142,16 +195,17 @@ def implied_verdict(text: str, question: str, language: str) -> bool | None:
     """
     entry, text = Language.of(language), nfc(text)
     asked = content_words(question, entry)
-    if not asked or _kinds(question, entry) & _NEGATING:
+    if not asked or _kinds(question, entry) & {*_NEGATING, "prohibition"}:
         return None
     if abstains(text, language, question=question) >= ABSTAINS_AT:
         return None
     verdicts = set()
     for part in _final_parts(text, entry):
         kinds = _kinds(part, entry)
-        least = REPEATED_IN_NO if kinds & _NEGATING else REPEATED
+        negated, forbidden = bool(kinds & _NEGATING), "prohibition" in kinds
+        least = REPEATED_IN_NO if negated or forbidden else REPEATED
         if len(asked & content_words(part, entry)) >= least * len(asked):
-            verdicts.add(None if kinds & _REPORTING else not kinds & _NEGATING)
+            verdicts.add(None if kinds & _REPORTING else negated == forbidden)
     return verdicts.pop() if len(verdicts) == 1 else None
 
 

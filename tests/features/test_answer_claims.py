@@ -110,6 +110,51 @@ def test_no_is_an_answer_only_as_a_clause_of_its_own_or_if_a_sentence_implies_it
     assert values(DOGS, text) == expected
 
 
+FORBIDDEN = (
+    (
+        *("en", "Is smoking permitted in the garden?", "yes", "no", "forbidden"),
+        ("Smoking is strictly forbidden there, without exception.", (1, 0)),
+        ("Smoking is not forbidden there.", (0, 1)),
+        ("It is a myth that smoking is forbidden there.", (0, 1)),
+        ("Many believe that smoking is forbidden, but you may smoke.", (0, 0)),
+    ),
+    (
+        *("de", "Darf man im Garten rauchen?", "ja", "nein", "verboten"),
+        ("Rauchen ist dort verboten.", (1, 0)),
+        ("Rauchen ist dort nicht verboten.", (0, 1)),
+        ("Viele glauben, Rauchen sei verboten, aber man darf es.", (0, 0)),
+    ),
+    (
+        *("ja", "庭で喫煙できますか。", "はい", "いいえ", "禁止"),
+        ("庭での喫煙は禁止されています。", (1, 0)),
+        ("庭での喫煙は禁止されていません。", (0, 1)),
+    ),
+    (
+        *("fi", "Saako puutarhassa tupakoida?", "kyllä", "ei", "kielletty"),
+        ("Tupakointi on siellä kielletty.", (1, 0)),
+        ("Tupakointi ei ole siellä kielletty.", (0, 1)),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "yes", "no", "phrase", "text", "expected"),
+    [(*row[:5], *case) for row in FORBIDDEN for case in row[5:]],
+)
+def test_a_denied_or_reported_phrase_for_no_does_not_answer_no(
+    language: str,
+    question: str,
+    yes: str,
+    no: str,
+    phrase: str,
+    text: str,
+    expected: tuple[int, int],
+) -> None:
+    answers = {"answers": [[no, phrase]], "wrong_answers": [[yes]]}
+    query = Query(id="q", language=language, text=question, **answers)
+    assert values(query, text) == expected
+
+
 YES_OR_NO = [
     (
         ("de", "Darf man am Seeufer grillen?", "nein", "ja"),
