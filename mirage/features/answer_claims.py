@@ -41,6 +41,9 @@ MOST_DOUBT_OF_PART = 0.75
 MAY_BE_LISTED = 0.2
 """Probability above which a wrong answer counts as possibly listed beside a right one."""
 
+MAY_BE_ITEM = 0.4
+"""Minimum probability at which a wrong answer counts as an item of a list with a right answer."""
+
 _ASSERTED = tuple(Stance).index(Stance.ASSERTED)
 _DENIED = tuple(Stance).index(Stance.DENIED)
 _CONTRASTED = tuple(Stance).index(Stance.CONTRASTED)
@@ -203,7 +206,8 @@ def _lists(claims: Claims, language: str) -> Iterator[list[Mention]]:
 
     A single mention is a list of its own.
     """
-    words = {word.casefold() for word in (*Language.of(language).conjunctions, "and", "&")}
+    entry = Language.of(language)
+    words = {word.casefold() for word in (*entry.conjunctions, *entry.articles, "and", "&")}
     items: list[Mention] = []
     for mention in claims.mentions:
         gap = claims.text[items[-1].end : mention.start].casefold() if items else ""
@@ -246,14 +250,22 @@ def _wrong_items(claims: Claims, groups: Sequence[int], language: str) -> frozen
     An item counts only if its list contains a right answer, or if the text mentions none.
     """
     has_right = any(not groups[mention.candidate] for mention in claims.mentions)
-    return frozenset(
-        item.candidate
-        for items in _lists(claims, language)
-        for item in items
-        if groups[item.candidate]
-        and item.probabilities[_ASSERTED] + item.probabilities[_LISTED] >= CLEARLY_WRONG
-        and not (has_right and all(groups[other.candidate] for other in items))
-    )
+    wrong: set[int] = set()
+    for items in _lists(claims, language):
+        rights = [_in_list(item) for item in items if not groups[item.candidate]]
+        if rights or not has_right:
+            # Next to a right item that the text gives, less certainty is enough.
+            least = MAY_BE_ITEM if max(rights, default=0) >= CLEARLY_WRONG else CLEARLY_WRONG
+            wrong.update(
+                item.candidate
+                for item in items
+                if groups[item.candidate] and _in_list(item) >= least
+            )
+    return frozenset(wrong)
+
+
+def _in_list(item: Mention) -> float:
+    return item.probabilities[_ASSERTED] + item.probabilities[_LISTED]
 
 
 def _states_verdict(
