@@ -158,8 +158,10 @@ def _negation_differences(
         is_same = one_negates and before + after >= max(others, shortest)
         if not is_same and (before + after < 2 * shortest or 0 < before < shortest - 1):
             continue
-        # "Without a ceremony" adds something to a sentence, but does not deny it.
-        if tag != "replace" and not any(t.denies for t in (*tokens[a:b], *source[c:d])):
+        # "Without" in place of "with" is a contradiction, but not "without a ceremony" in place of
+        # other words.
+        changed = (*tokens[a:b], *source[c:d])
+        if not any(token.denies for token in changed) and (b - a, d - c) != (scale, scale):
             continue
         negations = sum(token.negates for token in tokens[a:b])
         source_negations = sum(token.negates for token in source[c:d])
