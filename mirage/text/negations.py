@@ -51,12 +51,16 @@ _NEGATIVE_VERBS = {
 
 
 class _Token(NamedTuple):
-    """A token, its position in the sentence, and whether it belongs to a negation."""
+    """A token, its position in the sentence, and whether it belongs to a negation.
+
+    It ``denies`` if it belongs to a negation of a statement, and not only of a noun ("without").
+    """
 
     text: str
     start: int
     end: int
     negates: bool
+    denies: bool
 
 
 _WORD = re.compile(rf"[^\W_][{IN_WORD}]*")
@@ -154,6 +158,11 @@ def _negation_differences(
         is_same = one_negates and before + after >= max(others, shortest)
         if not is_same and (before + after < 2 * shortest or 0 < before < shortest - 1):
             continue
+        # "Without" in place of "with" is a contradiction, but not "without a ceremony" in place of
+        # other words.
+        changed = (*tokens[a:b], *source[c:d])
+        if not any(token.denies for token in changed) and (b - a, d - c) != (scale, scale):
+            continue
         negations = sum(token.negates for token in tokens[a:b])
         source_negations = sum(token.negates for token in source[c:d])
         # Apart from the negation, the sentence and the source must have about the same number of
@@ -213,17 +222,25 @@ def _pattern(code: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _tokens(text: str, code: str) -> tuple[_Token, ...]:
-    _, stretches = _negation_patterns(code)
-    marked = [match.span() for match in stretches.finditer(text.casefold())] if stretches else []
-    table = _token_table(code)
+    kinds = [
+        (_token_table(code, of_statements=chosen), _negated_spans(text, code, of_statements=chosen))
+        for chosen in (False, True)
+    ]
     tokens = []
     for match in _pattern(code).finditer(text):
-        token_start, token_end = match.span()
-        word, is_negation = table[match[0]]
-        if marked and not is_negation:
-            is_negation = any(start < token_end and token_start < end for start, end in marked)
-        tokens.append(_Token(word, token_start, token_end, is_negation))
+        first, last = match.span()
+        negates, denies = (
+            table[match[0]][1] or any(start < last and first < end for start, end in spans)
+            for table, spans in kinds
+        )
+        tokens.append(_Token(kinds[0][0][match[0]][0], first, last, negates, denies))
     return tuple(tokens)
+
+
+def _negated_spans(text: str, code: str, *, of_statements: bool) -> list[tuple[int, int]]:
+    """Return the start and end of each negation of several words."""
+    _, stretches = _negation_patterns(code, of_statements=of_statements)
+    return [match.span() for match in stretches.finditer(text.casefold())] if stretches else []
 
 
 def _opening_length(sentence: str, code: str) -> int:

@@ -198,6 +198,23 @@ def test_a_negation_that_the_passage_lacks_is_marked() -> None:
     assert "are allowed" in text
 
 
+@pytest.mark.parametrize(
+    ("code", "answer", "passage"),
+    [
+        ("en", "The mill was built without nails in 1874.", "The mill was built in 1874."),
+        ("fr", "Le moulin fut construit sans clous en 1874.", "Le moulin fut construit en 1874."),
+        ("ru", "Мельницу построили без гвоздей в 1874 году.", "Мельницу построили в 1874 году."),
+    ],
+)
+def test_an_added_without_is_no_negation_of_a_passage(code: str, answer: str, passage: str) -> None:
+    assert "negation" not in [kind for kind, _ in marks(code, answer, passage)]
+
+
+def test_without_in_place_of_with_is_a_negation() -> None:
+    passage = "The bread of this region is always made with yeast and salt."
+    assert marks("en", passage.replace("with ", "without "), passage) == [("negation", "without")]
+
+
 def test_a_statement_beyond_the_passage_is_no_negation_of_it() -> None:
     answer = "Anna Berg designed the old bridge across the river"
     assert marks("en", f"{answer}, not the city.", f"{answer}.", answers=[["Anna Berg"]]) == []
