@@ -30,7 +30,7 @@ _NEGATING = frozenset({"negation", "exclusion", "prohibition"})
 _REPORTING = frozenset({"attribution", "falsity", "retraction", "condition", "former", "truth"})
 _REJECTING = frozenset({"falsity", "retraction"})
 _SECTION_END = re.compile(r"[;:؛；：](?!\d)|\s[-–—]+\s|[—\n]")
-_CLAUSE_END = re.compile(rf"{_SECTION_END.pattern}|[,،、，()（）](?!\d)")
+_CLAUSE_END = re.compile(r"[,،、，()（）](?!\d)")
 
 
 @lru_cache(maxsize=4096)
@@ -129,46 +129,50 @@ def asserts_phrase(forms: Forms, text: str, language: str) -> bool | None:
         >>> asserts_phrase(("forbidden",), "Many think it is forbidden, but it is not.", "en")
     """
     entry, text = Language.of(language), nfc(text)
-    readings = [
-        reading
-        for part in map(nfc, _final_parts(text, entry))
-        for occurrence in locate(forms, part, language)
-        if (reading := _asserts_at(part, occurrence.start, occurrence.end, entry)) is not None
-    ]
-    return any(readings) if readings else None
+    readings = []
+    for start, end in sentence_spans(text, language):
+        sections = _SECTION_END.split(text[start:end])
+        for number, section in enumerate(sections):
+            part, is_last = nfc(_final_part(section, entry)), number == len(sections) - 1
+            for occurrence in locate(forms, part, language):
+                before, after = part[: occurrence.start], part[occurrence.end :]
+                readings.append(_asserts_between(before, after, entry, is_last=is_last))
+    if True in readings:
+        return True
+    return False if False in readings else None
 
 
-def _asserts_at(text: str, start: int, end: int, entry: Language) -> bool | None:
-    """Return whether a part of a sentence asserts or denies the phrase in a span of it."""
-    before, after = _within(_SECTION_END, text, start, end)
+def _asserts_between(before: str, after: str, entry: Language, *, is_last: bool) -> bool | None:
+    """Return whether a text asserts or denies a phrase that stands between two parts of it.
+
+    An attribution, such as "many think", counts only if the sentence continues. The text adopts
+    "according to the rules, ...".
+    """
     kinds = _kinds(f"{before} {after}", entry)
     if kinds & _REJECTING:
         return False
-    if kinds & {"attribution", "former"}:
+    if "former" in kinds or ("attribution" in kinds and not is_last):
         return None
-    before, after = _within(_CLAUSE_END, text, start, end)
-    return not _kinds(f"{before} {after}", entry) & _NEGATING
-
-
-def _within(border: re.Pattern[str], text: str, start: int, end: int) -> tuple[str, str]:
-    """Return the text before and after a span, up to the nearest borders."""
-    borders = [match.end() for match in border.finditer(text, 0, start)]
-    following = border.search(text, end)
-    return text[max(borders, default=0) : start], text[end : following and following.start()]
+    clause = f"{_CLAUSE_END.split(before)[-1]} {_CLAUSE_END.split(after)[0]}"
+    return not _kinds(clause, entry) & _NEGATING
 
 
 def _final_parts(text: str, entry: Language) -> Iterator[str]:
-    """Yield the part of each sentence after its last word of contrast, such as "but".
+    """Yield the final part of each sentence."""
+    for start, end in sentence_spans(text, entry.code):
+        yield _final_part(text[start:end], entry)
 
-    A sentence without such a word is yielded whole. The text's own claim comes after the word, as
+
+def _final_part(sentence: str, entry: Language) -> str:
+    """Return the part of a sentence after its last word of contrast, such as "but".
+
+    A sentence without such a word is returned whole. The text's own claim comes after the word, as
     in "Some say no, but dogs are allowed".
     """
-    for start, end in sentence_spans(text, entry.code):
-        sentence = text[start:end]
-        folded = fold(sentence)
-        ends = [cue.end for cue in cues(folded, sentence, entry) if CUES[cue.kind] == "contrast"]
-        last = max(ends, default=0)
-        yield folded.text[last:] if last < len(folded.text.rstrip(" .!?।。！？")) else sentence
+    folded = fold(sentence)
+    ends = [cue.end for cue in cues(folded, sentence, entry) if CUES[cue.kind] == "contrast"]
+    last = max(ends, default=0)
+    return folded.text[last:] if last < len(folded.text.rstrip(" .!?।。！？")) else sentence
 
 
 @lru_cache(maxsize=4096)
