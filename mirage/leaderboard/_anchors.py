@@ -142,7 +142,12 @@ class TrainedAnchors:
         )
 
     def scored(self) -> list[ScoredModel]:
-        """Return each model with its logit, the logit's interval, and random draws of the logit."""
+        """Return each model with its logit, the logit's interval, and random draws of the logit.
+
+        The draws are repeated as often as those of a prediction, so that both can be compared.
+        """
+        from mirage.surrogate.familiarity import ERRORS_PER_DRAW
+
         data, unbound = self.data, self.unbound
         models, logits, draws = self._draws()
         scored = []
@@ -157,7 +162,7 @@ class TrainedAnchors:
                     model=name,
                     logit=float(logits[column]),
                     interval=(low, high),
-                    draws=draws[:, column],
+                    draws=np.tile(draws[:, column], ERRORS_PER_DRAW),
                     features=dict(zip(data.features, data.mean_X[row].tolist(), strict=True)),
                     anchor=True,
                     unbound=name in unbound,
@@ -174,10 +179,11 @@ class TrainedAnchors:
 
     def anchor_set(self) -> _judged.AnchorSet:
         """Return the models with their runs, their logits, and the uncertainty of the logits."""
-        scored = self.scored()
-        draws = np.stack([anchor.draws for anchor in scored], axis=1)
-        logits = np.array([anchor.logit for anchor in scored])
-        return _judged.anchors_from_draws(self.runs(), self.dataset, logits, draws)
+        models, logits, draws = self._draws()
+        columns = [models.index(model) for model in self.models]
+        return _judged.anchors_from_draws(
+            self.runs(), self.dataset, logits[columns], draws[:, columns]
+        )
 
     def entries(self) -> list[Entry]:
         """Return the rows of a ranking for these models, with placeholders for the ranks."""
