@@ -13,7 +13,7 @@ import numpy as np
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import MirageError
 from mirage.statistics.bootstrap import Interval
-from mirage.statistics.clusters import cluster_codes
+from mirage.statistics.clusters import cluster_codes, cluster_names
 from mirage.statistics.paired import paired_means
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ RECURRING = 3
 
 NEGLIGIBLE = 0.01
 """Advantage below which two responses count as equal."""
+
+ROUNDING = 1e-9
+"""Sum of advantages below which the advantages cancel out."""
 
 PRIOR = 1.2
 """Shape parameter of the weight of each of the two queries that the Bayesian bootstrap adds.
@@ -249,8 +252,8 @@ def compare_systems(
     Returns:
         The difference between the systems, its interval, and the queries on which they differ.
     """
-    ids, gains, codes = query_gains
-    result = paired_means(gains[:, None], codes, level=level, most=0.5)[0]
+    ids, gains, _ = query_gains
+    result = paired_means(gains[:, None], query_gains.codes, level=level, most=0.5)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
     rows = [
         QueryDifference(id_, gain, (outcomes[0][id_], outcomes[1][id_]))
@@ -270,12 +273,42 @@ class QueryGains(NamedTuple):
         query_ids: Ids of the queries.
         gains: Advantage on each query: the share of verdicts that the response of the first system
             is expected to win, minus 0.5.
-        codes: Cluster of each query, counted from 0.
+        clusters: Name of each query's cluster.
     """
 
     query_ids: tuple[str, ...]
     gains: Floats
-    codes: Ints
+    clusters: tuple[str, ...]
+
+    @property
+    def codes(self) -> Ints:
+        """Cluster of each query, counted from 0."""
+        return cluster_codes(self.clusters, {})
+
+    @property
+    def p_positive(self) -> float:
+        """Probability that the first system is better; see :func:`p_positive`."""
+        return p_positive(self.gains, self.codes)
+
+    @classmethod
+    def pooled(cls, by_language: Sequence[QueryGains]) -> QueryGains:
+        """Return the advantage on each query, summed over languages of equal weight.
+
+        The gains of a query id that occurs in several languages are added, because parallel
+        questions are not independent. If the languages have different numbers of queries, gains are
+        weighted first. A query belongs to the cluster that the first language assigns to it.
+        """
+        mean = sum(len(part.query_ids) for part in by_language) / len(by_language)
+        sums: dict[str, float] = {}
+        clusters: dict[str, str] = {}
+        for part in by_language:
+            gains = (part.gains * (mean / len(part.query_ids))).tolist()
+            for id_, gain, cluster in zip(part.query_ids, gains, part.clusters, strict=True):
+                sums[id_] = sums.get(id_, 0.0) + gain
+                clusters.setdefault(id_, cluster)
+        gains_of_all = np.array([*sums.values()])
+        gains_of_all[np.abs(gains_of_all) < ROUNDING] = 0.0
+        return cls(tuple(sums), gains_of_all, tuple(clusters.values()))
 
 
 class QueryComparer:
@@ -316,7 +349,7 @@ class QueryComparer:
                 "on the same queries"
             )
         gains = advantages(self._evidence.ranker, first, second, self._differing_share(a, b, ids))
-        return QueryGains(ids, gains, cluster_codes(ids, first.clusters))
+        return QueryGains(ids, gains, tuple(cluster_names(ids, first.clusters)))
 
     def _table(self, model: str) -> FeatureTable:
         """Return a system's features for the surrogate, cleaned by :func:`without_templates`."""
@@ -459,6 +492,11 @@ def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
     ``pairs`` has the gains and the cluster codes of each pair. Without clusters, pairs with the
     same number of differing queries share their random draws to save time.
     """
+    # Draws are made for the system that is ahead, so that the order of the two has no effect.
+    behind = np.array([gains.sum() < 0 for gains, _ in pairs], dtype=bool)
+    pairs = [
+        (-gains if b else gains, codes) for b, (gains, codes) in zip(behind, pairs, strict=True)
+    ]
     probabilities = np.full(len(pairs), 0.5)
     of_size: dict[int, list[int]] = {}
     for i, (gains, codes) in enumerate(pairs):
@@ -472,7 +510,7 @@ def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
             chosen = rows[start : start + PAIRS]
             values = [pairs[i][0][pairs[i][0] != 0] for i in chosen]
             probabilities[chosen] = _p_positive_without_clusters(values)
-    return [float(p) for p in probabilities]
+    return [float(p) for p in np.where(behind, 1 - probabilities, probabilities)]
 
 
 def _p_positive_without_clusters(gains: Sequence[Floats]) -> Floats:

@@ -22,6 +22,7 @@ from mirage.ranking._rendering import (
     number_or_none,
     winner_notes,
 )
+from mirage.ranking.comparison import QueryGains
 from mirage.ranking.pages import Presentable
 from mirage.ranking.ranking import Ranking
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, middle
@@ -95,6 +96,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         self._has_logits = not any(map(math.isnan, by_logit.values()))
         self.models: tuple[str, ...] = tuple(by_logit if self._has_logits else self._mean_ranks)
         self._mean_logits = {model: mean_logits[model] for model in self.models}
+        self._by_query: dict[tuple[str, str], float | None] = {}
         self.level: float = min(ranking.level for ranking in self.values())
 
     def __contains__(self, language: object) -> bool:
@@ -228,10 +230,18 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         return None if errors is None or np.isnan(errors).all() else errors
 
     def p_better(self, a: str, b: str) -> float:
-        """Return the confidence that a's mean logit is larger than b's, from 0 to 1.
+        """Return the confidence that a is better than b on average over the languages, from 0 to 1.
 
-        This is the share of random draws in which a's mean logit is larger; draws with equal logits
-        count half. In each draw, a query has the same weight in all languages in which it occurs.
+        If the responses of both models were ranked together in every language, the responses to
+        each query are compared, as in :meth:`Ranking.p_better`. The advantages on a query id are
+        added over the languages, because translations of a question are not independent. The
+        result is the probability that the mean advantage over all languages, which have equal
+        weight, is above 0. With one language, it is the ``p_better`` of that ranking.
+        ``validation/coverage/dossiers.py`` prints how often a probability of 0.9 is right.
+
+        For other models, the result is the share of random draws in which a's mean logit is larger;
+        draws with equal logits count half. In each draw, a query has the same weight in all
+        languages in which it occurs.
 
         Args:
             a: Name of a model.
@@ -247,6 +257,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 raise UnknownNameError(
                     "model", model, self._mean_ranks, "among those ranked in all languages"
                 )
+        if (p_by_query := self._p_better_by_query(a, b)) is not None:
+            return p_by_query
         if self._errors is None:
             code = next(code for code, ranking in self.items() if ranking.drawn() is None)
             raise MirageError(
@@ -262,6 +274,18 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 "probability that one of them is better; have it judged on more queries"
             )
         return p
+
+    def _p_better_by_query(self, a: str, b: str) -> float | None:
+        """Return the probability that a is better, or ``None`` if a language has no responses."""
+        # The order of the names is fixed, so that both directions add up to 1.
+        pair = min(a, b), max(a, b)
+        if pair not in self._by_query:
+            gains = [ranking._query_gains(*pair) for ranking in self.values()]
+            known = [part for part in gains if part is not None]
+            complete = len(known) == len(gains)
+            self._by_query[pair] = QueryGains.pooled(known).p_positive if complete else None
+        p = self._by_query[pair]
+        return p if p is None or a == pair[0] else 1 - p
 
     def to_text(self) -> str:
         """Return a table of mean logits, with at most 80 characters per line.

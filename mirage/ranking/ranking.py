@@ -522,6 +522,12 @@ class Ranking(Presentable):
             self._add_p_better({pair: self._comparer.gains(*pair)})
         return self._p_better[a, b]
 
+    def _query_gains(self, a: str, b: str) -> QueryGains | None:
+        """Return the advantages from which ``p_better(a, b)`` is computed, if it uses them."""
+        if self._confidence is not None or not is_comparable(self.evidence, a, b):
+            return None
+        return self._comparer.gains(a, b)
+
     def p_better_matrix(self, rows: Sequence[str], columns: Sequence[str]) -> Floats:
         """Return :meth:`p_better` for each model of ``rows`` and each of ``columns``.
 
