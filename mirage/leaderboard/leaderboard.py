@@ -511,6 +511,7 @@ class Leaderboard(NearNames):
             {run.model: table for run, table in zip(runs, tables, strict=True)},
             self.ranker,
             self.provenance,
+            fit=self._anchors.fit,
             closed_book=closed_book,
         )
         anchors = self._anchors.scored()

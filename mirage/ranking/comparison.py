@@ -252,7 +252,7 @@ def compare_systems(
     Returns:
         The difference between the systems, its interval, and the queries on which they differ.
     """
-    ids, gains, _ = query_gains
+    ids, gains = query_gains.query_ids, query_gains.gains
     result = paired_means(gains[:, None], query_gains.codes, level=level, most=0.5)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
     rows = [
@@ -274,11 +274,13 @@ class QueryGains(NamedTuple):
         gains: Advantage on each query: the share of verdicts that the response of the first system
             is expected to win, minus 0.5.
         clusters: Name of each query's cluster.
+        imaginary: Gain of the imaginary queries of :func:`p_positive`; ``None`` for the default.
     """
 
     query_ids: tuple[str, ...]
     gains: Floats
     clusters: tuple[str, ...]
+    imaginary: float | None = None
 
     @property
     def codes(self) -> Ints:
@@ -288,7 +290,7 @@ class QueryGains(NamedTuple):
     @property
     def p_positive(self) -> float:
         """Probability that the first system is better; see :func:`p_positive`."""
-        return p_positive(self.gains, self.codes)
+        return p_positive(self.gains, self.codes, self.imaginary)
 
     @classmethod
     def pooled(cls, by_language: Sequence[QueryGains]) -> QueryGains:
@@ -297,18 +299,24 @@ class QueryGains(NamedTuple):
         The gains of a query id that occurs in several languages are added, because parallel
         questions are not independent. If the languages have different numbers of queries, gains are
         weighted first. A query belongs to the cluster that the first language assigns to it.
+
+        The imaginary queries are asked in every language, because a surrogate may misread a style
+        of writing in all languages.
         """
         mean = sum(len(part.query_ids) for part in by_language) / len(by_language)
+        sizes: list[float] = []
         sums: dict[str, float] = {}
         clusters: dict[str, str] = {}
         for part in by_language:
             gains = (part.gains * (mean / len(part.query_ids))).tolist()
+            sizes += (abs(gain) for gain in gains if gain)
             for id_, gain, cluster in zip(part.query_ids, gains, part.clusters, strict=True):
                 sums[id_] = sums.get(id_, 0.0) + gain
                 clusters.setdefault(id_, cluster)
         gains_of_all = np.array([*sums.values()])
         gains_of_all[np.abs(gains_of_all) < ROUNDING] = 0.0
-        return cls(tuple(sums), gains_of_all, tuple(clusters.values()))
+        imaginary = len(by_language) * float(np.mean(sizes)) if sizes else None
+        return cls(tuple(sums), gains_of_all, tuple(clusters.values()), imaginary)
 
 
 class QueryComparer:
@@ -445,7 +453,8 @@ def advantages(
     first, second = first.columns(ranker.features), second.columns(ranker.features)
     missing = [np.isnan(table.values).all(axis=1) for table in (first, second)]
     limits = np.array([MANNER.get(name, 0.0) for name in ranker.features])
-    limits *= min(differing / FULL_LIMITS, 1.0)
+    # Some limits are infinite, so they cannot be multiplied by 0.
+    limits = limits * min(differing / FULL_LIMITS, 1.0) if differing else np.zeros_like(limits)
     same = np.abs(first.values - second.values) <= limits
     means = (first.values + second.values) / 2
     scores = [
@@ -457,7 +466,7 @@ def advantages(
     return np.where(missing[0] | missing[1], (missing[1] - 1.0 * missing[0]) / 2, gains)
 
 
-def p_positive(gains: Floats, codes: Ints) -> float:
+def p_positive(gains: Floats, codes: Ints, imaginary: float | None = None) -> float:
     """Return the probability that the first of two systems is better on average.
 
     The given queries are treated as a sample from all possible queries. The result is the
@@ -482,11 +491,14 @@ def p_positive(gains: Floats, codes: Ints) -> float:
     Args:
         gains: Advantage of the first system on each query.
         codes: Cluster of each query, counted from 0.
+        imaginary: Absolute gain of the imaginary queries; the mean absolute gain by default.
     """
-    return p_positive_each([(gains, codes)])[0]
+    return p_positive_each([(gains, codes)], imaginary)[0]
 
 
-def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
+def p_positive_each(
+    pairs: Sequence[tuple[Floats, Ints]], imaginary: float | None = None
+) -> list[float]:
     """Return the result of :func:`p_positive` for each of many pairs of systems.
 
     ``pairs`` has the gains and the cluster codes of each pair. Without clusters, pairs with the
@@ -504,20 +516,21 @@ def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
         if size and len(np.unique(codes[gains != 0])) == size:
             of_size.setdefault(size, []).append(i)
         elif size:
-            probabilities[i] = _p_positive_in_clusters(gains, codes)
+            probabilities[i] = _p_positive_in_clusters(gains, codes, imaginary)
     for rows in of_size.values():
         for start in range(0, len(rows), PAIRS):
             chosen = rows[start : start + PAIRS]
             values = [pairs[i][0][pairs[i][0] != 0] for i in chosen]
-            probabilities[chosen] = _p_positive_without_clusters(values)
+            probabilities[chosen] = _p_positive_without_clusters(values, imaginary)
     return [float(p) for p in np.where(behind, 1 - probabilities, probabilities)]
 
 
-def _p_positive_without_clusters(gains: Sequence[Floats]) -> Floats:
+def _p_positive_without_clusters(gains: Sequence[Floats], imaginary: float | None) -> Floats:
     """Return :func:`p_positive` for each pair of systems, if no queries form clusters.
 
     Args:
         gains: Gains of each pair, without zeros. All have the same length.
+        imaginary: Absolute gain of the imaginary queries; the mean absolute gain by default.
     """
     values = np.stack(gains, axis=1)
     rng = np.random.default_rng(0)
@@ -528,17 +541,18 @@ def _p_positive_without_clusters(gains: Sequence[Floats]) -> Floats:
         step = max(PRODUCT // values.size, 1)
         sums += (drawn[i : i + step] @ values for i in range(0, len(drawn), step))
     added = rng.gamma(PRIOR, size=(DRAWS, 2))
-    typical = [np.abs(each).mean() for each in gains]
+    typical = [np.abs(each).mean() if imaginary is None else imaginary for each in gains]
     totals = np.concatenate(sums) + np.outer(added[:, 0] - added[:, 1], typical)
     return np.asarray((totals > 0).mean(axis=0))
 
 
-def _p_positive_in_clusters(gains: Floats, codes: Ints) -> float:
+def _p_positive_in_clusters(gains: Floats, codes: Ints, imaginary: float | None) -> float:
     values = gains[gains != 0]
     rng = np.random.default_rng(0)
     clusters, members = np.unique(codes[gains != 0], return_inverse=True)
     shared = draw_correlations(gains, codes, rng)
-    typical = np.abs(values).mean() * (1 + shared * (len(values) / len(clusters) - 1))
+    typical = np.abs(values).mean() if imaginary is None else imaginary
+    typical = typical * (1 + shared * (len(values) / len(clusters) - 1))
     common = rng.gamma(shared[:, None], size=(DRAWS, len(clusters)))
     single = rng.gamma(1 - shared[:, None], size=(DRAWS, len(values)))
     totals = common @ np.bincount(members, values) + single @ values

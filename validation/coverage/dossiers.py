@@ -13,17 +13,11 @@ independent, with the clusters ("dossiers"), and with each dossier as a single q
   of failures of the two differ by a normal variable with a standard deviation of 1;
 - decided: how often P is at least 0.9 for one of them then.
 
-A second table shows the same for systems that answer 5, 20 or 40 questions, each in 2, 6 or 18
-languages. A system fails on a question with a probability that varies between questions, and is the
-same in all languages ("correlation"). Three ways are compared: :func:`p_positive` with all answers
-independent, with each question as a cluster ("clusters"), and with the sums over languages of the
-advantages on each question, as :meth:`mirage.MultilingualRanking.p_better` computes it ("sums").
-
-A third table, with the real data of MTRAG only, shows the correlation of real grades within a
+A second table, with the real data of MTRAG only, shows the correlation of real grades within a
 conversation, which is about one set of documents: for single systems, and for the paired
 differences of two systems.
 
-    python validation/coverage/dossiers.py  # five minutes on one core
+    python validation/coverage/dossiers.py  # a minute on one core
 """
 
 from __future__ import annotations
@@ -47,7 +41,6 @@ from mirage.ranking.comparison import p_positive
 FIVE = 5
 SIZES = (20, 40, 60)
 CORRELATIONS = ("0", "0.05", "0.1", "0.3", "misread")
-LANGUAGES, PARALLEL, SHARED = (2, 6, 18), (5, 20, 40), ("0", "0.1", "0.3", "0.6")
 COSTS = (0.43, 0.4, 0.3, 0.1)
 GAP = 1.0
 SURE, DIFFERENT = 0.9, 0.975
@@ -97,11 +90,9 @@ def draw_pairs(
     return np.where(np.abs(gains) < 1e-9, 0.0, gains), difference < 0
 
 
-def ways(
-    questions: int, size: int = FIVE, clustered: str = "dossiers", summed: str = "one each"
-) -> Mapping[str, Compute]:
-    """Return the three ways to compute the probability, for dossiers of ``size`` questions."""
-    dossiers = np.arange(questions) // size
+def ways(questions: int) -> Mapping[str, Compute]:
+    """Return the three ways to compute the probability."""
+    dossiers = np.arange(questions) // FIVE
 
     def of_sums(gains: np.ndarray) -> float:
         sums = np.bincount(dossiers, gains)
@@ -109,65 +100,34 @@ def ways(
 
     return {
         "independent": lambda gains: p_positive(gains, np.arange(questions)),
-        clustered: lambda gains: p_positive(gains, dossiers),
-        summed: of_sums,
+        "dossiers": lambda gains: p_positive(gains, dossiers),
+        "one each": of_sums,
     }
 
 
 def show_errors(pairs: int) -> None:
     """Print the first table."""
     comparison.DRAWS = DRAWS
-    print(f"{'questions, correlation':32}{'equal, 0.9':>12}{'0.975':>8}{'right':>9}{'decided':>9}")
+    print(f"{'questions, correlation':26}{'equal, 0.9':>12}{'0.975':>8}{'right':>9}{'decided':>9}")
     for questions, correlation in product(SIZES, CORRELATIONS):
         rng = seeded([questions, *correlation.encode()])
         equal, _ = draw_pairs(pairs, questions, correlation, 0.0, rng)
         unequal, first_better = draw_pairs(pairs, questions, correlation, GAP, rng)
-        path = f"{questions} questions", correlation
         for name, compute in ways(questions).items():
+            p = np.array([compute(gains) for gains in equal])
+            q = np.array([compute(gains) for gains in unequal])
+            sure = (q >= SURE) | (q <= 1 - SURE)
+            figures = {
+                "equal, 0.9": np.mean((p >= SURE) | (p <= 1 - SURE)),
+                "equal, 0.975": np.mean((p >= DIFFERENT) | (p <= 1 - DIFFERENT)),
+                "right": np.mean((q > 0.5)[sure] == first_better[sure]) if sure.any() else math.nan,
+                "decided": sure.mean(),
+            }
+            for label, value in figures.items():
+                add_figure(value, f"{questions} questions", correlation, name, label)
+            cells = [float(value) for value in figures.values()]
             title = f"{questions:<3} {correlation:8}{name}"
-            show_rates(title, compute, equal, unequal, first_better, *path, name)
-
-
-def show_rates(
-    title: str,
-    compute: Compute,
-    equal: np.ndarray,
-    unequal: np.ndarray,
-    first_better: np.ndarray,
-    *path: str,
-) -> None:
-    """Print and record how often one way to compute the probability is sure, and right."""
-    p = np.array([compute(gains) for gains in equal])
-    q = np.array([compute(gains) for gains in unequal])
-    sure = (q >= SURE) | (q <= 1 - SURE)
-    figures = {
-        "equal, 0.9": np.mean((p >= SURE) | (p <= 1 - SURE)),
-        "equal, 0.975": np.mean((p >= DIFFERENT) | (p <= 1 - DIFFERENT)),
-        "right": np.mean((q > 0.5)[sure] == first_better[sure]) if sure.any() else math.nan,
-        "decided": sure.mean(),
-    }
-    for label, value in figures.items():
-        add_figure(value, *path, label)
-    cells = [float(value) for value in figures.values()]
-    print(f"{title:32}{cells[0]:12.1%}{cells[1]:8.1%}{cells[2]:9.1%}{cells[3]:9.1%}", flush=True)
-
-
-def show_languages(pairs: int) -> None:
-    """Print the table of several languages."""
-    print(
-        f"\n{'questions, languages, shared':32}{'equal, 0.9':>12}{'0.975':>8}{'right':>9}"
-        f"{'decided':>9}"
-    )
-    for questions, languages, correlation in product(PARALLEL, LANGUAGES, SHARED):
-        rng = seeded([questions, languages, *correlation.encode()])
-        # The answers to a question in all languages are like the questions on a dossier.
-        answers = questions * languages
-        equal, _ = draw_pairs(pairs, answers, correlation, 0.0, rng, languages)
-        unequal, first_better = draw_pairs(pairs, answers, correlation, GAP, rng, languages)
-        path = f"{languages} languages", f"{questions} questions", correlation
-        for name, compute in ways(answers, languages, "clusters", "sums").items():
-            title = f"{questions:<3}{languages:<3} {correlation:5}{name}"
-            show_rates(title, compute, equal, unequal, first_better, *path, name)
+            print(f"{title:26}{cells[0]:12.1%}{cells[1]:8.1%}{cells[2]:9.1%}{cells[3]:9.1%}")
 
 
 def intraclass_correlation(values: np.ndarray, codes: np.ndarray) -> float:
@@ -182,7 +142,7 @@ def intraclass_correlation(values: np.ndarray, codes: np.ndarray) -> float:
 
 
 def show_real_correlations(path: Path) -> None:
-    """Print the table of real grades."""
+    """Print the second table."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     grades: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows:
@@ -209,13 +169,11 @@ def show_real_correlations(path: Path) -> None:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print both tables."""
     parser = script_parser(__doc__, seed=True)
     parser.add_argument("--repeats", type=int, default=400, help="pairs of systems; default: 400")
     options = parser.parse_args()
-    repeats = 20 if options.quick else options.repeats
-    show_errors(repeats)
-    show_languages(repeats)
+    show_errors(20 if options.quick else options.repeats)
     path = DATA / "mtrag" / "en.jsonl"
     if path.exists():
         show_real_correlations(path)
