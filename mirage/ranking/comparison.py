@@ -81,6 +81,14 @@ better on all of three differing queries reaches a probability of 0.9, and one t
 of four does not reach 0.975.
 """
 
+MISREADING = 0.75
+"""Exponent of the number of languages in the weight of the imaginary queries.
+
+It would be 0.5 if surrogates misread different styles of writing in each language, and 1 if they
+misread the same styles in all. With 0.75, two styles of the same texts are called different at most
+as often as equal systems may be (``validation/coverage/several_languages.py``).
+"""
+
 INDEPENDENCE = 4.0
 """Second parameter of the beta prior of the correlation within clusters; the first one is 1.
 
@@ -300,8 +308,8 @@ class QueryGains(NamedTuple):
         questions are not independent. If the languages have different numbers of queries, gains are
         weighted first. A query belongs to the cluster that the first language assigns to it.
 
-        The imaginary queries are asked in every language, because a surrogate may misread a style
-        of writing in all languages.
+        The imaginary queries count more with more languages (:data:`MISREADING`), because a
+        surrogate may misread a style of writing in several languages.
         """
         mean = sum(len(part.query_ids) for part in by_language) / len(by_language)
         sizes: list[float] = []
@@ -315,7 +323,10 @@ class QueryGains(NamedTuple):
                 clusters.setdefault(id_, cluster)
         gains_of_all = np.array([*sums.values()])
         gains_of_all[np.abs(gains_of_all) < ROUNDING] = 0.0
-        imaginary = len(by_language) * float(np.mean(sizes)) if sizes else None
+        imaginary = None
+        if gains_of_all.any():
+            typical = float(np.abs(gains_of_all[gains_of_all != 0]).mean())
+            imaginary = max(len(by_language) ** MISREADING * float(np.mean(sizes)), typical)
         return cls(tuple(sums), gains_of_all, tuple(clusters.values()), imaginary)
 
 
