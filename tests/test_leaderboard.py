@@ -439,6 +439,24 @@ def test_judged_models_are_a_leaderboard() -> None:
         board.rank(write(28), "m6")
 
 
+def test_a_new_model_does_not_change_the_figures_of_judged_models() -> None:
+    runs, judgments = judged_arena()
+    dataset, suite = MirageDataset.bundled("sw"), FeatureSuite([brackets, length, words])
+    board = Leaderboard.from_judgments(
+        judgments, dataset, runs, suite=suite, estimator="ridge", progress=False
+    )
+    after = board.rank(write(28), "new", progress=False)
+    pairs = [(a, b) for a in board.models for b in board.models]
+    probabilities = [board.ranking.p_better(a, b) for a, b in pairs]
+    assert [after.p_better(a, b) for a, b in pairs] == probabilities
+    assert after.p_better_matrix(board.models, board.models).ravel().tolist() == probabilities
+    assert 0.5 < after.p_better("new", "m1") <= 1
+    before, later = (MultilingualRanking({"sw": ranking}) for ranking in (board.ranking, after))
+    for model in board.models:
+        assert later.intervals[model] == pytest.approx(before.intervals[model])
+    assert [later.p_better(a, b) for a, b in pairs] == [before.p_better(a, b) for a, b in pairs]
+
+
 def test_a_model_that_won_everything_has_no_interval_beside_a_new_model() -> None:
     runs, judgments = judged_arena()
     judgments = [

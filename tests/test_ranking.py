@@ -20,8 +20,8 @@ from hypothesis.extra.numpy import arrays
 from markdown_it import MarkdownIt
 from profiles import examples
 
-from mirage.errors import MirageError, UnknownNameError
-from mirage.leaderboard import Leaderboard
+from mirage.errors import DatasetError, MirageError, UnknownNameError
+from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.ranking import Entry, MultilingualRanking, Ranking
 from mirage.ranking._display import _comparison_notes
 from mirage.ranking.accuracy import Accuracy
@@ -47,6 +47,7 @@ def ranking(
     logits: Sequence[float],
     names: Sequence[str] = "abcdefgh",
     draws: dict[str, Any] | None = None,
+    language: str = "sw",
     **more: Any,
 ) -> Ranking:
     places = ranks(np.array(logits)).tolist()
@@ -54,7 +55,7 @@ def ranking(
         Entry(rank, name, logit, (logit - 0.5, logit + 0.25), (1, len(logits)))
         for rank, name, logit in zip(places, names, logits, strict=False)
     ]
-    return Ranking(entries, language="sw", title="maswali", draws=draws, **more)
+    return Ranking(entries, language=language, title="maswali", draws=draws, **more)
 
 
 def full() -> Ranking:
@@ -78,11 +79,12 @@ def test_a_model_that_is_like_no_other_is_marked() -> None:
     assert "(?)" not in full().to_text()
 
 
-def few_answers(answered: int, failed: int) -> Ranking:
+def few_answers(answered: int, failed: int, language: str = "sw") -> Ranking:
     user_entry = replace(
         full()["mine"], answered=answered, failures={f"q{n:02}": "no reason" for n in range(failed)}
     )
-    return Ranking([full()["anchor/good"], user_entry], language="sw", notes=["A note."])
+    entries = [full()["anchor/good"], user_entry]
+    return Ranking(entries, language=language, notes=["A note."])
 
 
 def test_many_failures_give_a_warning() -> None:
@@ -92,7 +94,7 @@ def test_many_failures_give_a_warning() -> None:
     assert warning in table.to_markdown()
     assert warning in table._repr_html_()
     assert json.loads(table.to_json())["notes"][0].startswith(warning)
-    languages = MultilingualRanking({"sw": table, "en": few_answers(14, 0)})
+    languages = MultilingualRanking({"sw": table, "en": few_answers(14, 0, "en")})
     assert f"sw: {warning}" in " ".join(languages.to_text().split())
     assert "Warning" not in few_answers(4, 1).to_text()  # a fifth
     assert "Warning" in few_answers(7, 2).to_text()
@@ -423,10 +425,10 @@ def several() -> MultilingualRanking:
     )
     return MultilingualRanking(
         {
-            "ar": ranking([3, 2, 1], names),
+            "ar": ranking([3, 2, 1], names, language="ar"),
             "sw": ranking([2, 1, 3], names),
             "yo": yoruba,
-            "zh": ranking([4, 3, 2, 1], (*names, "only-here")),
+            "zh": ranking([4, 3, 2, 1], (*names, "only-here"), language="zh"),
         }
     )
 
@@ -453,7 +455,9 @@ def test_languages_are_ordered_by_mean_logit() -> None:
     assert over.models == ("anchor", "mine", "third")
     assert dict(over.ranks) == {"anchor": 1, "mine": 2, "third": 3}
     logits = {"ar": ([5, 1], "ab"), "sw": ([0, 1], "ab"), "th": ([0, 1], "ab")}
-    apart = MultilingualRanking({code: ranking(*row) for code, row in logits.items()})
+    apart = MultilingualRanking(
+        {code: ranking(*row, language=code) for code, row in logits.items()}
+    )
     assert apart.models == ("a", "b")  # mean logits 5 / 3 and 1
     assert list(apart.mean_ranks.items()) == [("b", 4 / 3), ("a", 5 / 3)]
 
@@ -465,6 +469,11 @@ def test_languages_with_ranks_only_are_ordered_by_mean_rank() -> None:
     assert str(over).startswith("Mean rank over 2 languages")
     assert strictly(over.to_json())["mean_logits"][over.models[0]] is None
     assert over.to_pandas()["rank"].is_monotonic_increasing
+    note = "Only ranks are known in yo, so models are ordered by their mean rank, which has no"
+    assert note in " ".join(str(over).split())
+    assert note in over.to_markdown()
+    assert note in render(over)
+    assert several().without_logits_notes == ()
 
 
 def test_languages_as_text() -> None:
@@ -474,7 +483,7 @@ def test_languages_as_text() -> None:
     assert lines[2].split() == ["*", "1", "anchor", "2.25", "1.8", "1", "(ar)", "3", "(yo)"]
     assert lines[3].split() == ["*", "2", "mine", "2.00", "2.0", "1", "(yo)", "3", "(sw)"]
     assert lines[-1] == "yo: mine: 1 of 14 queries failed: q01 (TimeoutError)"
-    many = MultilingualRanking({"th": ranking([1.0] * 8, HARD_NAMES)})
+    many = MultilingualRanking({"th": ranking([1.0] * 8, HARD_NAMES, language="th")})
     assert max(map(columns, str(many).splitlines())) <= 80
 
 
@@ -535,7 +544,7 @@ def test_intervals_of_mean_logits_by_hand() -> None:
     lines = str(over).splitlines()
     header = ["rank", "model", "logit", "50", "%", "interval", "rank", "interval", "worst"]
     assert lines[1].split() == header
-    assert lines[2].split() == ["*", "1", "a", "3.00", "[3.00,", "3.00]", "1-1", "1", "(ar)"]
+    assert lines[2].split() == ["*", "1", "a", "3.00", "[3.00,", "3.00]", "1-1", "1"]
     plain = strictly(over.to_json())
     assert plain["intervals"]["b"] == pytest.approx([1.3, 1.7])
     assert plain["rank_intervals"]["b"] == [2, 3]
@@ -609,7 +618,18 @@ def test_no_language_or_no_shared_model_is_an_error() -> None:
     with pytest.raises(MirageError, match="at least one language"):
         MultilingualRanking({})
     with pytest.raises(MirageError, match="no model is ranked in all"):
-        MultilingualRanking({"ar": ranking([1], "a"), "sw": ranking([1], "b")})
+        MultilingualRanking({"ar": ranking([1], "a", language="ar"), "sw": ranking([1], "b")})
+
+
+def test_rankings_under_another_language_are_an_error() -> None:
+    parts = {"de": ranking([1], "a", language="en"), "en": ranking([1], "a", language="de")}
+    with pytest.raises(DatasetError, match="key 'de' is in 'en'"):
+        MultilingualRanking(parts)
+    for wrong in ([*parts.values()], ["en", "de"]):
+        with pytest.raises(DatasetError, match="a mapping from language code to Ranking"):
+            MultilingualRanking(wrong)
+        with pytest.raises(DatasetError, match="a mapping from language code to Leaderboard"):
+            MultilingualLeaderboard(wrong)
 
 
 def test_ranks_fall_as_logits_rise() -> None:

@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mirage import Leaderboard, Ranking, Response, Run
+from mirage import (
+    Leaderboard,
+    MultilingualLeaderboard,
+    MultilingualRanking,
+    Ranking,
+    Response,
+    Run,
+)
 from mirage.errors import MirageError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.features.findings import Finding
@@ -15,6 +22,7 @@ from mirage.ranking import Evidence
 from mirage.ranking.comparison import (
     UNKNOWN,
     QueryComparer,
+    QueryGains,
     advantages,
     draw_correlations,
     p_positive,
@@ -74,6 +82,58 @@ def test_a_matrix_has_the_probabilities_of_single_pairs(ranking: Ranking) -> Non
     assert fresh.compare("b", "a").p_better == matrix[1, 0]
     with pytest.raises(UnknownNameError):
         fresh.p_better_matrix(("a",), ("c",))
+
+
+def test_the_order_of_two_systems_does_not_change_their_probability() -> None:
+    gains = np.random.default_rng(0).normal(0.1, 0.3, 40)
+    for codes in (np.arange(40), np.arange(40) // 4):
+        assert p_positive(gains, codes) == pytest.approx(1 - p_positive(-gains, codes), abs=1e-12)
+
+
+def test_one_language_has_the_probability_of_its_ranking(ranking: Ranking) -> None:
+    over = MultilingualRanking({"en": ranking})
+    for a, b in (("b", "a"), ("a", "b"), ("wordy", "a")):
+        assert over.p_better(a, b) == ranking.p_better(a, b)
+    assert over.p_better("a", "a") == 0.5
+    assert over.p_better("b", "anchor/plain") == pytest.approx(
+        ranking.p_better("b", "anchor/plain")
+    )
+
+
+def test_faults_in_more_languages_give_more_certainty() -> None:
+    """One fault in each language: on another question each time, or on the same question."""
+    boards = {code: Leaderboard.bundled(code) for code in ("de", "ja", "sw")}
+    right = {
+        code: {query.id: query.reference or "" for query in board.dataset}
+        for code, board in boards.items()
+    }
+    wrong = {
+        code: [query for query in board.dataset if query.wrong_answers]
+        for code, board in boards.items()
+    }
+    faulty = {
+        name: {
+            code: right[code] | {query.id: query.wrong_answers[0][0]}
+            for i, code in enumerate(boards)
+            for query in [wrong[code][(i if name == "different" else 0)]]
+        }
+        for name in ("different", "same")
+    }
+    ranking = MultilingualLeaderboard(boards).rank_many({"right": right, **faulty}, progress=False)
+    each = [ranking[code].p_better("right", "different") for code in boards]
+    assert ranking.p_better("right", "different") > max(each) + 0.05
+    # Translations of one question are one observation.
+    assert ranking.p_better("right", "same") == pytest.approx(each[0], abs=0.01)
+
+
+def test_languages_have_equal_weight() -> None:
+    many = QueryGains(tuple("abcd"), np.array([-0.1, -0.1, -0.1, 0.0]), tuple("abcd"))
+    few = QueryGains(("e", "a"), np.array([0.4, 0.2]), ("e", "a"))
+    pooled = QueryGains.pooled([many, few])
+    assert pooled.query_ids == pooled.clusters == tuple("abcde")
+    means = [part.gains.mean() for part in (many, few)]
+    assert pooled.gains.sum() / 6 == pytest.approx(np.mean(means))
+    assert pooled.gains[0] == pytest.approx(-0.1 * 3 / 4 + 0.2 * 3 / 2)
 
 
 def test_the_other_direction_is_the_mirror_image(ranking: Ranking) -> None:

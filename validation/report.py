@@ -107,6 +107,21 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".2f",
         ),
     ),
+    "coverage/several_languages": (
+        (
+            "either of two equal systems has `p_better` >= 0.975 (nominal: 5 %), least favourable "
+            "design",
+            "most",
+            ("*", "*", "*", "p_better", "equal, 0.975"),
+            ".1%",
+        ),
+        (
+            "the same, for two styles of the same texts in 18 languages",
+            "",
+            ("two manners", "18 languages", "P >= 0.975"),
+            ".1%",
+        ),
+    ),
     "coverage/gate_errors": (
         (
             "wrong verdicts (nominal: at most 5 %), least favourable design",

@@ -26,7 +26,7 @@ RULES = (
     "Submissions do not change. A better system is a new submission.",
     "All scores are computed from the submitted responses. Scores are never submitted.",
     "Every query needs a response or an error. A failure counts as the worst result.",
-    "Answers use the shown passages, and come from neither references nor other submissions.",
+    "Answers use the shown passages, and come from neither references nor submissions of others.",
     "Every number comes from one version of the queries and of the judge, which is named beside "
     "it. Submissions to another version are listed without a rank.",
     "Ranges of ranks and intervals come first. If ranges overlap, the order is not known.",
@@ -67,10 +67,22 @@ def check_board(
         for removal in board.file.removed
         if (board.path / "submissions" / removal.id).exists()
     ]
-    problems += _check_copies(board)
+    problems += [*_check_copies(board), *_check_repeats(board)]
     if previous is not None:
         problems += _check_history(board, previous)
     return problems
+
+
+def new_problems(before: BoardFolder, now: BoardFolder) -> list[str]:
+    """Return the problems of a board that an earlier state of it does not have.
+
+    Args:
+        before: The earlier state.
+        now: The current state.
+    """
+    problems = check_board(now)
+    known = set(check_board(before)) if problems else set()
+    return [problem for problem in problems if problem not in known]
 
 
 # One submission -----------------------------------------------------------------------------------
@@ -161,6 +173,8 @@ def _check_names(board: BoardFolder) -> Iterator[str]:
 
 
 def _check_copies(board: BoardFolder) -> Iterator[str]:
+    """Yield a problem for each submission that copies references or responses of others."""
+    submitters = {entry.id: skeleton(entry.record.submitter) for entry in board.entries}
     for code in board.file.versions:
         copies = Copies(board.datasets[code])
         for entry in board.ranked(code):
@@ -172,10 +186,26 @@ def _check_copies(board: BoardFolder) -> Iterator[str]:
                     f"passage has, such as the one to {of_reference[0]!r}"
                 )
             for other, same, of in copies.of_earlier(entry):
-                yield (
-                    f"{file}: {same} of {of} distinctive responses equal those of {other}; submit "
-                    "each run only once"
-                )
+                # A new version of a system gives most responses of the old one again.
+                if submitters[other] != submitters[entry.id]:
+                    yield (
+                        f"{file}: {same} of {of} distinctive responses equal those of {other}, "
+                        "which someone else submitted; submit only responses of your own system"
+                    )
+
+
+def _check_repeats(board: BoardFolder) -> Iterator[str]:
+    """Yield a problem for each submission that repeats an earlier one of its submitter."""
+    first: dict[tuple[object, ...], Entry] = {}
+    for entry in board.entries:
+        texts = (
+            (code, answer.response.query_id, answer.response.text)
+            for code, answers in entry.answers.items()
+            for answer in answers
+        )
+        earlier = first.setdefault((skeleton(entry.record.submitter), frozenset(texts)), entry)
+        if earlier is not entry:
+            yield f"{entry.path}: all responses equal those of {earlier.id}; submit each run once"
 
 
 # The board ----------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from mirage.leaderboard import Leaderboard
 from mirage.ranking import MultilingualRanking, Ranking
 from mirage.statistics.rank_sets import rank_sets
 from mirage.statistics.ranks import ranks
+
+MOST_COMPARED = 20
+"""Largest number of submissions that are compared query by query.
+
+More submissions need probabilities so near 1 that 10,000 draws cannot estimate them.
+"""
 
 
 def rank_submissions(
@@ -65,29 +72,61 @@ def pooled(rankings: dict[str, Ranking]) -> MultilingualRanking | None:
     return MultilingualRanking(rankings)
 
 
+def rank_ranges(
+    ranking: Ranking | MultilingualRanking, models: Sequence[str]
+) -> Mapping[str, tuple[int, int]] | None:
+    """Return the best and worst rank of each submission among all; the ranges hold jointly.
+
+    The responses of each two submissions are compared query by query, as in
+    :meth:`mirage.Ranking.p_better`. A submission is ranked above another one if its logit is larger
+    and its ``p_better`` is significant. The significance level is divided by the number of
+    comparisons (Bonferroni).
+
+    Args:
+        ranking: Ranking by a surrogate that contains the submissions.
+        models: Ids of the submissions, best first.
+
+    Returns:
+        The ranges, or ``None`` with more than :data:`MOST_COMPARED` submissions.
+    """
+    if len(models) > MOST_COMPARED:
+        return None
+    best, worst = dict.fromkeys(models, 1), dict.fromkeys(models, len(models))
+    limit = 1 - (1 - ranking.level) / max(len(models) * (len(models) - 1), 1)
+    for above, below in combinations(models, 2):
+        if ranking.p_better(above, below) > limit:
+            worst[above] -= 1
+            best[below] += 1
+    return {model: (best[model], worst[model]) for model in models}
+
+
 def _among(ranking: Ranking, ids: Collection[str]) -> Ranking:
     """Return a ranking of the submissions ``ids`` alone, without the models of the leaderboard.
 
-    The rank intervals hold jointly for all submissions. They are therefore valid even for a
-    submission that is singled out because it ranks best.
+    Its rank intervals hold jointly for all submissions (:func:`rank_ranges`). They are therefore
+    valid even for a submission that is singled out because it ranks best.
     """
     entries = [entry for entry in ranking if entry.model in ids]
+    models = [entry.model for entry in entries]
     drawn = ranking.drawn() or {}
     logits = np.array([entry.logit for entry in entries])
-    draws = np.stack([drawn[entry.model] for entry in entries], axis=1)
-    intervals = rank_sets(logits, draws - logits, level=ranking.level).tolist()
+    ranges = rank_ranges(ranking, models)
+    if ranges is None:
+        draws = np.stack([drawn[model] for model in models], axis=1)
+        sets = rank_sets(logits, draws - logits, level=ranking.level).tolist()
+        ranges = {model: (best, worst) for model, (best, worst) in zip(models, sets, strict=True)}
     return Ranking(
         [
             replace(
                 entry,
                 rank=int(rank),
-                rank_interval=None if np.isnan(entry.interval[0]) else (best, worst),
+                rank_interval=None if np.isnan(entry.interval[0]) else ranges[entry.model],
             )
-            for entry, rank, (best, worst) in zip(entries, ranks(logits), intervals, strict=True)
+            for entry, rank in zip(entries, ranks(logits), strict=True)
         ],
         language=ranking.language,
         title=ranking.title,
-        draws={entry.model: drawn[entry.model] for entry in entries},
+        draws={model: drawn[model] for model in models},
         about=ranking.about,
         evidence=ranking.evidence,
         level=ranking.level,

@@ -16,7 +16,7 @@ from mirage.boards._exports import write_exports
 from mirage.boards.folders import BOARD_FILE, BoardFolder, Entry
 from mirage.boards.records import SURROGATE, Version
 from mirage.boards.rules import RULES, marks, tries
-from mirage.boards.scores import pooled
+from mirage.boards.scores import pooled, rank_ranges
 from mirage.boards.views import ALL, Listing, Row, Site
 from mirage.errors import MirageError
 from mirage.languages import Language
@@ -78,8 +78,12 @@ def _site(board: BoardFolder, rankings: Mapping[str, Ranking]) -> Site:
     views: dict[str, list[Row]] = {}
     means = pooled(dict(rankings))
     if means is not None:
+        by_surrogate = board.file.judge == SURROGATE
+        ranges = (rank_ranges(means, means.models) if by_surrogate else None) or (
+            means.rank_intervals
+        )
         views[ALL] = [
-            Row(id_, means.mean_logits[id_], means.intervals[id_], means.rank_intervals[id_])
+            Row(id_, means.mean_logits[id_], means.intervals[id_], ranges[id_])
             for id_ in means.models
         ]
     for code, ranking in rankings.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from importlib import resources
 from importlib.metadata import version
@@ -86,9 +86,9 @@ def add_submission(
     row = {"model": model, "submitter": submitter, "date": day, "link": link, "data": data}
     record = validated(Submission, row, "the submission")
     runs = {code: Run.load(file, language=code, model=model) for code, file in files.items()}
-    folder = _new_folder(
-        path / "submissions", f"{day.isoformat()}-{_slug(submitter)}-{_slug(model)}"
-    )
+    name = f"{day.isoformat()}-{_slug(submitter)}-{_slug(model)}"
+    removed = {removal.id for removal in board.file.removed}
+    folder = _new_folder(path / "submissions", name, removed)
     make_folder(folder)
     for code, run in runs.items():
         run.save(folder / f"{code}.jsonl")
@@ -101,7 +101,11 @@ def _slug(name: str) -> str:
     return "-".join(filter(None, "".join(letters).split("-")))[:40]
 
 
-def _new_folder(parent: Path, name: str) -> Path:
-    """Return the path of a folder that does not exist; if the name is taken, add a number."""
+def _new_folder(parent: Path, name: str, removed: Collection[str]) -> Path:
+    """Return the path of a folder that does not exist; if the name is taken, add a number.
+
+    Names of ``removed`` submissions are taken too.
+    """
     numbers = ("", *(f".{number}" for number in range(2, 1000)))
-    return next(folder for number in numbers if not (folder := parent / f"{name}{number}").exists())
+    folders = (parent / f"{name}{number}" for number in numbers)
+    return next(path for path in folders if not path.exists() and path.name not in removed)

@@ -76,17 +76,27 @@ def submit(
     submitter: Annotated[str, option("NAME", "Your name, such as your GitHub user name.")],
     link: Annotated[str, option("URL", "Address of the code or a description.")] = "",
 ) -> None:
-    """Create a submission folder, to commit in a pull request."""
+    """Create a submission folder, to commit in a pull request.
+
+    If `mirage board check` would refuse the submission, the folder is deleted again, and the exit
+    status is 1.
+    """
+    import shutil
     from datetime import UTC, datetime
 
+    from mirage.boards.folders import BoardFolder
+    from mirage.boards.rules import new_problems
     from mirage.boards.starting import add_submission
 
     texts = named_texts("CODE=FILE", responses, "CODE=FILE, such as sw=my-rag.jsonl")
     files = {code: file_of(Path(text)) for code, text in texts.items()}
     day = datetime.now(UTC).date()
-    path = add_submission(
-        existing(folder), files, model=model, submitter=submitter, day=day, link=link
-    )
+    before = BoardFolder(existing(folder))
+    path = add_submission(folder, files, model=model, submitter=submitter, day=day, link=link)
+    problems = new_problems(before, BoardFolder(folder))
+    if problems:
+        shutil.rmtree(path)
+    fall_short(problems)
     out(f"{path}: commit this folder in a pull request")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.arena import BradleyTerry
+from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
 from mirage.dataset import MirageDataset, clusters_of
@@ -20,6 +21,7 @@ from mirage.leaderboard._entries import EQUAL, ScoredModel
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Ranking
 from mirage.statistics.bootstrap import NO_INTERVAL
+from mirage.surrogate.familiarity import ERRORS_PER_DRAW
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
@@ -148,7 +150,8 @@ class TrainedAnchors:
         scored = []
         for name, model in zip(self.shown_names, self.models, strict=True):
             row, column = data.models.index(model), models.index(model)
-            low, high = np.quantile(draws[:, column], [0.025, 0.975]).tolist()
+            tournaments = draws[: len(data.y), column]
+            low, high = np.quantile(tournaments, [0.025, 0.975]).tolist()
             # Draws without variation carry no information about the uncertainty.
             if name in unbound or np.ptp(draws[:, column]) < EQUAL:
                 low, high = NO_INTERVAL
@@ -168,16 +171,19 @@ class TrainedAnchors:
     def _draws(self) -> tuple[tuple[str, ...], Floats, Floats]:
         """Return the names of models, their logits, and random draws of these logits.
 
-        The draws have the shape ``(draws, models)``.
+        The draws have the shape ``(draws, models)``. As in predictions, the tournaments are
+        repeated.
         """
-        return self.data.models, self.data.mean_y, self.data.draws
+        draws = np.tile(self.data.draws, (ERRORS_PER_DRAW, 1))
+        return self.data.models, self.data.mean_y, draws
 
     def anchor_set(self) -> _judged.AnchorSet:
         """Return the models with their runs, their logits, and the uncertainty of the logits."""
-        scored = self.scored()
-        draws = np.stack([anchor.draws for anchor in scored], axis=1)
-        logits = np.array([anchor.logit for anchor in scored])
-        return _judged.anchors_from_draws(self.runs(), self.dataset, logits, draws)
+        models, logits, draws = self._draws()
+        columns = [models.index(model) for model in self.models]
+        return _judged.anchors_from_draws(
+            self.runs(), self.dataset, logits[columns], draws[: len(self.data.y), columns]
+        )
 
     def entries(self) -> list[Entry]:
         """Return the rows of a ranking for these models, with placeholders for the ranks."""
@@ -192,6 +198,15 @@ class TrainedAnchors:
             )
             for anchor in self.scored()
         ]
+
+    @property
+    def fit(self) -> BradleyTerryFit | None:
+        """The fit that ranks the models; ``None`` if the surrogate's training data ranks them."""
+        return (
+            None
+            if self.ranking is None or not self.ranking.evidence
+            else (self.ranking.evidence.fit)
+        )
 
     @property
     def judgments(self) -> Judgments | None:
@@ -350,15 +365,15 @@ class JudgedAnchors(TrainedAnchors):
         ]
 
     def _draws(self) -> tuple[tuple[str, ...], Floats, Floats]:
-        fit = self._ranking.evidence.fit if self._ranking.evidence else None
+        fit = self.fit
         if fit is not None and fit.degrees:
             # A model that won every judgment wins every tournament, so its draws would not vary.
-            return fit.models, fit.logits, fit.draws(len(self.data.y))
+            return fit.models, fit.logits, fit.draws(len(self.data.y) * ERRORS_PER_DRAW)
         return super()._draws()
 
     def anchor_set(self) -> _judged.AnchorSet:
         """Return the models with their runs, their logits, and the uncertainty of the logits."""
-        fit = self._ranking.evidence.fit if self._ranking.evidence else None
+        fit = self.fit
         if fit is None:
             return super().anchor_set()
         return _judged.anchors_from_fit(self.runs(), self.dataset, fit)

@@ -16,6 +16,7 @@ from mirage.languages import Language
 from mirage.leaderboard import _judged
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, Ranking
+from mirage.ranking._judged import confidence_by_name
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.rank_sets import first_model, rank_sets, winner_interval
 from mirage.statistics.ranks import DECIMALS, ranks
@@ -92,7 +93,8 @@ def build_ranking(
     Args:
         scored: The models.
         dataset: Queries that the models answered.
-        evidence: Data that the ranking stores, such as the responses.
+        evidence: Data that the ranking stores, such as the responses. Judged models keep the
+            confidences of its fit among themselves.
         agreement: Agreement of the judge and of features with people.
         notes: Notes below the table; the notes on single models are added to them.
         about: Explanation of the ranking for readers.
@@ -131,6 +133,7 @@ def build_ranking(
         language=dataset.language,
         title=ranking_title(dataset),
         draws={system.model: system.draws for system in scored},
+        confidence=None if evidence.fit is None else confidence_by_name(evidence.fit),
         notes=(*notes, *(note for system in scored for note in _notes(system))),
         about=about,
         evidence=evidence,

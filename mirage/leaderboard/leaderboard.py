@@ -291,6 +291,11 @@ class Leaderboard(NearNames):
         among the judged ones without a judge. The notes of both rankings contain warnings about
         weak judgments.
 
+        To use the leaderboard again later, keep judgments, dataset and runs, and call this method
+        again: the same inputs give the same figures. A saved surrogate alone does not suffice. A
+        ``Leaderboard`` that is created from it has other logits and intervals of the judged models,
+        because the surrogate stores only means over tournaments and not the fit.
+
         Args:
             judgments: Judgments, as for :meth:`Ranking.from_judgments
                 <mirage.Ranking.from_judgments>`.
@@ -511,6 +516,7 @@ class Leaderboard(NearNames):
             {run.model: table for run, table in zip(runs, tables, strict=True)},
             self.ranker,
             self.provenance,
+            fit=self._anchors.fit,
             closed_book=closed_book,
         )
         anchors = self._anchors.scored()

@@ -33,6 +33,7 @@ from mirage.leaderboard.leaderboard import Leaderboard
 from mirage.llm.estimates import Estimate, sum_estimates
 from mirage.models import Run
 from mirage.ranking import MultilingualRanking, Ranking
+from mirage.ranking.multilingual import check_languages
 
 MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
 """A function or generator that answers queries in all languages, or a mapping from language code
@@ -46,21 +47,21 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         leaderboards: Leaderboard of each language, by language code.
 
     Raises:
-        DatasetError: If there is no leaderboard, or if a key is not the language of its
-            leaderboard.
+        DatasetError: If there is no leaderboard, if ``leaderboards`` is not a mapping, or if a key
+            is not the language of its leaderboard.
+
+    Example:
+        >>> from mirage import Leaderboard, MultilingualLeaderboard
+        >>> boards = {code: Leaderboard.bundled(code) for code in ("en", "de")}
+        >>> MultilingualLeaderboard(boards)
+        MultilingualLeaderboard(languages=['en', 'de'])
     """
 
     def __init__(self, leaderboards: Mapping[str, Leaderboard]) -> None:
+        check_languages(leaderboards, Leaderboard, lambda board: board.dataset.language)
         self._leaderboards = dict(leaderboards)
         if not self._leaderboards:
             raise DatasetError("a multilingual leaderboard needs at least one language")
-        for code, leaderboard in self._leaderboards.items():
-            if leaderboard.dataset.language != code:
-                raise DatasetError(
-                    f"the leaderboard with the key {code!r} is in "
-                    f"{leaderboard.dataset.language!r}; use the language of each leaderboard as "
-                    "its key"
-                )
 
     def __contains__(self, language: object) -> bool:
         return language in self._leaderboards
@@ -82,6 +83,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
     @classmethod
     def bundled(cls, *, level: str = "quick") -> MultilingualLeaderboard:
         """Return :meth:`Leaderboard.bundled <mirage.Leaderboard.bundled>` for all 18 languages.
+
+        For some languages, pass a mapping to the class, as in its example.
 
         Args:
             level: ``"quick"`` for queries that distinguish good systems from careless ones;

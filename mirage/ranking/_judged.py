@@ -20,6 +20,7 @@ from mirage.statistics.ranks import ranks
 
 __all__ = [
     "clusters_by_query",
+    "confidence_by_name",
     "estimates_by_t",
     "estimates_by_tournaments",
     "judged_entries",
@@ -72,10 +73,16 @@ def estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: fl
         logits: Logits in the order of ``fit.models``.
         level: Confidence level of the intervals.
     """
-    rows = zip(fit.models, fit.confidences.tolist(), strict=True)
-    confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
     ends, rank_ends = fit.interval(level=level), fit.rank_interval(level=level)
-    return Estimates(logits, ends, rank_ends, fit.winner_interval(level=level), confidence)
+    return Estimates(
+        logits, ends, rank_ends, fit.winner_interval(level=level), confidence_by_name(fit)
+    )
+
+
+def confidence_by_name(fit: BradleyTerryFit | Tournaments) -> dict[str, dict[str, float]]:
+    """Return the confidence that model a is better than model b, as ``confidence[a][b]``."""
+    rows = zip(fit.models, fit.confidences.tolist(), strict=True)
+    return {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
 
 
 def estimates_by_tournaments(

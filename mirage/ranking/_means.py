@@ -32,7 +32,12 @@ def mean_logit_errors(rankings: Sequence[Ranking], models: Sequence[str]) -> Flo
     """
     fits = [ranking.evidence.fit for ranking in rankings if ranking.evidence is not None]
     judged = [
-        fit for fit in fits if fit is not None and fit.influence is not None and fit.degrees > 0
+        fit
+        for fit in fits
+        if fit is not None
+        and fit.influence is not None
+        and fit.degrees > 0
+        and set(models) <= set(fit.models)
     ]
     if len(judged) == len(rankings):
         return error_draws(*_mean_uncertainty(judged, models))

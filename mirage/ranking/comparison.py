@@ -13,7 +13,7 @@ import numpy as np
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import MirageError
 from mirage.statistics.bootstrap import Interval
-from mirage.statistics.clusters import cluster_codes
+from mirage.statistics.clusters import cluster_codes, cluster_names
 from mirage.statistics.paired import paired_means
 
 if TYPE_CHECKING:
@@ -70,12 +70,23 @@ RECURRING = 3
 NEGLIGIBLE = 0.01
 """Advantage below which two responses count as equal."""
 
+ROUNDING = 1e-9
+"""Sum of advantages below which the advantages cancel out."""
+
 PRIOR = 1.2
 """Shape parameter of the weight of each of the two queries that the Bayesian bootstrap adds.
 
 Some responses differ only because a feature misreads a writing style. With 1.2, a system that is
 better on all of three differing queries reaches a probability of 0.9, and one that is better on all
 of four does not reach 0.975.
+"""
+
+MISREADING = 0.75
+"""Exponent of the number of languages in the weight of the imaginary queries.
+
+It would be 0.5 if surrogates misread different styles of writing in each language, and 1 if they
+misread the same styles in all. With 0.75, two styles of the same texts are called different at most
+as often as equal systems may be (``validation/coverage/several_languages.py``).
 """
 
 INDEPENDENCE = 4.0
@@ -249,8 +260,8 @@ def compare_systems(
     Returns:
         The difference between the systems, its interval, and the queries on which they differ.
     """
-    ids, gains, codes = query_gains
-    result = paired_means(gains[:, None], codes, level=level, most=0.5)[0]
+    ids, gains = query_gains.query_ids, query_gains.gains
+    result = paired_means(gains[:, None], query_gains.codes, level=level, most=0.5)[0]
     outcomes = [accuracies[model].outcomes for model in (a, b)]
     rows = [
         QueryDifference(id_, gain, (outcomes[0][id_], outcomes[1][id_]))
@@ -270,12 +281,53 @@ class QueryGains(NamedTuple):
         query_ids: Ids of the queries.
         gains: Advantage on each query: the share of verdicts that the response of the first system
             is expected to win, minus 0.5.
-        codes: Cluster of each query, counted from 0.
+        clusters: Name of each query's cluster.
+        imaginary: Gain of the imaginary queries of :func:`p_positive`; ``None`` for the default.
     """
 
     query_ids: tuple[str, ...]
     gains: Floats
-    codes: Ints
+    clusters: tuple[str, ...]
+    imaginary: float | None = None
+
+    @property
+    def codes(self) -> Ints:
+        """Cluster of each query, counted from 0."""
+        return cluster_codes(self.clusters, {})
+
+    @property
+    def p_positive(self) -> float:
+        """Probability that the first system is better; see :func:`p_positive`."""
+        return p_positive(self.gains, self.codes, self.imaginary)
+
+    @classmethod
+    def pooled(cls, by_language: Sequence[QueryGains]) -> QueryGains:
+        """Return the advantage on each query, summed over languages of equal weight.
+
+        The gains of a query id that occurs in several languages are added, because parallel
+        questions are not independent. If the languages have different numbers of queries, gains are
+        weighted first. A query belongs to the cluster that the first language assigns to it.
+
+        The imaginary queries count more with more languages (:data:`MISREADING`), because a
+        surrogate may misread a style of writing in several languages.
+        """
+        mean = sum(len(part.query_ids) for part in by_language) / len(by_language)
+        sizes: list[float] = []
+        sums: dict[str, float] = {}
+        clusters: dict[str, str] = {}
+        for part in by_language:
+            gains = (part.gains * (mean / len(part.query_ids))).tolist()
+            sizes += (abs(gain) for gain in gains if gain)
+            for id_, gain, cluster in zip(part.query_ids, gains, part.clusters, strict=True):
+                sums[id_] = sums.get(id_, 0.0) + gain
+                clusters.setdefault(id_, cluster)
+        gains_of_all = np.array([*sums.values()])
+        gains_of_all[np.abs(gains_of_all) < ROUNDING] = 0.0
+        imaginary = None
+        if gains_of_all.any():
+            typical = float(np.abs(gains_of_all[gains_of_all != 0]).mean())
+            imaginary = max(len(by_language) ** MISREADING * float(np.mean(sizes)), typical)
+        return cls(tuple(sums), gains_of_all, tuple(clusters.values()), imaginary)
 
 
 class QueryComparer:
@@ -316,7 +368,7 @@ class QueryComparer:
                 "on the same queries"
             )
         gains = advantages(self._evidence.ranker, first, second, self._differing_share(a, b, ids))
-        return QueryGains(ids, gains, cluster_codes(ids, first.clusters))
+        return QueryGains(ids, gains, tuple(cluster_names(ids, first.clusters)))
 
     def _table(self, model: str) -> FeatureTable:
         """Return a system's features for the surrogate, cleaned by :func:`without_templates`."""
@@ -412,7 +464,8 @@ def advantages(
     first, second = first.columns(ranker.features), second.columns(ranker.features)
     missing = [np.isnan(table.values).all(axis=1) for table in (first, second)]
     limits = np.array([MANNER.get(name, 0.0) for name in ranker.features])
-    limits *= min(differing / FULL_LIMITS, 1.0)
+    # Some limits are infinite, so they cannot be multiplied by 0.
+    limits = limits * min(differing / FULL_LIMITS, 1.0) if differing else np.zeros_like(limits)
     same = np.abs(first.values - second.values) <= limits
     means = (first.values + second.values) / 2
     scores = [
@@ -424,7 +477,7 @@ def advantages(
     return np.where(missing[0] | missing[1], (missing[1] - 1.0 * missing[0]) / 2, gains)
 
 
-def p_positive(gains: Floats, codes: Ints) -> float:
+def p_positive(gains: Floats, codes: Ints, imaginary: float | None = None) -> float:
     """Return the probability that the first of two systems is better on average.
 
     The given queries are treated as a sample from all possible queries. The result is the
@@ -449,16 +502,24 @@ def p_positive(gains: Floats, codes: Ints) -> float:
     Args:
         gains: Advantage of the first system on each query.
         codes: Cluster of each query, counted from 0.
+        imaginary: Absolute gain of the imaginary queries; the mean absolute gain by default.
     """
-    return p_positive_each([(gains, codes)])[0]
+    return p_positive_each([(gains, codes)], imaginary)[0]
 
 
-def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
+def p_positive_each(
+    pairs: Sequence[tuple[Floats, Ints]], imaginary: float | None = None
+) -> list[float]:
     """Return the result of :func:`p_positive` for each of many pairs of systems.
 
     ``pairs`` has the gains and the cluster codes of each pair. Without clusters, pairs with the
     same number of differing queries share their random draws to save time.
     """
+    # Draws are made for the system that is ahead, so that the order of the two has no effect.
+    behind = np.array([gains.sum() < 0 for gains, _ in pairs], dtype=bool)
+    pairs = [
+        (-gains if b else gains, codes) for b, (gains, codes) in zip(behind, pairs, strict=True)
+    ]
     probabilities = np.full(len(pairs), 0.5)
     of_size: dict[int, list[int]] = {}
     for i, (gains, codes) in enumerate(pairs):
@@ -466,20 +527,21 @@ def p_positive_each(pairs: Sequence[tuple[Floats, Ints]]) -> list[float]:
         if size and len(np.unique(codes[gains != 0])) == size:
             of_size.setdefault(size, []).append(i)
         elif size:
-            probabilities[i] = _p_positive_in_clusters(gains, codes)
+            probabilities[i] = _p_positive_in_clusters(gains, codes, imaginary)
     for rows in of_size.values():
         for start in range(0, len(rows), PAIRS):
             chosen = rows[start : start + PAIRS]
             values = [pairs[i][0][pairs[i][0] != 0] for i in chosen]
-            probabilities[chosen] = _p_positive_without_clusters(values)
-    return [float(p) for p in probabilities]
+            probabilities[chosen] = _p_positive_without_clusters(values, imaginary)
+    return [float(p) for p in np.where(behind, 1 - probabilities, probabilities)]
 
 
-def _p_positive_without_clusters(gains: Sequence[Floats]) -> Floats:
+def _p_positive_without_clusters(gains: Sequence[Floats], imaginary: float | None) -> Floats:
     """Return :func:`p_positive` for each pair of systems, if no queries form clusters.
 
     Args:
         gains: Gains of each pair, without zeros. All have the same length.
+        imaginary: Absolute gain of the imaginary queries; the mean absolute gain by default.
     """
     values = np.stack(gains, axis=1)
     rng = np.random.default_rng(0)
@@ -490,17 +552,18 @@ def _p_positive_without_clusters(gains: Sequence[Floats]) -> Floats:
         step = max(PRODUCT // values.size, 1)
         sums += (drawn[i : i + step] @ values for i in range(0, len(drawn), step))
     added = rng.gamma(PRIOR, size=(DRAWS, 2))
-    typical = [np.abs(each).mean() for each in gains]
+    typical = [np.abs(each).mean() if imaginary is None else imaginary for each in gains]
     totals = np.concatenate(sums) + np.outer(added[:, 0] - added[:, 1], typical)
     return np.asarray((totals > 0).mean(axis=0))
 
 
-def _p_positive_in_clusters(gains: Floats, codes: Ints) -> float:
+def _p_positive_in_clusters(gains: Floats, codes: Ints, imaginary: float | None) -> float:
     values = gains[gains != 0]
     rng = np.random.default_rng(0)
     clusters, members = np.unique(codes[gains != 0], return_inverse=True)
     shared = draw_correlations(gains, codes, rng)
-    typical = np.abs(values).mean() * (1 + shared * (len(values) / len(clusters) - 1))
+    typical = np.abs(values).mean() if imaginary is None else imaginary
+    typical = typical * (1 + shared * (len(values) / len(clusters) - 1))
     common = rng.gamma(shared[:, None], size=(DRAWS, len(clusters)))
     single = rng.gamma(1 - shared[:, None], size=(DRAWS, len(values)))
     totals = common @ np.bincount(members, values) + single @ values

@@ -83,7 +83,7 @@ class Evidence:
         ranker: The surrogate, with the mean features and logits of the anchors.
         provenance: Sources and settings of the surrogate or the fit, if they are known.
         judgments: Verdicts on pairs of models.
-        fit: The fit to these judgments.
+        fit: The fit to the judgments. Models of the ranking that were not judged are not in it.
         votes: Votes of each judge, from which these judgments were computed.
         bradley_terry: The Bradley-Terry model that was fitted; ``None`` if the logits are means
             over tournaments (bootstrap samples of the queries).

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
-from mirage.errors import MirageError, UnknownNameError
+from mirage.errors import DatasetError, MirageError, UnknownNameError
 from mirage.ranking._means import mean_logit_errors
 from mirage.ranking._rendering import (
     failure_notes,
@@ -22,8 +23,9 @@ from mirage.ranking._rendering import (
     number_or_none,
     winner_notes,
 )
+from mirage.ranking.comparison import QueryGains
 from mirage.ranking.pages import Presentable
-from mirage.ranking.ranking import Ranking
+from mirage.ranking.ranking import UNDETERMINED, Ranking
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, middle
 from mirage.statistics.rank_sets import rank_sets, winner_interval
 from mirage.statistics.ranks import p_better_by_draws, ranks
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
     from mirage.features.findings import PooledFinding
 
-__all__ = ["MultilingualRanking"]
+__all__ = ["MultilingualRanking", "check_languages"]
+
+T = TypeVar("T")
 
 _NAMES = 10  # models in a note on models without a mean
 
@@ -61,6 +65,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     Raises:
         MirageError: There is no ranking, or no model is in all rankings.
+        DatasetError: ``rankings`` is not a mapping, or a key is not the language of its ranking.
 
     Example:
         >>> from mirage import Leaderboard, MultilingualRanking
@@ -72,6 +77,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def __init__(
         self, rankings: Mapping[str, Ranking], left_out: Mapping[str, str] | None = None
     ) -> None:
+        check_languages(rankings, Ranking, lambda ranking: ranking.language)
         self._rankings = dict(rankings)
         self.left_out: Mapping[str, str] = MappingProxyType(dict(left_out or {}))
         if not self._rankings:
@@ -95,6 +101,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         self._has_logits = not any(map(math.isnan, by_logit.values()))
         self.models: tuple[str, ...] = tuple(by_logit if self._has_logits else self._mean_ranks)
         self._mean_logits = {model: mean_logits[model] for model in self.models}
+        self._by_query: dict[tuple[str, str], float | None] = {}
         self.level: float = min(ranking.level for ranking in self.values())
 
     def __contains__(self, language: object) -> bool:
@@ -164,8 +171,12 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         """
         if self._errors is None:
             return MappingProxyType(dict.fromkeys(self.models, NO_INTERVAL))
-        ends = (self._logits + middle(self._errors, self.level)).T.tolist()
-        pairs = zip(self.models, ends, strict=True)
+        errors = {**dict(zip(self.models, self._errors.T, strict=True)), **self._errors_by_fits}
+        ends = {
+            model: mean + middle(errors[model], self.level)
+            for model, mean in self._mean_logits.items()
+        }
+        pairs = ((model, pair.tolist()) for model, pair in ends.items())
         return MappingProxyType(
             {m: (low, high) if self._is_bound(m) else NO_INTERVAL for m, (low, high) in pairs}
         )
@@ -201,6 +212,17 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         return winner_notes(best, self.intervals[best], self.winner_interval, self.level)
 
     @property
+    def without_logits_notes(self) -> tuple[str, ...]:
+        """A sentence on languages without logits, because of which there are no mean logits."""
+        codes = [code for code, part in self.items() if any(math.isnan(row.logit) for row in part)]
+        if self._has_logits or not codes:
+            return ()
+        return (
+            f"Only ranks are known in {', '.join(codes)}, so models are ordered by their mean "
+            "rank, which has no interval; leave this out to order them by their mean logit.",
+        )
+
+    @property
     def left_out_notes(self) -> tuple[str, ...]:
         """One sentence for each reason in :attr:`left_out_models`, with the names of its models."""
         models: dict[str, list[str]] = {}
@@ -227,11 +249,30 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         errors = mean_logit_errors([*self.values()], self.models)
         return None if errors is None or np.isnan(errors).all() else errors
 
-    def p_better(self, a: str, b: str) -> float:
-        """Return the confidence that a's mean logit is larger than b's, from 0 to 1.
+    @cached_property
+    def _errors_by_fits(self) -> Mapping[str, Floats]:
+        """Draws of the errors of models that were judged in all languages, from the fits alone.
 
-        This is the share of random draws in which a's mean logit is larger; draws with equal logits
-        count half. In each draw, a query has the same weight in all languages in which it occurs.
+        Predictions for models that were ranked later do not change the figures of judged models.
+        """
+        fits = [ranking.evidence and ranking.evidence.fit for ranking in self.values()]
+        judged = [m for m in self.models if all(fit and m in fit.models for fit in fits)]
+        errors = mean_logit_errors([*self.values()], judged) if judged else None
+        return {} if errors is None else dict(zip(judged, errors.T, strict=True))
+
+    def p_better(self, a: str, b: str) -> float:
+        """Return the confidence that a is better than b on average over the languages, from 0 to 1.
+
+        If the responses of both models were ranked together in every language, the responses to
+        each query are compared, as in :meth:`Ranking.p_better`. The advantages on a query id are
+        added over the languages, because translations of a question are not independent. The
+        result is the probability that the mean advantage over all languages, which have equal
+        weight, is above 0. With one language, it is the ``p_better`` of that ranking.
+        ``validation/coverage/dossiers.py`` prints how often a probability of 0.9 is right.
+
+        For other models, the result is the share of random draws in which a's mean logit is larger;
+        draws with equal logits count half. In each draw, a query has the same weight in all
+        languages in which it occurs.
 
         Args:
             a: Name of a model.
@@ -247,6 +288,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 raise UnknownNameError(
                     "model", model, self._mean_ranks, "among those ranked in all languages"
                 )
+        if (p_by_query := self._p_better_by_query(a, b)) is not None:
+            return p_by_query
         if self._errors is None:
             code = next(code for code, ranking in self.items() if ranking.drawn() is None)
             raise MirageError(
@@ -254,8 +297,10 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 f"{a!r} is better than {b!r} over all languages cannot be computed; compare their "
                 "mean logits or ranks"
             )
-        draws = (self._logits + self._errors).T
-        p = p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])
+        errors = self._errors_by_fits
+        if not {a, b} <= errors.keys():
+            errors = dict(zip(self.models, self._errors.T, strict=True))
+        p = p_better_by_draws(*(self._mean_logits[model] + errors[model] for model in (a, b)))
         if math.isnan(p):
             raise MirageError(
                 f"in a language, {a!r} or {b!r} was judged on too few queries to estimate the "
@@ -263,20 +308,34 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
             )
         return p
 
+    def _p_better_by_query(self, a: str, b: str) -> float | None:
+        """Return the probability that a is better, or ``None`` if a language has no responses."""
+        # The order of the names is fixed, so that both directions add up to 1.
+        pair = min(a, b), max(a, b)
+        if pair not in self._by_query:
+            gains = [ranking._query_gains(*pair) for ranking in self.values()]
+            known = [part for part in gains if part is not None]
+            complete = len(known) == len(gains)
+            self._by_query[pair] = QueryGains.pooled(known).p_positive if complete else None
+        p = self._by_query[pair]
+        return p if p is None or a == pair[0] else 1 - p
+
     def to_text(self) -> str:
         """Return a table of mean logits, with at most 80 characters per line.
 
         If the uncertainty is known, the table shows intervals, and the worst rank with its
         language. Otherwise it shows the mean rank, and the best and worst rank with their
-        languages. ``*`` marks the models that are not anchors (reference models). Lines below the
-        table describe failures, findings and the meaning of the rankings.
+        languages. No language is named if the rank is the same in all languages. ``*`` marks the
+        models that are not anchors (reference models). Lines below the table describe failures,
+        findings and the meaning of the rankings.
         """
         rows = []
         for model, ranked in self._ranked_cells():
             ranks_and_codes = sorted((ranking[model].rank, code) for code, ranking in self.items())
             best = ranks_and_codes[0]
             worst = max(ranks_and_codes, key=lambda rank_and_code: rank_and_code[0])
-            ends = [f"{rank} ({code})" for rank, code in (best, worst)]
+            same = best[0] == worst[0]
+            ends = [str(rank) if same else f"{rank} ({code})" for rank, code in (best, worst)]
             cells = (f"{self._mean_ranks[model]:.1f}", *ends)
             rows.append((*ranked, *(cells if self._errors is None else ("", "", ends[1]))))
         return to_text(self._table((*self._header, "mean rank", "best", "worst"), rows).filled())
@@ -379,6 +438,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
             rows=tuple(rows),
             marked=tuple(not first[model].anchor for model in self.models),
             notes=(
+                *self.without_logits_notes,
                 *(f"{code} is left out: {why}" for code, why in self.left_out.items()),
                 *self.left_out_notes,
                 *(f"{code}: {note}" for code, r in self.items() for note in r.unanswered_notes),
@@ -389,6 +449,33 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 *dict.fromkeys(ranking.about for ranking in self.values() if ranking.about),
             ),
         )
+
+
+def check_languages(parts: Mapping[str, T], kind: type[T], language_of: Callable[[T], str]) -> None:
+    """Raise an error if ``parts`` is not a mapping from language code to objects of a class.
+
+    Args:
+        parts: Rankings or leaderboards by language code.
+        kind: Class of the objects.
+        language_of: Function that returns the language code of an object.
+
+    Raises:
+        DatasetError: ``parts`` is not such a mapping, or a key is another language than that of its
+            object. Judgments without queries have no language, and any key is valid.
+    """
+    name = kind.__name__
+    if not isinstance(parts, Mapping) or not all(isinstance(x, kind) for x in parts.values()):
+        raise DatasetError(
+            f"expected a mapping from language code to {name}, such as "
+            f"{{'sw': {name.lower()}, 'en': other_{name.lower()}}}, got {reprlib.repr(parts)}"
+        )
+    for code, part in parts.items():
+        language = language_of(part)
+        if language not in (code, UNDETERMINED):
+            raise DatasetError(
+                f"the {name.lower()} with the key {code!r} is in {language!r}; use the language of "
+                f"each {name.lower()} as its key"
+            )
 
 
 def _missing(rankings: Mapping[str, Ranking]) -> dict[str, str]:

@@ -82,8 +82,8 @@ class Ranking(Presentable):
         draws: Random draws of each model's logit, by model name. All arrays have the same length.
             Their i-th elements belong to the same draw, such as a bootstrap sample of the queries.
         confidence: Confidence that one model is better than another: ``confidence[a][b]`` is the
-            result of ``p_better(a, b)``. By default :meth:`p_better` uses the draws or, if there
-            are none, the intervals.
+            result of ``p_better(a, b)``. For other pairs, :meth:`p_better` uses the draws or, if
+            there are none, the intervals.
         notes: Lines below the table.
         about: Line that explains the anchors (reference models) and the meaning of a rank.
         evidence: Data behind the ranking; ``None`` if the ranking was published.
@@ -128,7 +128,7 @@ class Ranking(Presentable):
         self.agreement: tuple[HumanAgreement, ...] = tuple(agreement)
         self.level = level
         self.winner_interval: Interval = winner_interval
-        self._draws, self._confidence = draws, confidence
+        self._draws, self._confidence = draws, confidence or {}
         self._by_model = {entry.model: entry for entry in self.entries}
         self._comparisons: dict[tuple[str, str], SystemComparison] = {}
         self._p_better: dict[tuple[str, str], float] = {}
@@ -495,7 +495,8 @@ class Ranking(Presentable):
         first, second = self[a], self[b]
         if a == b:
             return 0.5
-        if self._confidence is not None:
+        is_known = b in self._confidence.get(a, {})
+        if is_known:
             p = self._confidence[a][b]
         elif is_comparable(self.evidence, a, b):
             return self._p_better_by_query(a, b)
@@ -503,7 +504,7 @@ class Ranking(Presentable):
             return p_better_by_draws(self._draws[a], self._draws[b])
         else:
             p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
-        if math.isnan(p) and self._confidence is not None:
+        if math.isnan(p) and is_known:
             raise MirageError(
                 f"the ranking {self.title!r} has too few queries or clusters to estimate the "
                 f"probability that {a!r} is better than {b!r}; have them judged on more queries"
@@ -521,6 +522,12 @@ class Ranking(Presentable):
             pair = min(a, b), max(a, b)
             self._add_p_better({pair: self._comparer.gains(*pair)})
         return self._p_better[a, b]
+
+    def _query_gains(self, a: str, b: str) -> QueryGains | None:
+        """Return the advantages from which ``p_better(a, b)`` is computed, if it uses them."""
+        if b in self._confidence.get(a, {}) or not is_comparable(self.evidence, a, b):
+            return None
+        return self._comparer.gains(a, b)
 
     def p_better_matrix(self, rows: Sequence[str], columns: Sequence[str]) -> Floats:
         """Return :meth:`p_better` for each model of ``rows`` and each of ``columns``.
@@ -544,14 +551,14 @@ class Ranking(Presentable):
             >>> ranking.p_better_matrix(ranking.models[:2], ranking.models[-2:]).tolist()
             [[1.0, 1.0], [1.0, 1.0]]
         """
-        if self._confidence is None:
-            pairs = dict.fromkeys(
-                (min(a, b), max(a, b))
-                for a in rows
-                for b in columns
-                if a != b and (a, b) not in self._p_better and is_comparable(self.evidence, a, b)
-            )
-            self._add_p_better({pair: self._comparer.gains(*pair) for pair in pairs})
+        pairs = dict.fromkeys(
+            (min(a, b), max(a, b))
+            for a in rows
+            for b in columns
+            if a != b and (a, b) not in self._p_better
+        )
+        gains = {pair: self._query_gains(*pair) for pair in pairs}
+        self._add_p_better({pair: each for pair, each in gains.items() if each is not None})
         return np.array([[self.p_better(a, b) for b in columns] for a in rows], dtype=np.float64)
 
     def drawn(self) -> Mapping[str, Floats] | None:
@@ -561,7 +568,7 @@ class Ranking(Presentable):
         i-th draw, a query has the same weight in all of these rankings.
         """
         fit = None if self.evidence is None else self.evidence.fit
-        if fit is None or not fit.degrees:
+        if self._draws is not None or fit is None or not fit.degrees:
             return self._draws
         return dict(zip(fit.models, fit.draws(DRAWS).T, strict=True))
 

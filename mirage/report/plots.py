@@ -208,7 +208,13 @@ def _ranks(ranking: MultilingualRanking) -> Figure:
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
         panel.grid(False)
-        panel.set_title("Rank by language, with the mean rank beside each name", loc="left")
+        # The title may begin at the edge of the figure and have two lines, so that it fits.
+        figure.suptitle(
+            "Rank by language,\nwith the mean rank beside each name",
+            x=0.01,
+            ha="left",
+            fontsize="medium",
+        )
     return figure
 
 

@@ -336,7 +336,10 @@ def heat_map(
         tag("h2", "Ranks in every language", id="ranks"),
         filtering("ranks-table", len(means), bool(new) and len(new) < len(means)),
         *scrolling(ranks, "Ranks in every language", hint),
-        *(tag("p", cut(note, 1000)[0], class_="hint") for note in rankings.left_out_notes),
+        *(
+            tag("p", cut(note, 1000)[0], class_="hint")
+            for note in (*rankings.without_logits_notes, *rankings.left_out_notes)
+        ),
     )
 
 

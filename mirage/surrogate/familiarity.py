@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Floats, Ints
 from mirage.statistics.quantiles import normal_quantiles, t_quantiles
 from mirage.surrogate.training import TrainingData
 
@@ -36,6 +36,13 @@ FAR = 0.9
 """Quantile of the distances between training models and their nearest neighbours.
 
 Errors grow if the distance of a new model is larger than this quantile.
+"""
+
+ERRORS_PER_DRAW = 20
+"""Number of random errors for each draw of the queries.
+
+With 200 draws of the queries, the ends of an interval then vary by about 1 % of its width if other
+random numbers are used.
 """
 
 MOST_WORDS = 3  # largest number of features that a message names
@@ -120,11 +127,12 @@ class Familiarity:
 
         Args:
             profile: Mean features of the model, of shape ``(features,)``.
-            draws: Number of errors to draw.
+            draws: Number of draws of the queries. Each gets :data:`ERRORS_PER_DRAW` errors, which
+                are spread evenly over the distribution.
             seed: Random seed.
 
         Returns:
-            Errors in natural-log odds, of shape ``(draws,)``.
+            Errors in natural-log odds, of shape ``(ERRORS_PER_DRAW, draws)``.
         """
         distances = _distances(self.profiles, profile / self.scale)
         weights = np.exp(-((distances / max(float(np.median(self.nearest)), 1e-9)) ** 2) / 2)
@@ -132,18 +140,19 @@ class Familiarity:
         growth = max(1.0, distances.min() / far)
         near = weights.sum() ** 2 / max((weights**2).sum(), 1e-300)
         effective = min(near + RESIDUALS_FROM_ALL, self.models)
-        # Evenly spread quantiles, so that the interval has no sampling noise.
-        quantiles = (np.random.default_rng(seed).permutation(draws) + 0.5) / draws
+        # Evenly spread quantiles, so that the interval has little sampling noise.
+        quantiles = (np.arange(ERRORS_PER_DRAW * draws) + 0.5) / (ERRORS_PER_DRAW * draws)
+        order = _stratified_order(draws, np.random.default_rng(seed))
         degrees = max(float(effective) - 1, 1)
         by_t = t_quantiles(degrees, quantiles)
         if len(self.residuals) >= MANY:
             normal = normal_quantiles(quantiles)
             wider = np.where(normal == 0, 1.0, by_t / np.where(normal == 0, 1.0, normal))
-            return np.asarray(growth * self._residual_quantiles(weights, quantiles) * wider)
+            return np.asarray(growth * self._residual_quantiles(weights, quantiles) * wider)[order]
         total = weights.sum() + RESIDUALS_FROM_ALL
         overall = np.mean(self.everywhere**2)
         square = (weights @ self.residuals**2 + RESIDUALS_FROM_ALL * overall) / total
-        return np.asarray(growth * np.sqrt(square) * by_t)
+        return np.asarray(growth * np.sqrt(square) * by_t)[order]
 
     def _residual_quantiles(self, weights: Floats, quantiles: Floats) -> Floats:
         """Return quantiles of the errors, which are weighted residuals of either sign.
@@ -184,6 +193,15 @@ class Familiarity:
             f"{'high' if offset[i] > 0 else 'low'} {self.features[i]}"
             for i in np.argsort(-np.abs(offset), kind="stable")[:MOST_WORDS]
         )
+
+
+def _stratified_order(draws: int, rng: np.random.Generator) -> Ints:
+    """Return the numbers from 0 in random order, of shape ``(ERRORS_PER_DRAW, draws)``.
+
+    Each column has one number from each of :data:`ERRORS_PER_DRAW` equal parts of their range.
+    """
+    parts = np.arange(ERRORS_PER_DRAW * draws).reshape(ERRORS_PER_DRAW, draws)
+    return np.asarray(rng.permuted(rng.permuted(parts, axis=1), axis=0))
 
 
 def _distances(profiles: Floats, profile: Floats) -> Floats:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from itertools import combinations, islice
 from math import comb
 from types import MappingProxyType
@@ -50,6 +51,8 @@ They are simple, so they train fast. ``None`` is the regression per language.
 
 _LOG = logging.getLogger("mirage.surrogate")
 
+_DIGEST_DECIMALS = 9
+
 
 FEWEST_ANSWERED = 5
 """Fewest queries that a model must have answered to be ranked."""
@@ -63,11 +66,12 @@ class Prediction:
         model: Name of the model.
         language: Language code.
         logit: Predicted logit.
-        draws: Random draws of the logit, of shape ``(tournaments,)``. There is one draw for each
-            tournament (bootstrap sample of the queries) of the training data. If the model answered
-            all queries, draw t uses the queries of tournament t, and can be compared with the
-            training models' logits in it. Each draw includes a random prediction error, as large as
-            the errors on held-out models.
+        draws: Random draws of the logit. The tournaments (bootstrap samples of the queries) of the
+            training data are repeated :data:`~mirage.surrogate.familiarity.ERRORS_PER_DRAW` times,
+            in the same order. If the model answered all queries, a draw uses the queries of its
+            tournament, and can be compared with the training models' logits in it. Each draw
+            includes a random prediction error, as large as the errors on held-out models. The
+            errors are the same for equal features, whatever the name of the model.
         unfamiliar: Features in which the model differs most from the training models, as text;
             empty if it is similar to one of them.
         assumed: Features that could not be computed on any query. Their mean over the training
@@ -198,7 +202,8 @@ class _Estimate(NamedTuple):
         profile: Mean of each feature.
         logit: Predicted logit.
         spread: Logit in each random draw of queries, minus ``logit``.
-        errors: Random errors of the prediction, one per draw of queries, in natural-log odds.
+        errors: Random errors of the prediction in natural-log odds, of shape ``(errors, draws of
+            queries)``.
     """
 
     profile: Floats
@@ -420,7 +425,7 @@ class SurrogateRanker(NearNames):
         spread = max((estimate.spread for estimate in estimates), key=np.std)
         errors = max((estimate.errors for estimate in estimates), key=np.std)
         # Use the widest spread and errors: missing answers must not narrow the interval.
-        draws = least.logit + spread + errors
+        draws = (least.logit + spread + errors).ravel()
         unlike = self._familiarity(part.language).unlike(least.profile)
         return Prediction(table.model, table.language, least.logit, draws, unlike, assumed)
 
@@ -436,7 +441,7 @@ class SurrogateRanker(NearNames):
         indices = _indices_of(queries, part.query_ids)
         (logit,) = model.logits(part.language, values[None], queries=indices).tolist()
         drawn_logits = model.logits(part.language, values, counts, queries=indices)
-        seed = [self.seed, *table.model.encode()]
+        seed = [self.seed, *_digest(values)]
         errors = self._familiarity(part.language).errors(profile, len(drawn_logits), seed)
         return _Estimate(profile, logit, widened(drawn_logits, counts, clusters) - logit, errors)
 
@@ -749,6 +754,12 @@ def _fill_with_worst(
     worst = direction * np.fmin(worst, direction * np.nanmean(answered_table.values, axis=0))
     worst[:, signs == 0] = np.nan
     return np.concatenate([answered_table.values, worst])
+
+
+def _digest(values: Floats) -> bytes:
+    """Return a digest of features, to which differences by rounding make no difference."""
+    rounded = np.nan_to_num(values.round(_DIGEST_DECIMALS), nan=np.inf, posinf=np.inf) + 0.0
+    return sha256(rounded.tobytes()).digest()
 
 
 def shared_models(data: Mapping[str, TrainingData]) -> list[str]:

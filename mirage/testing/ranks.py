@@ -123,13 +123,20 @@ def _rank_error(
     rows = [(_row(row), row is entry) for row in sorted((entry, other), key=lambda row: row.rank)]
     evidence = ranking.evidence
     return shortfall_error(
-        f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, but "
+        f"{entry.model} is better than {other.model} with a confidence of "
+        f"{_format_below(p_better, confidence)}, but "
         f"{confidence:g} is required; it ranks {entry.rank} of {len(ranking)}"
         + (f". {_unfamiliar_warning(entry)}" if entry.unfamiliar else ""),
         ("model", "rank", "logit", "95 % interval"),
         rows,
         () if evidence is None else _worse_query_lines(evidence, entry.model, other),
     )
+
+
+def _format_below(value: float, limit: float) -> str:
+    """Return a number below ``limit`` with two decimals, or with more if it would look equal."""
+    texts = (f"{value:.{decimals}f}" for decimals in range(2, 17))
+    return next((text for text in texts if float(text) < limit), repr(value))
 
 
 def _unfamiliar_warning(entry: Entry) -> str:

@@ -49,6 +49,20 @@ def test_a_duplicate_run_under_another_name_is_refused(board: Path, disguise: ob
     assert only_problem(board).startswith(f"{copy}/{CODE}.jsonl: 40 of 40 distinctive responses")
 
 
+def test_a_new_version_of_an_own_system_is_accepted_and_marked(board: Path) -> None:
+    def better(query: Query) -> str:
+        return quote(2 if query.id < "q05" else 0)(query)
+
+    new = submit(board, better, "first v2", "anna", date(2026, 11, 9))
+    assert problems(board) == []
+    (remark,) = marks(BoardFolder(board), CODE)[new.name]
+    assert remark.endswith("distinctive responses equal those of 2026-11-03-anna-first")
+    same = submit(board, better, "first v3", "anna", date(2026, 11, 10))
+    assert only_problem(board) == (
+        f"{same}: all responses equal those of {new.name}; submit each run once"
+    )
+
+
 def test_each_of_several_tries_is_shown_with_its_number(board: Path, tmp_path: Path) -> None:
     for number in range(2, 5):
         submit(board, quote(number), f"first v{number}", "anna", date(2026, 11, number + 8))

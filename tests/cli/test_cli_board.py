@@ -53,6 +53,20 @@ def test_each_problem_is_printed_and_ends_with_status_1(tmp_path: Path) -> None:
     assert "is gone" in lines[1]
 
 
+def test_a_submission_that_check_refuses_is_not_written(tmp_path: Path) -> None:
+    board = new_board(tmp_path)
+    (board / "submissions" / "2026-11-05-foreign").mkdir()  # a problem that was there before
+    run_of(quote(0)).save(tmp_path / "copy.jsonl")
+    submission = "board", "submit", board, f"{CODE}={tmp_path}/copy.jsonl", "--model", "copy"
+    refused = mirage(*submission, "--submitter", "carl")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    (line,) = refused.stderr.strip().splitlines()
+    assert "40 of 40 distinctive responses equal those of 2026-11-03-anna-first" in line
+    assert len(list((board / "submissions").iterdir())) == 3
+    run_of(quote(3)).save(tmp_path / "copy.jsonl")
+    assert mirage(*submission, "--submitter", "carl").exit_code == 0
+
+
 def test_jobs_install_this_version_and_compare_with_the_last_state(tmp_path: Path) -> None:
     from importlib.metadata import version
 

@@ -106,7 +106,8 @@ def test_runs_of_other_models_or_languages_are_errors(
     _, run, ranking = pipeline
     with pytest.raises(UnknownNameError, match="did you mean 'rag'"):
         render(ranking, retrieval={"rga": run})
-    both = MultilingualRanking({"en": ranking, "sw": ranking})
+    swahili = Ranking(ranking.entries, language="sw")
+    both = MultilingualRanking({"en": ranking, "sw": swahili})
     with pytest.raises(SettingError, match="give the runs of 'rag' by language"):
         render(both, retrieval={"rag": run})
     with pytest.raises(UnknownNameError, match=r"unknown language 'fi' in the ranking"):

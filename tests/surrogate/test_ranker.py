@@ -20,7 +20,7 @@ from mirage.features import FeatureTable
 from mirage.statistics.held_out import held_out_tau_interval
 from mirage.surrogate import Prediction, SurrogateRanker, model
 from mirage.surrogate.estimators import NAMES, fit_regressor, one_thread
-from mirage.surrogate.familiarity import Familiarity
+from mirage.surrogate.familiarity import ERRORS_PER_DRAW, Familiarity
 from mirage.surrogate.model import ROWS, Recipe, _losses, evaluate
 from mirage.surrogate.ranker import _Estimate, _fill_with_worst
 from mirage.surrogate.training import TrainingData, mean_features, training_data
@@ -257,7 +257,7 @@ def test_a_prediction_has_an_interval_around_it() -> None:
     assert low < prediction.logit < high
     narrow = prediction.interval(level=0.5)
     assert low < narrow[0] < narrow[1] < high
-    assert prediction.draws.shape == (40,)
+    assert prediction.draws.shape == (ERRORS_PER_DRAW * 40,)
 
 
 @pytest.mark.slow
@@ -306,7 +306,7 @@ def test_errors_are_students_with_a_degree_less_than_models(languages: int) -> N
     scale *= max(1, distances.min() / np.quantile(nearest, 0.9))
     effective = weights.sum() ** 2 / (weights**2).sum() + 5
     df = min(effective, 5 if languages == 1 else 10) - 1
-    expected = scale * student.ppf((np.arange(40) + 0.5) / 40, df=df)
+    expected = scale * student.ppf((np.arange(800) + 0.5) / 800, df=df)
     assert errors == pytest.approx(expected, abs=1e-9)
 
 
@@ -321,7 +321,7 @@ def test_errors_of_many_models_have_the_distribution_of_the_residuals() -> None:
     nearest = np.sort(np.sort(gaps, axis=1)[:, 1])
     known = residuals[train]
     near_all = Familiarity(FEATURES, profiles[train], np.ones(3), known, known, nearest, 240)
-    draws = np.stack([near_all.errors(profile, 400, [0]) for profile in profiles[new]])
+    draws = np.stack([near_all.errors(profile, 20, [0]).ravel() for profile in profiles[new]])
     for level in (0.5, 0.8, 0.95):
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
         assert low == pytest.approx(-high)
@@ -439,7 +439,9 @@ def test_missing_answers_widen_the_interval(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_prediction_needs_five_answered_queries() -> None:
     tables, boot = arena()
     ranker = SurrogateRanker("linear").fit(tables, boot)
-    assert ranker.predict(with_failures(tables[0], range(25))).draws.shape == (40,)
+    assert ranker.predict(with_failures(tables[0], range(25))).draws.shape == (
+        ERRORS_PER_DRAW * 40,
+    )
     with pytest.raises(FeatureError, match=r"answered 4 of 30 queries \(sw\); at least 5 answered"):
         ranker.predict(with_failures(tables[0], range(26)))
 
@@ -449,7 +451,27 @@ def test_other_queries_than_those_of_training_are_drawn_from_the_table() -> None
     ranker = SurrogateRanker("ridge").fit(tables, boot)
     elsewhere = replace(tables[0], query_ids=tuple(f"x{i}" for i in range(30)))
     assert ranker.predict(elsewhere).logit == ranker.predict(tables[0]).logit
-    assert ranker.predict(elsewhere).draws.shape == (40,)
+    assert ranker.predict(elsewhere).draws.shape == (ERRORS_PER_DRAW * 40,)
+
+
+def test_the_name_of_a_model_does_not_change_its_prediction() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("ridge").fit(tables, boot)
+    draws = ranker.predict(tables[3]).draws
+    rounded = replace(tables[3], model="モデル", values=tables[3].values + 1e-14)
+    assert ranker.predict(rounded).draws == pytest.approx(draws, abs=1e-9)
+    order, other = (np.argsort(ranker.predict(tables[i]).draws) for i in (3, 4))
+    assert (order != other).any()  # systems with other features get other random errors
+
+
+def test_each_draw_of_the_queries_gets_errors_of_all_sizes() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("ridge").fit(tables, boot)
+    prediction = ranker.predict(constant_features(np.full(3, 0.5)))
+    errors = (prediction.draws - prediction.logit).reshape(ERRORS_PER_DRAW, 40)
+    middles = np.sort(errors.ravel()).reshape(ERRORS_PER_DRAW, 40)
+    assert (np.sort(errors, axis=0) >= middles.min(axis=1)[:, None] - 1e-9).all()
+    assert (np.sort(errors, axis=0) <= middles.max(axis=1)[:, None] + 1e-9).all()
 
 
 def test_columns_are_matched_by_name_and_none_is_filled_in() -> None:

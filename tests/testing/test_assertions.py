@@ -212,6 +212,10 @@ def test_the_confidence_is_p_better(uncited: Texts) -> None:
         assert_ranks(uncited, other, p_better - 0.01, on=board, model="my-rag")
         with pytest.raises(FellShortError):
             assert_ranks(ranking, other, p_better + 0.001)
+        message = flat(failure_message(assert_ranks, ranking, other, p_better + 1e-5))
+        stated = re.search(r"a confidence of ([\d.]+), but ([\d.]+) is required", message)
+        assert stated
+        assert float(stated[1]) < float(stated[2])
 
 
 def test_a_published_ranking_needs_a_name() -> None:

@@ -51,8 +51,13 @@ MISREAD, WRONG_IN_MISREAD = 0.5, 0.8
 Compute = Callable[[np.ndarray], float]
 
 
-def failures(share: np.ndarray, dossiers: int, correlation: str, rng: np.random.Generator):
-    """Return which questions a system fails on, ``(pairs, questions)``, by its share of them."""
+def failures(
+    share: np.ndarray, dossiers: int, correlation: str, rng: np.random.Generator, size: int = FIVE
+) -> np.ndarray:
+    """Return which questions a system fails on, ``(pairs, questions)``, by its share of them.
+
+    A dossier has ``size`` questions.
+    """
     if correlation == "misread":
         misread = rng.random((len(share), dossiers)) < (share * MISREAD / WRONG_IN_MISREAD)[:, None]
         chance = np.where(misread, WRONG_IN_MISREAD, (share * (1 - MISREAD))[:, None])
@@ -62,19 +67,24 @@ def failures(share: np.ndarray, dossiers: int, correlation: str, rng: np.random.
         chance = rng.beta(*shapes, size=(len(share), dossiers))
     else:
         chance = np.repeat(share[:, None], dossiers, axis=1)
-    chance = np.repeat(chance, FIVE, axis=1)
+    chance = np.repeat(chance, size, axis=1)
     return rng.random(chance.shape) < chance
 
 
 def draw_pairs(
-    pairs: int, questions: int, correlation: str, gap: float, rng: np.random.Generator
+    pairs: int,
+    questions: int,
+    correlation: str,
+    gap: float,
+    rng: np.random.Generator,
+    size: int = FIVE,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the advantage of the first system on each question, and whether it is better."""
     middle, difference = rng.normal(-2.2, 0.8, pairs), rng.normal(0, gap, pairs)
     gains = np.zeros((pairs, questions))
     for sign in (-1, 1):
         share = 1 / (1 + np.exp(-(middle + sign * difference / 2)))
-        failed = failures(share, questions // FIVE, correlation, rng)
+        failed = failures(share, questions // size, correlation, rng, size)
         # The failures with the sign 1 are those of the first system.
         gains -= sign * failed * rng.choice(COSTS, size=gains.shape)
     return np.where(np.abs(gains) < 1e-9, 0.0, gains), difference < 0
