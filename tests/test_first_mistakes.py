@@ -289,7 +289,10 @@ def test_a_response_to_a_query_that_is_not_there(leaderboard: Leaderboard) -> No
 
 
 def test_a_key_that_is_missing(leaderboard: Leaderboard) -> None:
-    message = "no API key for https://api.openai.com/v1: set OPENAI_API_KEY, or pass api_key="
+    message = (
+        "no API key for https://api.openai.com/v1: set OPENAI_API_KEY, or pass api_key=, in "
+        "commands --llm key_from=VARIABLE"
+    )
     assert sentence(lambda: leaderboard.rank(OpenAIGenerator("gpt-4o-mini"))) == message
 
 
