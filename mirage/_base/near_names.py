@@ -25,7 +25,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "feature_importances_": ("importances",),
         "feature_names": ("names",),
         "fit_transform": ("fit",),
-        "from_csv": ("from_pandas", "load"),
+        "from_csv": ("from_pandas", "from_qa", "load"),
         "from_dict": ("from_records", "of"),
         "from_file": ("load",),
         "from_json": ("load", "from_records"),
