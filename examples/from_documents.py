@@ -358,5 +358,5 @@ if __name__ == "__main__":
         print(
             f"export OPENAI_BASE_URL=http://127.0.0.1:{server.server_port}/v1 OPENAI_API_KEY=none"
         )
-        print("Ctrl-C ends the stand-in.", flush=True)
+        print("Ctrl-C stops the simulated LLM.", flush=True)
         server.serve_forever()

@@ -146,8 +146,8 @@ class MirageDataset(NearNames, Sequence[Query]):
         stranger = next((query for query in self._queries if not isinstance(query, Query)), None)
         if stranger is not None:
             raise DatasetError(
-                f"{name} must be created from Query objects, got {type(stranger).__name__}; to "
-                "read a file, use MirageDataset.load"
+                f"{name} must be created from Query objects, got {type(stranger).__name__}; "
+                f"{_hint(queries, stranger)}"
             )
         languages = sorted({query.language for query in self._queries})
         if len(languages) > 1:
@@ -208,6 +208,10 @@ class MirageDataset(NearNames, Sequence[Query]):
             DatasetError: If a line is invalid. The message names the file, the line and the field.
         """
         path = Path(path)
+        if path.suffix.lower() in (".csv", ".tsv"):
+            raise DatasetError(
+                f"{path}: expected JSON Lines or Parquet; MirageDataset.from_qa reads CSV and TSV"
+            )
         queries: dict[str, Query] = {}
         for where, row in record_rows(path):
             query = validated(Query, row, where)
@@ -483,6 +487,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         """Return a DataFrame with one row per query and one column per field of a query.
 
         Lists and passages become Python lists and dicts, and metadata becomes JSON.
+        :func:`mirage.integrations.frames.dataset_from_frame` reads the DataFrame back.
 
         Raises:
             MissingPackageError: If pandas is not installed.
@@ -555,6 +560,17 @@ class MirageDataset(NearNames, Sequence[Query]):
 
     def _with_queries(self, queries: Sequence[Query]) -> MirageDataset:
         return MirageDataset(queries, name=self.name, retrieved=self.retrieved)
+
+
+def _hint(queries: object, stranger: object) -> str:
+    """Return how to build a dataset from objects that are not queries."""
+    if hasattr(queries, "column_names"):  # a Hugging Face dataset or an Arrow table
+        return "mirage.integrations.datasets.dataset_from reads a table"
+    if hasattr(queries, "columns"):
+        return "mirage.integrations.frames.dataset_from_frame reads a DataFrame"
+    if isinstance(stranger, Mapping):
+        return "Query(**row) converts a dict with the fields id, language and text"
+    return "to read a file, use MirageDataset.load"
 
 
 def _short(text: str, limit: int = 100) -> str:

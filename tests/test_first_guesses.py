@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from cases import each_case
 from llm_server import ChatServer
 
+import mirage
 from mirage import (
     LLM,
     BradleyTerry,
@@ -32,6 +34,10 @@ from mirage import (
     respond,
 )
 from mirage.errors import DatasetError, SettingError
+from mirage.features.findings import Finding
+from mirage.ranking.accuracy import Accuracy
+from mirage.ranking.comparison import QueryDifference, SystemComparison
+from mirage.ranking.entries import Entry
 
 WORKS = "works"
 MISSES = "neither exists nor is suggested"
@@ -128,6 +134,56 @@ def test_the_outcome_of_a_guess(guess: str, names: dict[str, Any]) -> None:
 def test_most_guesses_exist_or_are_suggested() -> None:
     assert len(GUESSES) == 30
     assert sum(outcome != MISSES for outcome in GUESSES.values()) >= 24
+
+
+# The parts of a ranking that users hold: each guess with the name that is suggested.
+PARTS = {
+    "entry.ci": "interval",
+    "entry.score": "logit",
+    "entry.wrong": "accuracy",
+    "entry.lgoit": "logit",
+    "comparison.winner": "p_better",
+    "comparison.p_value": "p_better",
+    "comparison.to_pandas": "queries",
+    "comparison.intervall": "interval",
+    "difference.query": "query_id",
+    "finding.queries": "query_ids",
+    "finding.description": "words",
+    "finding.qoutes": "quotes",
+    "accuracy.share": "right",
+    "accuracy.rigth": "right",
+    "ranking.explain": "findings",
+    "ranking.table": "to_text",
+    "board.compare": "rank_many",
+    "mirage.evaluate": "Leaderboard",
+}
+
+
+@pytest.mark.parametrize("guess", PARTS)
+def test_a_wrong_name_of_a_part_is_corrected(guess: str, board: Leaderboard) -> None:
+    interval = (0.1, 0.3)
+    parts = {
+        "mirage": mirage,
+        "board": board,
+        "ranking": board.ranking,
+        "entry": Entry(1, "mine", 0.5, interval),
+        "difference": (difference := QueryDifference("q1", 0.2, ("right", "wrong"))),
+        "comparison": SystemComparison(("a", "b"), 0.9, 0.2, interval, (difference,), 3),
+        "finding": Finding("wrong answer", "states a wrong fact", ("q1",), 3),
+        "accuracy": Accuracy({"q1": "right", "q2": "wrong"}),
+    }
+    owner, name = guess.split(".")
+    with pytest.raises(AttributeError) as error:
+        getattr(parts[owner], name)
+    assert str(error.value).endswith(f"; did you mean {PARTS[guess]!r}?")
+
+
+def test_every_printed_count_of_an_accuracy_is_an_attribute() -> None:
+    outcomes = ("right", "wrong", "wrong", *["declined"] * 3, *["undecided"] * 4, *["failed"] * 5)
+    accuracy = Accuracy({str(i): outcome for i, outcome in enumerate(outcomes)})
+    printed = re.findall(r"(right|wrong|declined|undecided|failed)(?: on)? (\d+)", str(accuracy))
+    assert [getattr(accuracy, name) for name, _ in printed] == [1, 2, 3, 4, 5]
+    assert [int(count) for _, count in printed] == [1, 2, 3, 4, 5]
 
 
 # What the guesses return --------------------------------------------------------------------------

@@ -174,12 +174,28 @@ def test_a_dataset_without_a_query() -> None:
     )
 
 
-@pytest.mark.parametrize("queries", [[{"id": "q1"}], "queries.jsonl", ["queries.jsonl"]])
-def test_a_dataset_of_something_else(queries: Any) -> None:
-    kind = type(queries[0]).__name__
+@pytest.mark.parametrize(
+    ("queries", "kind", "hint"),
+    [
+        ("queries.jsonl", "str", "to read a file, use MirageDataset.load"),
+        (["queries.jsonl"], "str", "to read a file, use MirageDataset.load"),
+        (
+            [{"id": "q1"}],
+            "dict",
+            "Query(**row) converts a dict with the fields id, language and text",
+        ),
+    ],
+)
+def test_a_dataset_of_something_else(queries: Any, kind: str, hint: str) -> None:
     assert sentence(lambda: MirageDataset(queries, name="mine")) == (
-        f"mine must be created from Query objects, got {kind}; to read a file, use "
-        "MirageDataset.load"
+        f"mine must be created from Query objects, got {kind}; {hint}"
+    )
+
+
+def test_a_csv_file_is_no_file_of_queries() -> None:
+    path = Path("fragen.csv")
+    assert sentence(lambda: MirageDataset.load(path)) == (
+        "fragen.csv: expected JSON Lines or Parquet; MirageDataset.from_qa reads CSV and TSV"
     )
 
 
@@ -289,7 +305,10 @@ def test_a_response_to_a_query_that_is_not_there(leaderboard: Leaderboard) -> No
 
 
 def test_a_key_that_is_missing(leaderboard: Leaderboard) -> None:
-    message = "no API key for https://api.openai.com/v1: set OPENAI_API_KEY, or pass api_key="
+    message = (
+        "no API key for https://api.openai.com/v1: set OPENAI_API_KEY, or pass api_key=, in "
+        "commands --llm key_from=VARIABLE"
+    )
     assert sentence(lambda: leaderboard.rank(OpenAIGenerator("gpt-4o-mini"))) == message
 
 

@@ -382,7 +382,7 @@ def test_failed_votes_and_a_single_order_give_warnings() -> None:
     ranking = Ranking.from_judgments(Judged(tuple(cast), tuple(rows)))
     assert "1 of 77 votes have no verdict" in note(ranking, "no verdict")
     assert "1 of 77 votes failed" in note(ranking, "failed")
-    assert "both_orders=True" in note(ranking, "one order only")
+    assert "judge each pair in both orders" in note(ranking, "one order only")
     both = [*cast, *(vote(int(v.query_id[1:]), v.model_b, v.model_a, "tie") for v in cast)]
     again = Ranking.from_judgments(Judged(tuple(both), tuple(rows)))
     assert not any("one order" in line for line in again.notes)

@@ -13,6 +13,7 @@ import pytest
 from mirage.corpus import read_documents
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.models import Passage
 from mirage.sources import kilt
 from mirage.sources.trec import read_qrels
 
@@ -309,3 +310,47 @@ def test_an_empty_cell_of_a_csv_file_is_no_answer(tmp_path: Path) -> None:
     )
     queries = MirageDataset.from_qa(path, language="en")
     assert [query.answers for query in queries] == [(("2962 m",),), (), ()]
+
+
+@pytest.mark.parametrize("language", ["en", "th"])
+def test_contexts_are_read_as_passages_or_named(
+    language: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "qa.csv"
+    path.write_text(
+        "id,question,context,answer\n"
+        "s1,ภูเขาสูงเท่าไร,ภูเขาสูง 812 เมตร,812\n"
+        's2,Who guards it?,"[""Ivo guards it."", ""It is old.""]",Ivo\n'
+        "s3,Where?,,here\n",
+        encoding="utf-8",
+    )
+    assert not MirageDataset.from_qa(path, language=language)[0].passages
+    (message,) = caplog.messages
+    assert "the field 'context' is not read" in message
+    assert "fields={'passages': 'context'}" in message
+    caplog.clear()
+    first, second, third = MirageDataset.from_qa(
+        path, language=language, fields={"passages": "context"}
+    )
+    assert first.passages == (Passage(id="s1#0", text="ภูเขาสูง 812 เมตร"),)
+    assert first.answers == (("812",),)
+    assert [(p.id, p.text) for p in second.passages] == [
+        ("s2#0", "Ivo guards it."),
+        ("s2#1", "It is old."),
+    ]
+    assert not third.passages
+    assert not caplog.messages
+
+
+def test_passages_may_be_objects(tmp_path: Path) -> None:
+    row = {"id": "a", "question": "Who?", "answer": "Ivo"}
+    found = {"docs": [{"id": "d7", "text": "Ivo did."}, {"text": "Later.", "title": "T"}]}
+    path = json_lines(tmp_path / "qa.jsonl", [row | found])
+    (query,) = MirageDataset.from_qa(path, language="en", fields={"passages": "docs"})
+    assert query.passages == (
+        Passage(id="d7", text="Ivo did."),
+        Passage(id="a#1", text="Later.", title="T"),
+    )
+    wrong = json_lines(tmp_path / "qa.jsonl", [row | {"docs": 7}])
+    with pytest.raises(DatasetError, match="line 1, field 'docs': expected a text, a list of"):
+        MirageDataset.from_qa(wrong, language="en", fields={"passages": "docs"})

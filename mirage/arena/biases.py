@@ -123,7 +123,7 @@ def position_bias(
     if not len(second_rows):
         raise JudgmentError(
             "position bias needs votes on the same responses in both orders, and there are none; "
-            "create the judge with both_orders=True"
+            "judge each pair in both orders"
         )
     # Rows are sorted, so `low` was shown second in the first row of a pair and first in the next.
     shown_second, shown_first = table.score[second_rows - 1], table.score[second_rows]

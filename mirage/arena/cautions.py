@@ -150,5 +150,5 @@ def _vote_cautions(votes: Sequence[Vote], skipped: Sequence[Skipped]) -> Iterato
     ):
         yield (
             "Each pair was shown in one order only, so a judge that favours the first or the "
-            "second response adds noise; use both_orders=True to ask about both orders."
+            "second response adds noise; judge each pair in both orders to cancel it."
         )

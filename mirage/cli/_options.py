@@ -132,8 +132,8 @@ AllowFailed = Annotated[
     int,
     option(
         "N",
-        "Number of failed responses that a model may have. If it has more, the checks of this "
-        "command fail (exit status 1).",
+        "Number of queries that may fail; a query without a response counts as failed. If more "
+        "fail, the checks of this command fail (exit status 1).",
         min=0,
     ),
 ]

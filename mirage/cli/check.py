@@ -65,10 +65,11 @@ def check(
 ) -> None:
     """Compare a model's responses with its baseline.
 
-    Exit status: 0 if a loss above the margin is ruled out, 1 if the model is significantly worse,
-    and 3 if the result is inconclusive because there are too few queries or no feature measures
-    correctness. A mere change of wording does not count as worse, unless you compare a feature of
-    the wording with --feature. To compare scores that another tool computed, use `mirage compare`.
+    Exit status: 0 if a loss above the margin is ruled out or all answers are identical, 1 if the
+    model is significantly worse, and 3 if the result is inconclusive because there are too few
+    queries or no feature measures correctness. A mere change of wording does not count as worse,
+    unless you compare a feature of the wording with --feature. To compare scores that another tool
+    computed, use `mirage compare`.
     """
     from mirage._base.files import write_text
     from mirage.monitoring import History

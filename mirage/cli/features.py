@@ -59,7 +59,7 @@ def features(
             "NAME=NUMBER",
             "Exit with status 1 if the 90 % interval of the mean of feature NAME is below NUMBER, "
             "or with status 3 if it contains NUMBER. Example: citation_recall@10=0.6. May be "
-            "repeated.",
+            "repeated; cannot be combined with --out.",
             "--min",
         ),
     ] = None,
@@ -72,7 +72,8 @@ def features(
             "FORMAT",
             "Format of --dataset if it has questions with short answers: answers (JSON Lines), "
             "kilt, mkqa or xor-tydi. The last two also need --language. The default features are "
-            "then qa_match, qa_f1 and other metrics of short answers.",
+            "then qa_match, qa_f1 and other metrics of short answers. Cannot be combined with "
+            "--out.",
         ),
     ] = None,
     cluster: options.Cluster = None,
@@ -89,7 +90,9 @@ def features(
 
     With --min, the exit status depends on the 90 % confidence interval of each mean: 1 if any
     interval is entirely below its minimum; otherwise 3 if any contains its minimum (too few queries
-    to decide); otherwise 0.
+    to decide); otherwise 0. For a feature with a range, such as 0 to 1, this interval exists even
+    if there are too few queries for the 95 % interval of the table. The exit status is also 1 if
+    more than --allow-failed queries have no response or a failed one.
     """
     from mirage.features import FeatureSuite
     from mirage.features.registry import canonical_name
@@ -97,6 +100,8 @@ def features(
 
     if form is not None and dataset is None:
         raise MirageError("--form describes the file that --dataset names; give --dataset too")
+    if allow_failed and not minimum:
+        raise MirageError("--allow-failed applies to the checks of --min; give --min too")
     if executor is not None and out is None:
         raise MirageError("--executor needs --out FILE, the file to which the values are written")
     files = response_files(responses)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_page, existing
-from mirage.cli._output import out_either
+from mirage.cli._output import out_either, say
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
 
@@ -59,8 +59,8 @@ def history(
     """Show the features and the rank of a model over commits.
 
     Marks the commits at which a feature has dropped and stayed lower. Each commit is compared, on
-    the same queries, with the first commit or, after --accept, with the last accepted one. At least
-    four earlier commits are needed.
+    the same queries, with the first commit or, after --accept, with the last accepted one. Commits
+    on at least four earlier days are needed, because the commits of one day count as one value.
 
     The exit status is 0 even if commits are marked. To fail a build, use `mirage check`.
 
@@ -75,6 +75,7 @@ def history(
     store = History(existing(file))
     if accept:
         store.accept(accept)
+        say(f"accepted {accept}: later commits are compared with it")
     all_runs = store.series()
     models = list(dict.fromkeys(runs[0].baseline.table.model for runs in all_runs))
     if model is not None and model not in models:

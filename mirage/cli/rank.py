@@ -136,6 +136,8 @@ def rank(
     responses. With --judge, an LLM compares some of the responses with those of the leaderboard, so
     that the intervals are valid even if the surrogate is wrong.
     """
+    if allow_failed and not at_least:
+        raise MirageError("--allow-failed applies to the checks of --at-least; give --at-least too")
     _check_options(judge, judgments, until_width, until_against, file, dry_run, both_orders, prompt)
     commit = current_commit() if history is not None else ""
     check_folder(file)

@@ -292,6 +292,8 @@ def score(
             "SHARE",
             "Require the tests to catch at least this share of the kinds of fault, from 0 to 1.",
             "--min",
+            min=0,
+            max=1,
         ),
     ] = None,
     dataset: options.Dataset = None,

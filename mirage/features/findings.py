@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from mirage._base.near_names import NearNames
 from mirage.dataset import clusters_of
 from mirage.features.answer_claims import answer_claims
 from mirage.features.base import Answered, NotComputed, answered
@@ -72,7 +73,7 @@ UNCHECKED = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(NearNames):
     """One kind of fault in a model's responses.
 
     Attributes:

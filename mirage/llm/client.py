@@ -291,12 +291,11 @@ class LLM(NearNames):
             with needing(package):
                 import_module(package)
         if self._secrets.key is None and not self._secrets.headers and is_openai(self.endpoint):
-            how = (
-                "set OPENAI_API_KEY, or pass api_key="
-                if self._is_default_endpoint
-                else "pass api_key="
+            how = "set OPENAI_API_KEY, or " if self._is_default_endpoint else ""
+            raise LLMError(
+                f"no API key for {self.endpoint}: {how}pass api_key=, in commands --llm "
+                "key_from=VARIABLE"
             )
-            raise LLMError(f"no API key for {self.endpoint}: {how}")
         with self._secrets.out_of_logs():
             async with AsyncExitStack() as stack:
                 clients = {url: self._client(url) for url in self.endpoints}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
+from mirage._base.near_names import NearNames
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.bounds import share_interval
 from mirage.statistics.clusters import cluster_codes
@@ -74,7 +75,7 @@ def outcome(query: Query, values: Mapping[str, float]) -> Outcome:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(NearNames):
     """The outcomes of a system's responses.
 
     Attributes:
@@ -99,6 +100,26 @@ class Accuracy:
         """Number of right responses."""
         return self.count("right")
 
+    @property
+    def wrong(self) -> int:
+        """Number of wrong responses."""
+        return self.count("wrong")
+
+    @property
+    def declined(self) -> int:
+        """Number of responses that give no answer, although a passage contains one."""
+        return self.count("declined")
+
+    @property
+    def undecided(self) -> int:
+        """Number of responses that are neither right nor wrong nor declined."""
+        return self.count("undecided")
+
+    @property
+    def failed(self) -> int:
+        """Number of queries without a response."""
+        return self.count("failed")
+
     def count(self, of: Outcome) -> int:
         """Return the number of queries with the given outcome."""
         return Counter(self.outcomes.values())[of]
@@ -118,8 +139,8 @@ class Accuracy:
         parts = [
             f"right on {self.right} of {self.n} queries "
             f"(95 % interval {100 * low:.0f} to {100 * high:.0f} %)",
-            f"wrong on {self.count('wrong')}",
-            f"declined {self.count('declined')}",
+            f"wrong on {self.wrong}",
+            f"declined {self.declined}",
             *(f"{name} {count}" for name in ("undecided", "failed") if (count := self.count(name))),
         ]
         return ", ".join(parts)

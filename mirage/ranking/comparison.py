@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
+from mirage._base.near_names import NearNames
 from mirage.errors import MirageError
 from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import cluster_codes, cluster_names
@@ -120,7 +121,7 @@ PAIRS = 256
 
 
 @dataclass(frozen=True)
-class QueryDifference:
+class QueryDifference(NearNames):
     """A query on which one of two systems has the better response.
 
     Attributes:
@@ -136,7 +137,7 @@ class QueryDifference:
 
 
 @dataclass(frozen=True)
-class SystemComparison:
+class SystemComparison(NearNames):
     """The difference between two systems on the same queries.
 
     Attributes:

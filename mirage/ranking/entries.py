@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mirage._base.near_names import NearNames
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.judgments import Judgments
@@ -22,7 +23,7 @@ __all__ = ["Entry", "Evidence"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(NearNames):
     """One model in a ranking.
 
     Attributes:

@@ -304,13 +304,13 @@ def heat_map(
     """
     head, means = model_head("Rank"), rankings.mean_ranks
     intervals = _interval_columns(rankings)
-    head += [column(title, class_="number wide") for title in intervals]
+    head += [column(title, class_="number") for title in intervals]
     head.append(sortable("Mean rank", first="up"))
     head += map(_language_head, rankings)
     rows = []
     for model in rankings.models:
         hrefs = {code: f"#{code}/{model_indices[model]}" for code in rankings}
-        cells = [tag("td", ends[model], class_="number wide") for ends in intervals.values()]
+        cells = [tag("td", ends[model], class_="number") for ends in intervals.values()]
         cells.append(number(means[model], f"{means[model]:.1f}"))
         cells += [
             _rank_cell(part[model], len(part), hrefs[code]) for code, part in rankings.items()

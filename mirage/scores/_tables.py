@@ -52,9 +52,10 @@ def read(content: Content, fields: Fields) -> ScoreFile:
     used = {name: [*fields.get(name, ())] or _usual(name, first) for name in NAMES}
     for name in ("item", "score"):
         if not used[name]:
+            example = next((field for field in _with_numbers(content) if name == "score"), "NAME")
             raise DatasetError(
                 f"{content.source}: no field has a usual name for the {name}; name the field with "
-                f"--field {name}=NAME. The fields are {_list_fields(content)}"
+                f"--field {name}={example}. The fields are {_list_fields(content)}"
             )
     return finish(content.source, "table", _entries(content, used))
 
@@ -65,11 +66,16 @@ def _usual(name: str, row: Mapping[str, Any]) -> list[str]:
 
 def _list_fields(content: Content) -> str:
     """Return a text with the names of the fields, starting with the fields that have numbers."""
-    names = [*content.first_row()]
-    numbers = [name for name in names if all(is_score(row.get(name)) for _, row in content.rows)]
-    rest = [name for name in names if name not in numbers]
+    numbers = _with_numbers(content)
+    rest = [name for name in content.first_row() if name not in numbers]
     with_numbers = f"{', '.join(numbers)} (with numbers)" if numbers else ""
     return ", ".join(filter(None, [with_numbers, ", ".join(rest[:20])]))
+
+
+def _with_numbers(content: Content) -> list[str]:
+    """Return the names of the fields that have a number in each row."""
+    names = [*content.first_row()]
+    return [name for name in names if all(is_score(row.get(name)) for _, row in content.rows)]
 
 
 def _entries(content: Content, used: Mapping[str, list[str]]) -> Iterator[Entry]:

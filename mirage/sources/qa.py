@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mirage._base.files import rows_of, table_rows, validated
+from mirage._base.logs import logger
 from mirage._base.rows import check_new_query, list_in_text, value_at
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
@@ -23,10 +24,15 @@ from mirage.sources.trec import read_qrels
 
 __all__ = ["FORMS", "answers", "beir", "mkqa", "queries", "xor_tydi"]
 
+_LOG = logger("mirage.sources")
+
 IDS = ("id", "query_id", "_id", "qid", "question_id", "example_id")
 QUESTIONS = ("question", "query", "text", "input")
 ANSWERS = ("answers", "answer", "golden_answers", "possible_answers", "labels")
 LANGUAGE = ("language", "lang")
+
+CONTEXTS = ("passages", "passage", "contexts", "context")
+"""Fields that often contain passages; they are only read if ``fields`` names them."""
 
 FIELDS = {
     "id": IDS,
@@ -35,6 +41,7 @@ FIELDS = {
     "language": LANGUAGE,
     "reference": ("reference",),
     "choices": (),
+    "passages": (),
 }
 """Names that each field of a query may have in rows of the format ``answers``, by field."""
 
@@ -146,6 +153,11 @@ def answers(
     answer contains the right choice as its number, counted from 0, as its letter, or as its text.
     The other choices become wrong answers of the query.
 
+    If ``fields`` has ``passages``, such as ``{"passages": "context"}``, the query shows these
+    passages: a text, a list of texts, or a list of objects with the fields of
+    :class:`~mirage.Passage`. Passages without an id are named after the query and numbered, as
+    ``q7#0``. A warning names a field ``context`` or ``passages`` that is not read.
+
     A row may name its language in ``language`` or ``lang``. If ``fields`` is not set, a row with
     ``language`` and ``text`` is read as a query in the format of this library. In that format, a
     flat list means several answers, and a warning says so.
@@ -154,7 +166,7 @@ def answers(
         path: File of JSON Lines, Parquet, CSV or TSV (with a header), or several files.
         language: ISO 639-1 code of rows that name no language.
         fields: Names of fields in the rows. The keys are ``id``, ``question``, ``answers``,
-            ``language``, ``reference`` (a complete answer) and ``choices``.
+            ``language``, ``reference`` (a complete answer), ``choices`` and ``passages``.
         where: Values that the fields of a row must have for the row to be read. A text with ``*``
             is a pattern as for file names, such as ``{"id": "arabic-*"}``.
 
@@ -232,6 +244,8 @@ def _query(
             return value_at(row, fields[name], where)
         return _first_value(row, FIELDS[name], where, default)
 
+    if number == 0 and "passages" not in (fields or {}):
+        _warn_of_contexts(where, row)
     names = {name: _field_of(row, name, fields) for name in FIELDS}
     content = {
         "id": value("id", str(number) if fields else None),
@@ -246,7 +260,33 @@ def _query(
         content["answers"] = _answers(value("answers", []), where, names["answers"])
     if fields and "reference" in fields:
         content["reference"] = value("reference")
+    if fields and "passages" in fields:
+        content["passages"] = _passages(
+            value("passages"), content["id"], f"{where}, field {names['passages']!r}"
+        )
     return validated(Query, content, where, names | {"text": names["question"]})
+
+
+def _warn_of_contexts(where: str, row: Mapping[str, Any]) -> None:
+    name = next((name for name in CONTEXTS if isinstance(row.get(name), str | list)), None)
+    if name is not None:
+        _LOG.warning(
+            "%s: the field %r is not read; MirageDataset.from_qa reads passages from it with "
+            "fields={'passages': %r}",
+            where,
+            name,
+            name,
+        )
+
+
+def _passages(value: Any, query_id: Any, where: str) -> list[dict[str, Any]]:
+    """Return the passages of a row as dictionaries; ``value`` is the content of their field."""
+    listed = list_in_text(value, str | dict)
+    passages = [listed] if isinstance(listed, str) else listed or []
+    if not isinstance(passages, list) or not all(isinstance(p, str | dict) for p in passages):
+        raise DatasetError(f"{where}: expected a text, a list of texts or a list of passages")
+    texts = [{"text": p} if isinstance(p, str) else p for p in passages if p]
+    return [{"id": f"{query_id}#{i}", **text} for i, text in enumerate(texts)]
 
 
 def _field_of(row: Mapping[str, Any], name: str, fields: Mapping[str, str] | None) -> str:

@@ -156,9 +156,13 @@ def worse_queries(
 
 
 def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
-    """Raise an error if the model failed on more than ``allow_failed`` queries."""
-    reasons = {response.query_id: response.error for response in run.failed}
-    lost = [Finding(query_id, f"failed: {why}") for query_id, why in reasons.items()]
+    """Raise an error if the model failed on more than ``allow_failed`` queries.
+
+    A query also fails if the run has no response to it.
+    """
+    failures = {response.query_id: response.error for response in run.failed}
+    failures |= {id_: "no response to this query" for id_ in dataset.query_ids if not run.get(id_)}
+    lost = [Finding(query_id, f"failed: {why}") for query_id, why in failures.items()]
     check_lost(lost, "failed on", run, dataset, allow_failed)
 
 
@@ -183,8 +187,7 @@ def check_lost(
     facts = {"model": run.model, "queries": len(dataset), "failed": len(lost)}
     record("mirage.failed", {**facts, "allowed": allow_failed, "held": False})
     raise shortfall_error(
-        f"{run.model} {how} {of} queries of {dataset.name}; allow_failed permits at most "
-        f"{allow_failed}",
+        f"{run.model} {how} {of} queries of {dataset.name}; at most {allow_failed} are allowed",
         ("model", "queries lost", "allowed"),
         [((run.model, of, str(allow_failed)), True)],
         worst_lines(lost, "Queries", dataset, run),

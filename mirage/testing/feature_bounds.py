@@ -389,7 +389,10 @@ def _describe_queries_needed(checked: CheckedRun) -> str:
         return "the mean is at the bound, so more queries would not give a verdict"
     is_value = ~np.isnan(table[result.feature])
     values = table[result.feature][is_value]
-    codes = cluster_codes(table.query_ids, table.clusters)[is_value]
+    # Clusters without a value would leave gaps between the codes.
+    _, codes = np.unique(
+        cluster_codes(table.query_ids, table.clusters)[is_value], return_inverse=True
+    )
     confidence = (1 + result.level) / 2
 
     def is_conclusive(times: int) -> bool:
@@ -410,7 +413,8 @@ def _describe_queries_needed(checked: CheckedRun) -> str:
     while times - few > 1:
         middle = (few + times) // 2
         few, times = (few, middle) if is_conclusive(middle) else (middle, times)
-    return f"a verdict needs about {times * len(values)} queries with the same mean"
+    clusters = f" in {times * result.clusters} clusters" if result.clusters < len(values) else ""
+    return f"a verdict needs about {times * len(values)} queries{clusters} with the same mean"
 
 
 def _finite(interval: Interval) -> list[float | None]:

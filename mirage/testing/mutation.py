@@ -9,8 +9,10 @@ answers.
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -179,6 +181,8 @@ _NEEDS: Mapping[str, tuple[Callable[[Scene], object], str]] = {
     "format-broken": (lambda _: True, "headings or reasons"),
 }
 
+_ABOUT_PROMPTS = ("dumping", "over-cited")  # made from the passages that the system has read
+
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
@@ -230,7 +234,8 @@ class _Stage:
 
         ``stream`` seeds the random generator, so that each response has its own random numbers.
         """
-        fault, scene = FAULTS[kind], Scene(query, self.corpora)
+        source = _as_shown(query, response) if kind in _ABOUT_PROMPTS else query
+        fault, scene = FAULTS[kind], Scene(source, self.corpora)
         if not _can_occur(fault, query) or not _NEEDS[kind][0](scene):
             return None
         parsed = answered(query, response).parsed
@@ -249,6 +254,13 @@ class _Stage:
         # compared, as some faults drop it.
         before = draft if fault.reason else replace(draft, reason="")
         return None if text == before.written(language) else text
+
+
+def _as_shown(query: Query, response: Response) -> Query:
+    """Return the query with the passages that the prompt of the response showed, in order."""
+    passages = {passage.id: passage for passage in query.knowing(response).passages}
+    shown = [passages[id_] for id_ in query.shown_to(response) if id_ in passages]
+    return query.model_copy(update={"passages": tuple(shown)})
 
 
 def _can_occur(fault: Fault, query: Query) -> bool:
@@ -821,10 +833,23 @@ def _fates(
     for seed, mutant in seeded_mutants:
         texts = mutant.run.responses
         if texts not in results:
-            caught = tuple(caught_by(mutant.run, effects))
-            results[texts] = caught, "" if caught else effects.suggestion(mutant.run)
+            with _without_warnings():  # they would seem to be about the user's responses
+                caught = tuple(caught_by(mutant.run, effects))
+                results[texts] = caught, "" if caught else effects.suggestion(mutant.run)
         fates.append(Fate(mutant.kind, mutant.share, len(mutant.hit), *results[texts], seed))
     return tuple(fates)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Context manager that drops the warnings that features log."""
+    logger = logging.getLogger("mirage.features")
+    level = logger.level
+    logger.setLevel(max(level, logging.ERROR))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def suggested_bounds(

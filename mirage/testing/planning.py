@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from mirage._base.arrays import Floats
+from mirage._base.progress import progress_bar
 from mirage._base.tables import Table, to_text
 from mirage.dataset import Cluster, clusters_of
 from mirage.errors import SettingError
@@ -220,18 +221,20 @@ def plan(
         else _baseline_noise(baseline, on, cluster, loss, assumptions)
     )
     gate = _SimulatedGate(noise, loss, alpha, seed)
-    designs = []
-    for times in sorted(set(repeats)):
-        each = query_cost + times * call_cost
-        limits: list[int | None] = [MOST, queries]
-        limits += [None if calls is None else calls // times]
-        limits += [None if cost is None else int(cost / each)]
-        number = max(1, min(limit for limit in limits if limit is not None))
-        if calls is None and cost is None:
-            number = min(number, gate.queries_needed(times, power))
-        chances = gate.chances(number, times, _FINE)
-        enough = min(chances) >= power - _SLACK
-        designs.append(Design(number, times, number * times, number * each, chances, enough))
+    designs, numbers = [], sorted(set(repeats))
+    with progress_bar(len(numbers), "simulating numbers of repeats", True) as bar:
+        for times in numbers:
+            each = query_cost + times * call_cost
+            limits: list[int | None] = [MOST, queries]
+            limits += [None if calls is None else calls // times]
+            limits += [None if cost is None else int(cost / each)]
+            number = max(1, min(limit for limit in limits if limit is not None))
+            if calls is None and cost is None:
+                number = min(number, gate.queries_needed(times, power))
+            chances = gate.chances(number, times, _FINE)
+            enough = min(chances) >= power - _SLACK
+            designs.append(Design(number, times, number * times, number * each, chances, enough))
+            bar.update()
     return Plan(
         loss, power, alpha, feature, description, tuple(designs), _best_design(designs, calls, cost)
     )

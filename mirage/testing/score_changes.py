@@ -292,7 +292,7 @@ class ScoreComparison(Printed):
 
     def _scale_notes(self, change: MetricChange) -> list[str]:
         name = change.metric
-        notes = [f'{name}: "no worse" needs its scale, such as --scale {name}=1:5']
+        notes = [f'{name}: "no worse" needs its scale, --scale {name}=LOW:HIGH']
         if change.verdict == "inconclusive" and change.comparison.regressed(self.alpha):
             notes.append(
                 f"{name}: the loss on these items is significant, but rare gains of up to "

@@ -129,7 +129,7 @@ def test_votes_in_one_order_are_not_used_for_position_bias():
         "0.0%, "
         "and 0.0% are consistent; 1 invalid or failed votes left out"
     )
-    with pytest.raises(JudgmentError, match="both_orders=True"):
+    with pytest.raises(JudgmentError, match="judge each pair in both orders"):
         position_bias([one_order, other_judge])
 
 

@@ -85,3 +85,23 @@ def test_minimums_that_make_no_sense(good: Path) -> None:
         assert form in refusal("features", *IN_SWAHILI, good, "--min", text)
     message = refusal("features", *IN_SWAHILI, good, "--min", "answer_blue=0.5")
     assert "did you mean 'answer_bleu'?" in message
+
+
+def test_queries_without_a_response_count_as_failed(good: Path, tmp_path: Path) -> None:
+    part = tmp_path / "part.jsonl"
+    part.write_text("".join(good.read_text().splitlines(keepends=True)[7:]))
+    least = ("features", *IN_SWAHILI, part, "--min", "citation_recall@10=0.6")
+    short = mirage(*least)
+    assert short.exit_code == 1
+    assert "part failed on 7 of 40 queries" in short.stderr
+    assert "at most 0 are allowed" in " ".join(short.stderr.split())
+    assert "allow_failed" not in short.stderr
+    assert "failed: no response to this query" in " ".join(short.stderr.split())
+    assert mirage(*least, "--allow-failed", 6).exit_code == 1
+    assert mirage(*least, "--allow-failed", 7).exit_code == 0
+
+
+def test_options_of_a_check_need_the_check(good: Path) -> None:
+    for command, check in (("features", "--min"), ("rank", "--at-least")):
+        message = refusal(command, *IN_SWAHILI, good, "--allow-failed", 2)
+        assert message.endswith(f"give {check} too")

@@ -75,3 +75,14 @@ def test_a_history_needs_a_commit(
     monkeypatch.chdir(tmp_path)
     history = ("--history", tmp_path / "h.sqlite")
     assert "MIRAGE_COMMIT" in refusal("rank", *IN_SWAHILI, good, *history)
+
+
+def test_an_accepted_commit_is_confirmed(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved, file = tmp_path / "baseline.json", tmp_path / "history.sqlite"
+    mirage("baseline", *IN_SWAHILI, good, "--out", saved)
+    monkeypatch.setenv("MIRAGE_COMMIT", "f00d")
+    mirage("check", good, "--baseline", saved, "--history", file)
+    assert "accepted f00d" in mirage("history", file, "--accept", "f00d").stderr
+    assert "four earlier days" in " ".join(mirage("history", "--help").stdout.split())

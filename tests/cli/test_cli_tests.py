@@ -235,3 +235,9 @@ def test_tests_are_written_and_scored(tmp_path: Path) -> None:
     assert told["fallen"] == []
     assert scored.exit_code == 1
     assert "not 90%" in scored.stderr
+
+
+def test_a_minimum_that_is_no_share_is_refused_before_any_work(good: Path) -> None:
+    refused = mirage("tests", "score", good, "--language", "sw", "--min", 70)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "'--min'" in refused.stderr

@@ -55,6 +55,11 @@ def test_a_dataset_comes_back_equal(to_frame: Callable[[Any], Any], language: st
     assert dataset_from_frame(frame) == dataset
 
 
+def test_a_frame_given_as_queries_names_its_reader(to_frame: Callable[[Any], Any]) -> None:
+    with pytest.raises(DatasetError, match="dataset_from_frame reads a DataFrame"):
+        MirageDataset(to_frame(BARE))
+
+
 def test_missing_values_stay_missing(to_frame: Callable[[Any], Any]) -> None:
     assert dataset_from_frame(to_frame(BARE)) == BARE
 

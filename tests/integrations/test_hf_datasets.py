@@ -98,3 +98,8 @@ def test_bad_rows_are_refused() -> None:
     clash = FeatureTable("m", "sw", ("q01",), ("not_computed",), np.zeros((1, 1)))
     with pytest.raises(FeatureError, match="rename it"):
         to_datasets(clash)
+
+
+def test_a_table_given_as_queries_names_its_reader() -> None:
+    with pytest.raises(DatasetError, match="dataset_from reads a table"):
+        MirageDataset(to_datasets(MirageDataset.bundled("fa").sample(2)))  # type: ignore[arg-type]

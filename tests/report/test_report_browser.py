@@ -275,6 +275,16 @@ def test_eighteen_languages_fit_a_phone(browser: Any, published_report: Path) ->
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
+def test_a_phone_shows_the_intervals_over_languages(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    MultilingualRanking({code: ranking(code) for code in ("ar", "en")}).write(path)
+    with open_page(browser, path, viewport=PHONE, is_mobile=True, has_touch=True) as visit:
+        for title in ("Mean logit", "95 % interval", "Rank interval"):
+            head = visit.page.locator("#ranks-table thead th").filter(has_text=title)
+            assert head.is_visible()
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
 SIGHT = """table => {
   const cells = [...document.querySelectorAll(`${table} tbody tr:first-child > *`)];
   const last = cells.at(-1).getBoundingClientRect();

@@ -202,8 +202,8 @@ def test_several_languages_have_a_heat_map_and_a_panel_each(tmp_path: Path) -> N
     ends = " to ".join(f"{end:.2f}".replace("-", "−") for end in several.intervals[best])
     ranks_of_best = several.rank_intervals[best]
     assert ranks_of_best is not None
-    assert f'<td class="number wide">{ends}</td>' in ranks
-    assert f'<td class="number wide">{ranks_of_best[0]} to {ranks_of_best[1]}</td>' in ranks
+    assert f'<td class="number">{ends}</td>' in ranks
+    assert f'<td class="number">{ranks_of_best[0]} to {ranks_of_best[1]}</td>' in ranks
 
 
 @pytest.mark.parametrize("code", ["sw", "yo", "de"])

@@ -195,7 +195,8 @@ def test_missing_fields_are_said_with_those_there_are() -> None:
     ):
         read_scores([{"score": 1}])
     with pytest.raises(
-        DatasetError, match=r"no field has a usual name for the score.*quality, len, run .with numb"
+        DatasetError,
+        match=r"usual name for the score.*--field score=quality\. .*quality, len, run .with numb",
     ):
         read_scores(ROWS, fields={"item": "qid"})
 

@@ -123,6 +123,17 @@ def test_the_recommended_number_of_queries_gives_a_verdict() -> None:
         assert_feature(feature=Score(), **arguments, ge=1)
 
 
+def test_the_recommended_number_of_queries_counts_clusters() -> None:
+    # The second cluster has no value, because the feature is not computed on its queries.
+    values = [1.0] * 3 + [math.nan] * 3 + [1.0] * 12
+    arguments = arguments_for(*values, cluster=3) | {"inconclusive": "fail"}
+    with pytest.raises(FellShortError) as caught:
+        assert_feature(feature=Score(), **arguments, ge=0.6)
+    message = str(caught.value)
+    assert message.endswith("a verdict needs about 30 queries in 10 clusters with the same mean")
+    assert verdict(*[1.0] * 30, ge=0.6, cluster=3) == "holds"
+
+
 def test_two_sides_share_alpha() -> None:
     arguments = arguments_for(*[0.0, 1.0] * 20)
     lower = assert_feature(feature=Score(), **arguments, ge=0.3)

@@ -12,6 +12,8 @@ import pytest
 from mirage import MirageDataset, MirageError, Query, Run, respond
 from mirage.errors import SettingError, UnknownNameError
 from mirage.features import facts
+from mirage.features.base import answered
+from mirage.models import Passage
 from mirage.surrogate.drafts import MANNERS
 from mirage.surrogate.faults import FAULTS
 from mirage.surrogate.pretraining import simulated_runs
@@ -75,6 +77,46 @@ def test_untried_kinds_name_the_data_that_is_missing() -> None:
     (language,) = mutants(dataset, run, kinds=["wrong-language"], shares=[1]).tried
     assert "metres" not in (language.run["own-1"].text or "")
     assert "[p1]" in (language.run["own-1"].text or "")
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text"),
+    [
+        ("en", "Who tends lamp {}?", "Lamp {} is tended by Ada. It shines far."),
+        ("ja", "灯台{}は誰が守りますか。", "灯台{}は花子が守ります。光は遠くまで届きます。"),
+        ("ar", "من يحرس المنارة {}؟", "يحرس سالم المنارة {}. ضوؤها بعيد."),
+    ],
+)
+def test_faults_cite_the_passages_that_the_system_has_read(
+    language: str, question: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = [text.format(i) for i in range(12)]
+    dataset = MirageDataset(
+        Query(
+            id=f"q{i}",
+            language=language,
+            text=question.format(i),
+            passages=(
+                Passage(id=f"page-{i}#0", text=texts[i]),
+                Passage(id=f"page-{i}#1", text=texts[i - 1]),
+            ),
+            relevant=(f"page-{i}#0",),
+        )
+        for i in range(12)
+    )
+
+    def bot(query: Query) -> tuple[str, list[dict[str, str]]]:
+        i = int(query.id[1:])
+        documents = [{"id": f"page-{j}", "text": texts[j]} for j in (i, (i + 1) % 12)]
+        return f"{texts[i]} [page-{i}]", documents
+
+    run = respond(bot, dataset, f"lamps-{language}", progress=False)
+    for mutant in mutants(dataset, run, kinds=["dumping", "over-cited"], shares=(1.0,)).tried:
+        answer = answered(dataset["q3"], mutant.run["q3"]).parsed
+        cited = {id_ for sentence in answer.sentences for id_ in sentence.citations}
+        assert cited == {"page-3", "page-4"}, mutant.kind
+    suggested_bounds(dataset, run, seeds=1)
+    assert not caplog.messages
 
 
 def test_missed_faults_have_a_suggestion_that_catches_them() -> None:

@@ -149,7 +149,7 @@ def test_without_a_scale_a_loss_is_found_but_never_ruled_out() -> None:
     before, after = ([5 * score for score in noisy(seed)] for seed in (0, 1))
     result = compare_scores(rows(before), rows(after))
     assert result.verdict == "inconclusive"
-    assert any("needs its scale, such as --scale score=1:5" in note for note in result.notes)
+    assert any("needs its scale, --scale score=LOW:HIGH" in note for note in result.notes)
     scaled = compare_scores(rows(before), rows(after), scales={"score": (0, 5)})
     assert scaled.verdict == "no worse"
     worse = compare_scores(rows(before), rows([score - 1 for score in after]))
