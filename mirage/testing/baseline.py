@@ -87,9 +87,8 @@ class Baseline:
     @property
     def answered(self) -> tuple[str, ...]:
         """Ids of the queries that the model answered at least once."""
-        has_values = (~np.isnan(self.table.values)).any(axis=1).tolist()
-        rows = zip(self.table.query_ids, has_values, strict=True)
-        return tuple(id_ for id_, has_value in rows if has_value or id_ not in self.failed)
+        rows = zip(self.table.query_ids, self.table.values, strict=True)
+        return tuple(id_ for id_, row in rows if id_ not in self.failed or not np.isnan(row).all())
 
     def check(self, dataset: MirageDataset) -> None:
         """Raise an error if the dataset has other queries than the baseline.
