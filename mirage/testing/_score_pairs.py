@@ -270,8 +270,12 @@ def pair_scores(
         scored, later = sides
     direction: Literal["higher", "lower"] = "lower" if facts.lower_is_better else "higher"
     column = Facts(direction, facts.low, facts.high)
+    tables = [_table(side, column) for side in (*sides, scored, later)]
     return MetricPairs(
-        *(_table(side, column) for side in (*sides, scored, later)),
+        tables[0],
+        tables[1],
+        tables[2],
+        tables[3],
         {item: clusters[item] for item in (*sides[0], *scored) if item in clusters},
         (failed[0], failed[1]),
         (incomplete[0], incomplete[1]),

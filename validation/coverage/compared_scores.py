@@ -158,8 +158,8 @@ def batch_verdicts(sample: Sample) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
     earlier = np.nansum(sample.before, axis=1) / (~np.isnan(sample.before)).sum(axis=1).clip(1)
     losses = np.where(sample.one_sided, 1.0, earlier - later)
     no_worse = [
-        verdicts(row[None, mask], sample.codes[mask], "no_worse")[0]
-        for row, mask in zip(losses, scored, strict=True)
+        verdicts(losses[i : i + 1, scored[i]], sample.codes[scored[i]], "no_worse")[0]
+        for i in range(len(losses))
     ]
     return worse, np.array(no_worse) & ~worse
 
