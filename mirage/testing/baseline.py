@@ -115,8 +115,8 @@ class Baseline:
             return
         raise DatasetError(
             f"the baseline was saved on {self.dataset} ({len(self.table)} queries), but this is "
-            f"{dataset.name} ({len(dataset)} queries): {difference}; compare on the queries of the "
-            "baseline, or save the baseline again"
+            f"{dataset.name} ({len(dataset)} queries): {difference}; give the queries of the "
+            "baseline with on=dataset (--dataset FILE in the shell), or save the baseline again"
         )
 
 

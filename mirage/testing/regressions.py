@@ -89,7 +89,8 @@ def assert_no_regression(
     A query is lost if the model failed on it now but not in the baseline, or if a feature has a
     value in the baseline only. The exception is ``target_language``, which a good answer may lack
     because it is too short; the verdict ``no worse`` then needs more queries. The assertion fails
-    if more than ``allow_failed`` queries are lost.
+    if more than ``allow_failed`` queries are lost. Queries that have no answer in the baseline are
+    not compared, so the verdict is based on the others.
 
     Args:
         system: The system, as for :func:`mirage.respond`.
@@ -118,7 +119,8 @@ def assert_no_regression(
             alarms are more frequent. With fewer than five clusters there is no alarm, but a
             warning.
         model: Name of the model in the message.
-        allow_failed: Number of queries that may be lost.
+        allow_failed: Number of queries that may be lost. They still count as complete losses for
+            the verdict ``no worse``.
 
     Returns:
         The comparison, if no feature is worse.

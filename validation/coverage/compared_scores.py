@@ -154,7 +154,7 @@ def batch_verdicts(sample: Sample) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
         return worse, verdicts(losses, sample.codes, "no_worse") & ~worse
     # When a loss is ruled out, an item that is missing later counts as a complete loss, and
     # failures before are left out.
-    scored = ~np.isnan(sample.before).all(axis=1)
+    scored = np.logical_or.reduce(~np.isnan(sample.before), axis=1)
     earlier = np.nansum(sample.before, axis=1) / (~np.isnan(sample.before)).sum(axis=1).clip(1)
     losses = np.where(sample.one_sided, 1.0, earlier - later)
     no_worse = [
