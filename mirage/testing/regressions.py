@@ -77,7 +77,7 @@ def assert_no_regression(
     :func:`mirage.testing.comparison.compare` for the test. A change of wording is no regression:
     overlap with the reference (``answer_bleu``, ``answer_rougeL``) is compared only on request, and
     differences that true paraphrases cause in the other features are ignored. A true answer in
-    new words raises no alarm; a false answer in the old words does.
+    new words rarely raises an alarm; a false answer in the old words does.
 
     If a system varies its answers but is as good as before, the assertion fails with a probability
     of about ``alpha``, mostly less. If answers also vary between runs, for example from day to day,
