@@ -349,9 +349,10 @@ class Response(Record):
     @model_validator(mode="after")
     def _has_text_or_error(self) -> Self:
         if (self.text is None) != (self.error is not None):
+            number = "neither" if self.text is None else "both"
             raise ValueError(
-                f"response to query {self.query_id!r} needs either a text or an error that "
-                "gives the reason for the failure, but not both"
+                f"response to query {self.query_id!r} needs either a text or an error, but has "
+                f'{number}; if the system did not answer, write the reason: "error": "timeout"'
             )
         return self
 

@@ -201,8 +201,9 @@ class History:
     def accept(self, commit: str) -> None:
         """Mark a commit as accepted, so that later commits are compared with it.
 
-        This applies to all models. If judges have runs with this name, later runs of these judges
-        are compared with them.
+        This applies to all models. If the commit was measured several times, later commits are
+        compared with its last measurement. If judges have runs with this name, later runs of these
+        judges are compared with them.
 
         Args:
             commit: SHA of the commit, or its beginning.
@@ -213,7 +214,7 @@ class History:
         """
         with self._database() as database:
             tables = ["commits", *(["judges"] if _has_judges(database) else [])]
-            names = " UNION ".join(f"SELECT sha FROM {table}" for table in tables)
+            names = " UNION ".join(f"SELECT DISTINCT sha FROM {table}" for table in tables)
             shas = [sha for (sha,) in database.execute(names)]
             exact = [sha for sha in shas if sha == commit]
             matches = exact or [sha for sha in shas if commit and sha.startswith(commit)]

@@ -109,18 +109,19 @@ class Series:
 
     def tables(self) -> tuple[Table, ...]:
         """Return a table of the commits, and a table of the means of each feature."""
-        rows = tuple(_commit_row(entry) for entry in self.commits)
+        labels = _labels([entry.commit.sha for entry in self.commits])
+        rows = tuple(map(_commit_row, self.commits, labels))
         highlights = tuple(bool(entry.worse) for entry in self.commits)
         header = ("time", "commit", "rank", "against", "worse")
         tables = [Table(self.title, header, rows, highlights, (self.note,), 1, (0, 3, 4)).filled()]
         for j, step in enumerate(self.commits[0].steps):
-            steps = [(entry.commit, entry.steps[j]) for entry in self.commits]
+            steps = [entry.steps[j] for entry in self.commits]
             tables.append(
                 Table(
                     step.feature,
                     ("commit", "mean", "95 % interval", "p"),
-                    tuple(_step_row(commit, each) for commit, each in steps),
-                    tuple(each.worse for _, each in steps),
+                    tuple(map(_step_row, steps, labels)),
+                    tuple(each.worse for each in steps),
                     name=0,
                 )
             )
@@ -300,20 +301,29 @@ def _steps(
     )
 
 
-def _commit_row(entry: CommitChanges) -> tuple[str, ...]:
+def _labels(shas: Sequence[str]) -> list[str]:
+    """Return the shortened SHAs, with a number from the second measurement of a commit on."""
+    counts = [shas[: i + 1].count(sha) for i, sha in enumerate(shas)]
+    return [
+        sha[:10] + (f" ({count})" if count > 1 else "")
+        for sha, count in zip(shas, counts, strict=True)
+    ]
+
+
+def _commit_row(entry: CommitChanges, label: str) -> tuple[str, ...]:
     commit = entry.commit
     rank = "" if commit.rank is None else str(commit.rank)
     return (
         commit.time[:16],
-        commit.sha[:10],
+        label,
         rank,
         entry.reference[:10],
         entry.summary,
     )
 
 
-def _step_row(commit: Commit, step: Step) -> tuple[str, ...]:
+def _step_row(step: Step, label: str) -> tuple[str, ...]:
     interval = "" if np.isnan(step.low) else f"[{step.low:.3f}, {step.high:.3f}]"
     p = "" if np.isnan(step.p) else f"{step.p:.4f}"
     mean = "" if np.isnan(step.mean) else f"{step.mean:.3f}"
-    return commit.sha[:10], mean, interval, p
+    return label, mean, interval, p

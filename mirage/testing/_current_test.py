@@ -7,11 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
-# The type is Any instead of pytest.Item, because pytest may not be installed.
-CURRENT: ContextVar[Any] = ContextVar("mirage_current_test", default=None)
+# The types are Any instead of pytest.Item, because pytest may not be installed.
+_current: Any = None
+
+
+def current_test() -> Any:
+    """Return the running test; ``None`` if no test is running.
+
+    All threads share the test, because assertions may run in the worker threads of a test.
+    """
+    return _current
+
+
+def set_current_test(test: Any) -> Any:
+    """Store the running test, and return the one that was stored before."""
+    global _current
+    before, _current = _current, test
+    return before
 
 
 def record(name: str, facts: Mapping[str, Any]) -> None:
@@ -21,7 +35,7 @@ def record(name: str, facts: Mapping[str, Any]) -> None:
     properties to its JUnit file, including properties from xdist workers. Outside pytest the
     function does nothing.
     """
-    test = CURRENT.get()
+    test = current_test()
     if test is not None:
         import json
 
@@ -36,7 +50,7 @@ def default_language() -> str | None:
     Returns:
         A language code; ``None`` if neither is set or no test is running.
     """
-    test = CURRENT.get()
+    test = current_test()
     if test is None:
         return None
     marker = test.get_closest_marker("mirage_language")
@@ -47,15 +61,19 @@ def default_language() -> str | None:
 
 def option(name: str) -> str:
     """Return an ini option of pytest; empty if it is not set or no test is running."""
-    test = CURRENT.get()
+    test = current_test()
     return "" if test is None else str(test.config.getini(name))
 
 
 def leave_open(reason: str) -> None:
-    """Make pytest show the running test as skipped, with this reason, if nothing in it fails."""
-    test = CURRENT.get()
+    """Make pytest show the running test as skipped, with this reason, if nothing in it fails.
+
+    If a fixture is being set up, this applies to all tests that use the fixture.
+    """
+    test = current_test()
     if test is not None:
-        test.mirage_open = [*getattr(test, "mirage_open", ()), reason]
+        owner = getattr(test, "mirage_fixture", None) or test
+        owner.mirage_open = [*getattr(owner, "mirage_open", ()), reason]
 
 
 def is_listening() -> bool:
@@ -63,7 +81,7 @@ def is_listening() -> bool:
 
     It has an effect while a test is running, except in a :func:`without_traces` block.
     """
-    return CURRENT.get() is not None and not isinstance(CURRENT.get(), _Untraced)
+    return current_test() is not None and not isinstance(current_test(), _Untraced)
 
 
 class _Untraced:
@@ -83,9 +101,9 @@ def without_traces() -> Iterator[None]:
 
     Their results are not recorded, and an inconclusive assertion does not skip the test.
     """
-    test = CURRENT.get()
-    token = CURRENT.set(None if test is None else _Untraced(test))
+    test = current_test()
+    set_current_test(None if test is None else _Untraced(test))
     try:
         yield
     finally:
-        CURRENT.reset(token)
+        set_current_test(test)

@@ -61,10 +61,18 @@ def dataset_of(on: Place, model: object) -> MirageDataset:
 
     Raises:
         DatasetError: ``on`` is none of the types of :data:`Place`, or it is ``None`` and there is
-            no default.
+            no default, or the model is a run on other queries than the default.
     """
+    if on is None and isinstance(model, Run):
+        dataset = MirageDataset.bundled(model.language)
+        if not {response.query_id for response in model.responses} <= {*dataset.query_ids}:
+            raise DatasetError(
+                f"the run {model.model!r} has responses to other queries than the bundled ones, "
+                f"{dataset.name}; pass its queries with on=dataset"
+            )
+        return dataset
     if on is None:
-        on = model.language if isinstance(model, Run) else _default()
+        on = _default()
     if isinstance(on, MirageDataset):
         return on
     if isinstance(on, Leaderboard):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +16,7 @@ from mirage.errors import DatasetError
 from mirage.generation import respond
 from mirage.generation.responses import ModelLike
 from mirage.models import Run
+from mirage.testing._current_test import record
 from mirage.testing._inputs import Place, dataset_of, fingerprint, standing_in
 from mirage.testing._shortfalls import raise_at_caller
 
@@ -25,7 +29,8 @@ class Runs:
 
     A run (the responses of one model) is created when it is first needed, and cached until the test
     session ends. Under xdist the first worker that needs a run creates it and saves it to a file;
-    the other workers wait and read this file.
+    the other workers wait and read this file. A second file names the function or class of the
+    system, because another worker must not read it for another system.
 
     Args:
         shared: Folder that all workers of the session share; ``None`` if there is one process.
@@ -34,6 +39,7 @@ class Runs:
 
     def __init__(self, shared: Path | None, cache: pytest.Cache | None) -> None:
         self._shared, self._cache = shared, cache
+        self._stored: list[Path] = []
         self._runs: dict[tuple[str, str, int | None], tuple[ModelLike, Run]] = {}
 
     @raise_at_caller
@@ -50,13 +56,16 @@ class Runs:
 
         Args:
             system: The system, as for :func:`mirage.respond`.
-            model: Name of the system; different systems need different names.
+            model: Name of the system; different systems need different names. Between processes of
+                xdist, two systems with the same name are an error only if they differ in their
+                function, class or arguments of ``functools.partial``, so name objects of one class.
             on: The queries: a language code (for the bundled queries), a dataset or a leaderboard.
             repeats: Number of responses per query. The default is 1, or for recorded responses
                 the number that was recorded.
             resume: Whether to store responses in pytest's cache as they arrive, and to reuse
-                those that an earlier session stored under this name. They may come from an older
-                version of the system; ``pytest --cache-clear`` deletes them.
+                those that an interrupted session stored under this name. pytest's summary shows
+                their number, because they may come from an older version of the system. They are
+                deleted when a session ends without an interruption, or by ``pytest --cache-clear``.
 
         Raises:
             DatasetError: Another system already has this name, or ``resume`` is set although
@@ -69,11 +78,14 @@ class Runs:
         first, run = self._runs[key]
         # Each access to a bound method creates a new object, so `is` alone would not do.
         if first is not system and first != system:
-            raise DatasetError(
-                f"two models have the name {model!r}, {first!r} and {system!r}: give each its own "
-                "name, or create the model once for all tests"
-            )
+            raise _name_error(model, repr(first), repr(system))
         return run
+
+    def delete_stored(self) -> None:
+        """Delete the responses that this process stored in pytest's cache, so none is reused."""
+        for path in self._stored:
+            for file in path.parent.glob(f"{path.name}*"):
+                file.unlink(missing_ok=True)
 
     def _make_run(
         self,
@@ -88,14 +100,39 @@ class Runs:
             return respond(replacement, dataset, model, progress=False)
         file = _file_name(model, dataset, repeats)
         out = self._cache_path(file) if resume else None
-        if self._shared is None:
-            return respond(system, dataset, model, repeats=repeats, out=out, progress=False)
+        if self._shared is None or isinstance(system, Run | Mapping | str | os.PathLike):
+            return self._ask(system, model, dataset, repeats, out)
         path = self._shared / file
+        origin = path.with_suffix(".origin")
         with locked(path.with_suffix(".lock"), wait=True):
             if not path.exists():
-                run = respond(system, dataset, model, repeats=repeats, out=out, progress=False)
+                run = self._ask(system, model, dataset, repeats, out)
+                origin.write_text(_origin(system), encoding="utf-8")
                 run.save(path)
+            first = origin.read_text(encoding="utf-8")
+            if first != _origin(system):
+                raise _name_error(model, first, _origin(system))
             return Run.load(path, language=dataset.language, model=model)
+
+    def _ask(
+        self,
+        system: ModelLike,
+        model: str,
+        dataset: MirageDataset,
+        repeats: int | None,
+        out: Path | None,
+    ) -> Run:
+        """Ask the system for the responses that are not stored in ``out``."""
+        stored = 0
+        if out is not None:
+            self._stored.append(out)
+            files = [*out.parent.glob(f"{out.name}.repeat-*")] or [out]
+            stored = sum(len(file.read_bytes().splitlines()) for file in files if file.exists())
+        run = respond(system, dataset, model, repeats=repeats, out=out, progress=False)
+        if stored:
+            answers = len(run.responses)
+            record("mirage.resumed", {"model": model, "stored": stored, "answers": answers})
+        return run
 
     def _cache_path(self, file: str) -> Path:
         if self._cache is None:
@@ -104,6 +141,23 @@ class Runs:
                 "'-p no:cacheprovider' or resume=True"
             )
         return self._cache.mkdir("mirage") / file
+
+
+def _name_error(name: str, first: str, second: str) -> DatasetError:
+    return DatasetError(
+        f"two models have the name {name!r}, {first} and {second}: give each its own name, or "
+        "create the model once for all tests"
+    )
+
+
+def _origin(system: object) -> str:
+    """Return the function or class of a system, in words that are equal in all processes."""
+    if isinstance(system, partial):
+        arguments = re.sub(r" at 0x[0-9a-fA-F]+", "", repr((system.args, system.keywords)))
+        return f"{_origin(system.func)} with {arguments}"
+    owner = system if hasattr(system, "__qualname__") else type(system)
+    line = getattr(getattr(owner, "__code__", None), "co_firstlineno", "")
+    return f"{owner.__module__}.{owner.__qualname__}" + (f" in line {line}" if line else "")
 
 
 def _file_name(name: str, dataset: MirageDataset, repeats: int | None) -> str:

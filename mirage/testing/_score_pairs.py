@@ -45,30 +45,28 @@ class MetricPairs(NamedTuple):
     Attributes:
         before: Table of the earlier scores, with one column.
         after: Table of the later scores, with the same items.
+        scored_before: Table of the earlier scores without those that failed, for the verdict ``no
+            worse``. It lacks items that have no earlier score, and contains items that only the
+            earlier system has.
+        scored_after: Table of the later scores with the same items.
         clusters: Cluster of each item that has one, by item.
         failed: Number of failed scores, before and after.
         incomplete: Number of items with at least one failed score, before and after.
         unscored: Number of items that have neither an earlier nor a later score, because the metric
             does not apply to them.
-        absent: Number of items that only the earlier system has; they are in the tables, without a
-            later score.
+        left_out: Number of items that have a later score but no earlier score, and are therefore
+            not in ``scored_before``.
     """
 
     before: FeatureTable
     after: FeatureTable
+    scored_before: FeatureTable
+    scored_after: FeatureTable
     clusters: Mapping[str, str]
     failed: tuple[int, int]
     incomplete: tuple[int, int]
     unscored: int
-    absent: int
-
-    def common(self) -> tuple[FeatureTable, FeatureTable]:
-        """Return both tables with only the items that both systems have."""
-        if not self.absent:
-            return self.before, self.after
-        present = ~np.isnan(self.after.values[:, 0])
-        items = [item for item, there in zip(self.after.query_ids, present, strict=True) if there]
-        return self.before.select(items), self.after.select(items)
+    left_out: int
 
 
 def choose_metrics(
@@ -237,9 +235,11 @@ def pair_scores(
     """Pair the scores of two systems on the items of the earlier system.
 
     If ``failures`` is ``"worst"``, failed scores count as the worst score. If both systems have an
-    item, but only one has a score for it, the missing score also counts as the worst. An item that
-    the later system lacks has no later score; the comparison counts it as a complete loss for the
-    verdict ``no worse``. If ``failures`` is ``"skip"``, all these items are left out.
+    item, but only one has a score for it, the missing score also counts as the worst. For the
+    verdict ``no worse``, this holds for the later system only: an earlier score that failed must
+    not make up for a loss, so it is left out. An item that the later system lacks has no later
+    score; the comparison counts it as a complete loss for this verdict. If ``failures`` is
+    ``"skip"``, all these items are left out.
 
     Args:
         before: Scores of the earlier system by item, one per repeat; NaN for a failed score.
@@ -254,16 +254,12 @@ def pair_scores(
     sides = [{item: [*side[item]] or [math.nan] for item in items} for side in (before, after)]
     failed = tuple(sum(map(math.isnan, all_scores(side))) for side in sides)
     incomplete = tuple(sum(any(map(math.isnan, row)) for row in side.values()) for side in sides)
-    absent = 0
     if failures == "worst":
         worst = facts.worst(all_scores(before, after))
-        for side in sides:
-            for item, row in side.items():
-                side[item] = [worst if math.isnan(score) else score for score in row]
-        for item in (item for item in before if item not in after and before[item]):
-            row = [worst if math.isnan(score) else score for score in before[item]]
-            sides[0][item], sides[1][item] = row, [math.nan]
-            absent += 1
+        scored: Scores = {item: _without_failures(row) for item, row in before.items()}
+        scored = {item: row for item, row in scored.items() if row}
+        sides = [{item: _replaced(row, worst) for item, row in side.items()} for side in sides]
+        later: Scores = {item: sides[1].get(item, [math.nan]) for item in scored}
     else:
         complete = [
             item
@@ -271,18 +267,30 @@ def pair_scores(
             if all(any(not math.isnan(score) for score in side[item]) for side in sides)
         ]
         sides = [{item: side[item] for item in complete} for side in sides]
+        scored, later = sides
     direction: Literal["higher", "lower"] = "lower" if facts.lower_is_better else "higher"
     column = Facts(direction, facts.low, facts.high)
-    earlier, later = (_table(side, column) for side in sides)
+    tables = [_table(side, column) for side in (*sides, scored, later)]
     return MetricPairs(
-        earlier,
-        later,
-        {item: clusters[item] for item in sides[0] if item in clusters},
+        tables[0],
+        tables[1],
+        tables[2],
+        tables[3],
+        {item: clusters[item] for item in (*sides[0], *scored) if item in clusters},
         (failed[0], failed[1]),
         (incomplete[0], incomplete[1]),
         unscored,
-        absent,
+        sum(item not in scored for item in sides[0]),
     )
+
+
+def _without_failures(scores: Sequence[float]) -> list[float]:
+    return [score for score in scores if not math.isnan(score)]
+
+
+def _replaced(scores: Sequence[float], worst: float) -> list[float]:
+    """Return scores in which the worst score replaces failures."""
+    return [worst if math.isnan(score) else score for score in scores]
 
 
 def _table(scores: Scores, facts: Facts) -> FeatureTable:

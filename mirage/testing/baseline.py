@@ -84,6 +84,12 @@ class Baseline:
             f"features={list(self.table.features)!r}, failed={len(self.failed)})"
         )
 
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """Ids of the queries that the model answered at least once."""
+        rows = zip(self.table.query_ids, self.table.values, strict=True)
+        return tuple(id_ for id_, row in rows if id_ not in self.failed or not np.isnan(row).all())
+
     def check(self, dataset: MirageDataset) -> None:
         """Raise an error if the dataset has other queries than the baseline.
 
@@ -109,8 +115,8 @@ class Baseline:
             return
         raise DatasetError(
             f"the baseline was saved on {self.dataset} ({len(self.table)} queries), but this is "
-            f"{dataset.name} ({len(dataset)} queries): {difference}; compare on the queries of the "
-            "baseline, or save the baseline again"
+            f"{dataset.name} ({len(dataset)} queries): {difference}; give the queries of the "
+            "baseline with on=dataset (--dataset FILE in the shell), or save the baseline again"
         )
 
 
@@ -126,7 +132,7 @@ def save_baseline(
 
     The file contains the features of the responses, rounded to six decimals, for each repeat. It
     contains a digest of each response instead of its text. Queries that the model failed on are
-    marked as failed; they are not compared.
+    marked as failed; :func:`assert_no_regression` does not compare them.
 
     Args:
         system: The system, as for :func:`mirage.respond`, or a list of its runs. Make these runs at
@@ -236,16 +242,13 @@ def identical_answers(baseline: Baseline, run: Run) -> NDArray[np.bool_] | None:
     with the same frequencies, or all answers of both runs are equal.
 
     Returns:
-        One truth value per query, in the baseline's order of queries; ``None`` if the baseline has
-        no digests of its responses.
+        One truth value per answered query, in the baseline's order of queries; ``None`` if the
+        baseline has no digests of its responses.
     """
     if not baseline.digests:
         return None
     new_digests = digests_of(run)
-    pairs = (
-        (baseline.digests.get(id_, ()), new_digests.get(id_, ()))
-        for id_ in baseline.table.query_ids
-    )
+    pairs = ((baseline.digests.get(id_, ()), new_digests.get(id_, ())) for id_ in baseline.answered)
     return np.array(
         [old == new or (bool(new) and len({*old, *new}) == 1 <= len(old)) for old, new in pairs]
     )

@@ -104,7 +104,8 @@ class Comparison:
         alpha: Significance level of each verdict.
         margin: The loss that ``no worse`` rules out, as a share of a feature's range.
         identical: Whether each answer is identical to the baseline's; ``None`` if not known.
-        failed: Ids of the queries that the model failed on in either run.
+        failed: Ids of the queries that the model failed on in either run, including those that are
+            not in the tables.
         runs: Number of runs that the baseline consists of.
     """
 
@@ -134,9 +135,16 @@ class Comparison:
         return "no worse" if certain else "inconclusive"
 
     @property
+    def left_out(self) -> int:
+        """The number of queries that are not compared because the earlier run failed on them."""
+        return len(self.failed - set(self.before.query_ids))
+
+    @property
     def unchanged(self) -> bool:
         """Whether all answers equal the baseline's, and at least one feature was compared."""
-        return self.identical is not None and bool(self.identical.all() and self.compared)
+        if self.identical is None or self.left_out:
+            return False
+        return bool(self.identical.all() and self.compared)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -243,7 +251,8 @@ def compare(
         margin: The loss that ``no worse`` rules out, see :attr:`Change.lost_at_most`.
         identical: Whether each answer is identical to the baseline's, in the order of the earlier
             run's queries; ``None`` if not known. If all are identical, the run is no worse.
-        failed: Ids of the queries that the model failed on in either run.
+        failed: Ids of the queries that the model failed on in either run. If the tables lack some
+            of them, these are counted as left out.
         runs: Number of runs, made at different times, whose repeats the earlier table contains.
 
     Returns:

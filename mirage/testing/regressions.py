@@ -77,7 +77,7 @@ def assert_no_regression(
     :func:`mirage.testing.comparison.compare` for the test. A change of wording is no regression:
     overlap with the reference (``answer_bleu``, ``answer_rougeL``) is compared only on request, and
     differences that true paraphrases cause in the other features are ignored. A true answer in
-    new words raises no alarm; a false answer in the old words does.
+    new words rarely raises an alarm; a false answer in the old words does.
 
     If a system varies its answers but is as good as before, the assertion fails with a probability
     of about ``alpha``, mostly less. If answers also vary between runs, for example from day to day,
@@ -89,7 +89,8 @@ def assert_no_regression(
     A query is lost if the model failed on it now but not in the baseline, or if a feature has a
     value in the baseline only. The exception is ``target_language``, which a good answer may lack
     because it is too short; the verdict ``no worse`` then needs more queries. The assertion fails
-    if more than ``allow_failed`` queries are lost.
+    if more than ``allow_failed`` queries are lost. Queries that have no answer in the baseline are
+    not compared, so the verdict is based on the others.
 
     Args:
         system: The system, as for :func:`mirage.respond`.
@@ -118,7 +119,8 @@ def assert_no_regression(
             alarms are more frequent. With fewer than five clusters there is no alarm, but a
             warning.
         model: Name of the model in the message.
-        allow_failed: Number of queries that may be lost.
+        allow_failed: Number of queries that may be lost. They still count as complete losses for
+            the verdict ``no worse``.
 
     Returns:
         The comparison, if no feature is worse.
@@ -166,6 +168,7 @@ class BaselineComparison(NamedTuple):
         baseline: The baseline.
         dataset: The queries.
         run: The responses that are compared with the baseline.
+        table: Features of the responses to all queries.
         clusters: Cluster of each query that has one, by query id.
     """
 
@@ -173,6 +176,7 @@ class BaselineComparison(NamedTuple):
     baseline: Baseline
     dataset: MirageDataset
     run: Run
+    table: FeatureTable
     clusters: Mapping[str, str]
 
 
@@ -220,12 +224,13 @@ def compare_with_baseline(
     run = run_of(system, dataset, model)
     table = suite.score(dataset, run, progress=False)
     clusters = clusters_of(dataset, cluster)
-    before = earlier.table.columns(names)
-    lower = earlier.lower_is_better
+    # A query without an answer in the baseline has nothing to lose, so it is no evidence of "no
+    # worse".
+    before = earlier.table.select(earlier.answered).columns(names)
     comparison = compare(
         before,
         table,
-        lower,
+        earlier.lower_is_better,
         clusters=clusters,
         alpha=alpha,
         margin=margin,
@@ -233,12 +238,12 @@ def compare_with_baseline(
         failed={*earlier.failed, *(response.query_id for response in run.failed)},
         runs=earlier.runs,
     )
-    return BaselineComparison(comparison, earlier, dataset, run, clusters)
+    return BaselineComparison(comparison, earlier, dataset, run, table, clusters)
 
 
 def later_baseline(runs: BaselineComparison) -> Baseline:
     """Return the later run of a comparison as a baseline, which a history can store."""
-    table = replace(runs.comparison.after, clusters=runs.clusters)
+    table = replace(runs.table, clusters=runs.clusters)
     failed = {response.query_id: response.error or "" for response in runs.run.failed}
     return replace(
         runs.baseline,
@@ -262,7 +267,7 @@ def check_comparison(runs: BaselineComparison, inconclusive: str, allow_failed: 
         FellShortError: A feature is worse, too many queries are lost, or the comparison is
             inconclusive and ``inconclusive`` is ``"fail"``.
     """
-    comparison, earlier, dataset, run, _ = runs
+    comparison, earlier, dataset, run, *_ = runs
     check_lost(
         lost_queries(runs),
         "has no features for",
@@ -423,7 +428,8 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
         "model": run.model,
         "baseline": baseline.table.model,
         "dataset": baseline.dataset,
-        "queries": len(baseline.table),
+        "queries": len(comparison.before),
+        "left_out": comparison.left_out,
         "repeats": _repeat_count(comparison.after),
         "baseline_runs": comparison.runs,
         "clusters": comparison.clusters,
@@ -491,7 +497,10 @@ def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
             f"{sentence}; too many answers lack a value of {missing} that the baseline has: read "
             "some of them, and save a new baseline if they are intended"
         )
-    return f"{sentence}; {more}" if more else sentence
+    advice = [str(more)] if more else []
+    if comparison.left_out:
+        advice.append("save a baseline that has answers to all queries")
+    return "; ".join([sentence, *advice])
 
 
 def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]:
@@ -504,6 +513,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
     """
     identical = identical_line(comparison)
     return [
+        *([_left_out_line(comparison)] if comparison.left_out else []),
         str(comparison.evidence),
         *([identical] if identical else []),
         *_run_noise_lines(comparison),
@@ -512,6 +522,14 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
         *legend,
         *(f"not compared, {name}: {why}" for name, why in comparison.not_compared.items()),
     ]
+
+
+def _left_out_line(comparison: Comparison) -> str:
+    number = comparison.left_out
+    return (
+        f"{number} {'query is' if number == 1 else 'queries are'} not compared, because the "
+        "baseline has no answer to them"
+    )
 
 
 def identical_line(comparison: Comparison) -> str:
@@ -669,6 +687,10 @@ def _worst_repeats(comparison: Comparison, run: Run, names: Sequence[str]) -> Ru
 def _describe_queries(comparison: Comparison) -> str:
     """Return the number of queries, repeats and clusters in words."""
     queries = f"{len(comparison.before)} queries"
+    if comparison.left_out:
+        queries = (
+            f"{len(comparison.before)} of {len(comparison.before) + comparison.left_out} queries"
+        )
     times = _repeat_count(comparison.before), _repeat_count(comparison.after)
     if times != (1, 1):
         before, now = ("once" if number == 1 else f"{number} times" for number in times)

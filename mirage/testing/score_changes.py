@@ -73,7 +73,8 @@ class MetricChange:
         p_better: P-value of a gain, corrected in the same way.
         lost_at_most: One-sided upper confidence bound of the mean loss, at the level ``1 - alpha``.
             It is a share of the scale, and infinite if the metric has no scale. Items that only
-            the earlier system has count as complete losses, unless failures are skipped.
+            the earlier system has count as complete losses, unless failures are skipped. Earlier
+            scores that failed are left out.
         unseen: Largest gain that items outside the sample are assumed to have, if the metric has no
             scale; otherwise 0.
         items: Number of items that both systems have.
@@ -83,10 +84,14 @@ class MetricChange:
         failed: Number of failed scores before and after.
         worst: The score that replaces failed scores if failures count as the worst score.
         unscored: Number of items without a score from either system.
+        left_out: Number of items that ``lost_at_most`` leaves out, because they have no earlier
+            score.
         verdict: ``worse``, ``no worse`` or ``inconclusive``.
-        is_better: Whether the gain is statistically significant.
+        is_better: Whether the gain is statistically significant. If earlier scores failed, the
+            verdict must also be ``no worse``.
         comparison: The same comparison in the form of :func:`assert_no_regression
             <mirage.testing.assert_no_regression>`, with the metric as its only feature.
+        whole: The comparison on which ``lost_at_most`` is based.
     """
 
     metric: str
@@ -106,9 +111,11 @@ class MetricChange:
     failed: tuple[int, int]
     worst: float
     unscored: int
+    left_out: int
     verdict: Verdict
     is_better: bool
     comparison: Comparison
+    whole: Comparison
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -171,21 +178,22 @@ class ScoreComparison(Printed):
     def needed(self) -> NeededItems | None:
         """The number of items with which every inconclusive metric would get a verdict.
 
-        It is estimated for the inconclusive metric whose losses vary most. ``None`` if no
-        inconclusive metric has a scale.
+        It is estimated for the inconclusive metric whose losses vary most. Metrics without a scale
+        are ignored, and so are metrics whose loss is above the margin but is offset by earlier
+        failures, because more items would not help. ``None`` if no metric is left.
         """
         candidates = [
             change
             for change in self.changes
-            if change.verdict == "inconclusive" and change.facts.has_scale
+            if change.verdict == "inconclusive"
+            and change.facts.has_scale
+            and not (change.failed[0] and change.whole.losses.mean() > self.margin)
         ]
         if not candidates:
             return None
-        hardest = max(
-            candidates, key=lambda change: float(np.square(change.comparison.losses).mean())
-        )
-        extra = extra_queries_needed(hardest.comparison)
-        items = None if extra.queries is None else len(hardest.comparison.losses) + extra.queries
+        hardest = max(candidates, key=lambda change: float(np.square(change.whole.losses).mean()))
+        extra = extra_queries_needed(hardest.whole)
+        items = None if extra.queries is None else len(hardest.whole.losses) + extra.queries
         return NeededItems(hardest.metric, items, extra.repeats, extra.power)
 
     @property
@@ -251,6 +259,8 @@ class ScoreComparison(Printed):
                 notes.append(
                     f"{change.metric}: failed scores {how}{worst}: {earlier} before, {later} after"
                 )
+            if change.failed[0] and self.failures == "worst":
+                notes.append(_scored_before(change))
         return notes
 
     def _item_notes(self) -> list[str]:
@@ -334,6 +344,17 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def _scored_before(change: MetricChange) -> str:
+    """Return a note on the scores that ``no worse`` compares, if earlier scores failed."""
+    [whole] = change.whole.changes
+    return (
+        f'{change.metric}: "no worse" leaves out scores that failed before: '
+        f"{_count(change.left_out, 'item')} left out, mean of the other {whole.queries}: "
+        f"{whole.before:.3f} before, {whole.after:.3f} after; --failures skip leaves them out of "
+        "all figures"
+    )
+
+
 def _cells(change: MetricChange) -> tuple[str, ...]:
     low, high = change.interval
     lost = change.lost_at_most
@@ -371,6 +392,7 @@ def _plain(change: MetricChange) -> dict[str, Any]:
         "better_items": change.better,
         "failed_before": change.failed[0],
         "failed_after": change.failed[1],
+        "left_out": change.left_out,
         "without_score": change.unscored,
         "lower_is_better": change.facts.lower_is_better,
         "direction_assumed": change.facts.assumed,

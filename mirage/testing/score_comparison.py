@@ -78,8 +78,10 @@ def compare_scores(
     of wrong verdicts for such metrics.
 
     A failed score counts as the worst score of its scale, so that a system cannot raise its mean by
-    failing more often. An item that only ``before`` has counts as a complete loss for the verdict
-    ``no worse``, and does not count for ``worse``.
+    failing more often. For the verdict ``no worse``, this holds for ``after`` only: a failed score
+    of ``before`` is left out, because it could make up for a loss on other items. An item that only
+    ``before`` has counts as a complete loss for the verdict ``no worse``, and does not count for
+    ``worse``.
 
     Args:
         before: Earlier scores. A file may be a results file from ragas, DeepEval, promptfoo,
@@ -149,7 +151,7 @@ def compare_scores(
             not_compared[name] = _NO_DIRECTION.format(name)
             continue
         pairs = pair_scores(sides[0], sides[1], facts, clusters, failures)
-        if not len(pairs.before):
+        if not len(pairs.before) or not len(pairs.scored_before):
             not_compared[name] = "no item has a score from both systems"
             lacking.append(name)
             continue
@@ -263,7 +265,8 @@ class _Comparisons(NamedTuple):
         forward: The comparison on the items that both systems have.
         backward: The same comparison with the systems exchanged. It tests whether the later system
             is better.
-        whole: The comparison in which items that the later system lacks are complete losses.
+        whole: The comparison for the verdict ``no worse``. Items that the later system lacks are
+            complete losses, and earlier scores that failed are left out.
     """
 
     forward: Comparison
@@ -279,9 +282,11 @@ def _compare_both_ways(
     def compared(before: FeatureTable, after: FeatureTable) -> Comparison:
         return compare(before, after, lower, clusters=pairs.clusters, alpha=alpha, margin=margin)
 
-    before, after = pairs.common()
+    before, after = pairs.before, pairs.after
     forward, backward = compared(before, after), compared(after, before)
-    whole = compared(pairs.before, pairs.after) if pairs.absent else forward
+    earlier, later = pairs.scored_before, pairs.scored_after
+    is_same = earlier.query_ids == before.query_ids and (earlier.values == before.values).all()
+    whole = forward if is_same else compared(earlier, later)
     return _Comparisons(forward, backward, whole)
 
 
@@ -316,8 +321,10 @@ def _change(
     [difference] = paired_means(gaps, comparison.codes, most=facts.high - facts.low)
     p_up, p_down = (p, p_better) if facts.lower_is_better else (p_better, p)
     worsening = comparison.worsening[:, 0]  # means over repeats have rounding errors
-    is_certain = not whole.inconclusive and comparison.evidence.is_enough
+    is_certain = not whole.inconclusive and whole.evidence.is_enough
     is_worse = p <= comparison.alpha
+    # Failures before lower the earlier mean, so a gain does not count if it may hide a loss.
+    is_better = p_better <= comparison.alpha and (is_certain or not pairs.failed[0])
     return MetricChange(
         metric=name,
         facts=facts,
@@ -336,9 +343,11 @@ def _change(
         failed=pairs.failed,
         worst=facts.worst(scores),
         unscored=pairs.unscored,
+        left_out=pairs.left_out,
         verdict="worse" if is_worse else "no worse" if is_certain else "inconclusive",
-        is_better=p_better <= comparison.alpha,
+        is_better=is_better,
         comparison=comparison,
+        whole=whole,
     )
 
 

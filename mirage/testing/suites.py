@@ -140,8 +140,15 @@ def write_tests(
         The mutation score of the written tests.
 
     Raises:
-        SettingError: No fault breaks any bound, so no test can be written.
+        SettingError: No fault breaks any bound, so no test can be written; or the model failed on a
+            query, so the tests would not pass.
     """
+    if run.failed:
+        raise SettingError(
+            f"{run.model!r} failed on {len(run.failed)} of the {len(dataset)} queries of "
+            f"{dataset.name}, so the tests would fail; the first failure, on "
+            f"{run.failed[0].query_id!r}: {run.failed[0].error}"
+        )
     bounds, score = suggested_bounds(dataset, run, kinds=kinds, seed=seed, seeds=seeds)
     if not bounds:
         why = "".join(f"; {name} was not measured: {why}" for name, why in score.unmeasured.items())

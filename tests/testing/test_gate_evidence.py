@@ -26,6 +26,7 @@ from mirage.testing.regressions import (
     BaselineComparison,
     compare_with_baseline,
     extra_queries,
+    later_baseline,
     result_table,
     summary,
 )
@@ -209,6 +210,29 @@ def test_identical_answers_pass_whatever_is_measured() -> None:
     runs = compare_texts(texts, dict(texts), dataset)
     assert runs.comparison.verdict == "no worse"
     assert "5 of 5 answers are identical" in flat(result_table(runs.comparison))
+
+
+@pytest.mark.parametrize("code", ["en", "ja", "te"])
+@pytest.mark.parametrize("answered", [10, 38])
+def test_queries_without_an_answer_in_the_baseline_are_not_compared(
+    code: str, answered: int
+) -> None:
+    dataset = MirageDataset.bundled(code)
+    ids = dataset.query_ids
+    references = {query.id: query.reference or "" for query in dataset}
+    partial = {id_: references[id_] for id_ in ids[:answered]}
+    for later in (partial, partial | dict.fromkeys(ids[answered:], "xxxx")):
+        runs = compare_texts(partial, later, dataset)
+        comparison = runs.comparison
+        assert comparison.verdict == ("inconclusive" if answered == 10 else "no worse")
+        assert (len(comparison.before), comparison.left_out) == (answered, 40 - answered)
+        assert comparison.evidence.queries == answered
+        table = flat(result_table(comparison))
+        assert f"{answered} of 40 queries" in table
+        assert f"{40 - answered} queries are not compared, because the baseline has no" in table
+        assert ("save a baseline that has answers to all queries" in table) == (answered == 10)
+        assert "not compared, because" in comment(runs)
+        assert later_baseline(runs).table.query_ids == ids
 
 
 def test_repeats_are_identical_in_any_order() -> None:

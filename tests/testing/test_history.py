@@ -76,6 +76,21 @@ def test_a_commit_is_accepted_by_the_beginning_of_its_name(tmp_path: Path) -> No
         history.accept("x")
 
 
+def test_a_commit_that_was_measured_twice_is_accepted_and_numbered(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite")
+    for sha in ("abc1", "abd2", "abd2"):
+        history.append(baseline(RIGHT), sha)
+    with pytest.raises(UnknownNameError) as error:
+        history.accept("x")
+    assert str(error.value).count("abd2") == 1
+    history.accept("abd")
+    [commits] = history.series()
+    assert [entry.accepted for entry in commits] == [False, True, True]
+    table, *features = compare_commits(commits).tables()
+    assert [row[1] for row in table.rows] == ["abc1", "abd2", "abd2 (2)"]
+    assert [row[0] for row in features[0].rows] == ["abc1", "abd2", "abd2 (2)"]
+
+
 def test_a_file_that_is_no_history_is_not_changed(tmp_path: Path) -> None:
     with pytest.raises(DatasetError):
         History(tmp_path / "none.sqlite").series()

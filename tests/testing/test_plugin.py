@@ -288,12 +288,118 @@ def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
     assert run_pytest(program=True).ret == pytest.ExitCode.INTERRUPTED
     cut.unlink()
     assert len(answered_queries(pytester)) == 4
-    run_pytest().assert_outcomes(passed=1)
+    outcome = run_pytest()
+    outcome.assert_outcomes(passed=1)
+    line = "mirage: my rag: 4 of 40 answers come from an interrupted session; --cache-clear *"
+    outcome.stdout.fnmatch_lines([line])
     assert answered_queries(pytester) == [
         f"sw/{query.id}" for query in mirage.MirageDataset.bundled("sw")
     ]
-    (stored,) = (pytester.path / ".pytest_cache/d/mirage").glob("my-rag-*.jsonl")
-    assert len(stored.read_text().splitlines()) == 40
+    # A session that ends leaves no answers, which a changed system could get.
+    assert not list((pytester.path / ".pytest_cache/d/mirage").iterdir())
+    outcome = run_pytest()
+    assert "interrupted session" not in outcome.stdout.str()
+    assert len(answered_queries(pytester)) == 80
+
+
+@pytest.mark.slow
+def test_under_xdist_two_systems_need_two_names(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        MODELS
+        + """
+    from functools import partial
+    import time
+
+    def suffixed(suffix, query):
+        return good(query) + suffix
+
+    SYSTEMS = {
+        "functions": (good, uncited),
+        "lambdas": (lambda query: "a",
+                    lambda query: "b"),
+        "arguments": (partial(suffixed, "."), partial(suffixed, "!")),
+    }
+
+    @pytest.mark.parametrize("kind", SYSTEMS)
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_run(mirage_run, kind, number):
+        mirage_run(SYSTEMS[kind][number], kind, on="sw")
+    """
+    )
+    outcome = run_pytest("-n", "2", program=True)
+    outcome.assert_outcomes(passed=3, failed=3)
+    assert outcome.stdout.str().count("DatasetError: two models have the name") >= 3
+
+
+def test_a_run_on_other_queries_needs_the_dataset(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        MODELS
+        + """
+    from mirage import Query
+
+    OURS = MirageDataset(
+        Query(id=f"j{i}", language="ja", text="\u3044\u3064", answers=[["2001"]])
+        for i in range(9)
+    )
+
+    def test_feature(mirage_run):
+        run = mirage_run(lambda query: "2001", on=OURS)
+        assert_feature(run, "answer_match", ge=0.5, on=OURS)
+        with pytest.raises(DatasetError, match="pass its queries with on=dataset"):
+            assert_feature(run, "answer_match", ge=0.5)
+    """
+    )
+    run_pytest("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_inconclusive_assertions_in_threads_fixtures_and_expected_failures_skip(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        MODELS
+        + """
+    from concurrent.futures import ThreadPoolExecutor
+
+    FIVE = MirageDataset(list(MirageDataset.bundled("sw"))[:5])
+
+    def check():
+        assert_feature(good, "citation_recall@10", ge=0.8, on=FIVE)
+
+    def test_thread():
+        with ThreadPoolExecutor() as pool:
+            pool.submit(check).result()
+
+    @pytest.mark.xfail(strict=True)
+    def test_expected_failure():
+        check()
+
+    @pytest.fixture(scope="module")
+    def checked():
+        check()
+
+    @pytest.fixture
+    def indirect(checked):
+        pass
+
+    def test_first_use(checked):
+        pass
+
+    def test_second_use(indirect):
+        pass
+
+    def test_no_use():
+        pass
+    """
+    )
+    outcome = run_pytest("-rs", "-p", "no:cacheprovider")
+    outcome.assert_outcomes(passed=1, skipped=4)
+    pytester.makeini("[pytest]\nmirage_inconclusive = fail\n")
+    outcome = run_pytest("-p", "no:cacheprovider")
+    outcome.assert_outcomes(passed=1, failed=1, errors=2, xfailed=1)
 
 
 def test_resuming_needs_the_cache_of_pytest() -> None:

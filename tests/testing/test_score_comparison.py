@@ -113,6 +113,35 @@ def test_a_system_that_fails_more_often_does_not_rise() -> None:
     assert "score: failed scores count as the worst score (0): 0 before, 12 after" in failing.notes
 
 
+@pytest.mark.parametrize("absent", [False, True], ids=["failed", "without a score"])
+def test_failures_before_do_not_hide_a_loss(absent: bool) -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.uniform(0.6, 1.0, 60)
+    failed: list[Any] = [None if i % 3 == 0 else score for i, score in enumerate(scores)]
+    before = rows(failed)
+    if absent:  # the metric does not apply to these items before
+        before = [row | {"metric": "m"} for row in before if row["score"] is not None]
+        before += [{"item": f"q{i}", "metric": "other", "score": 1} for i in range(60)]
+    more = {"metric": "m"} if absent else {}
+    result = compare_scores(before, rows(scores - 0.2, **more), metrics=["m"] if absent else None)
+    [change] = result.changes
+    assert (result.verdict, change.is_better, result.needed) == ("inconclusive", False, None)
+    assert change.lost_at_most > 0.2
+    assert change.left_out == 20
+    assert any("20 items left out, mean of the other 40" in note for note in result.notes)
+    # Failures that the later version does not have are a gain if the other scores did not drop.
+    fixed = compare_scores(rows(failed), rows(scores))
+    assert (fixed.verdict, fixed.changes[0].is_better) == ("no worse", True)
+
+
+def test_repeats_that_failed_before_do_not_hide_a_loss() -> None:
+    before = rows([0.9] * 40, repeat=1) + rows([None, 0.9] * 20, repeat=2)
+    after = rows([0.7] * 40, repeat=1) + rows([0.7] * 40, repeat=2)
+    [change] = compare_scores(before, after).changes
+    assert change.lost_at_most > 0.2
+    assert change.verdict != "no worse"
+
+
 def test_failures_can_be_left_out_which_is_said() -> None:
     result = compare_scores(rows([0.8] * 60), rows([None] * 12 + [0.8] * 48), failures="skip")
     assert result.verdict == "no worse"

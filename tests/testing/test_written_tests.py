@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from test_mutation import user_data
 
-from mirage import MirageDataset, Run
+from mirage import MirageDataset, Run, respond
+from mirage.errors import SettingError
 from mirage.testing import suites, write_tests
 from mirage.testing.mutation import Bound, MutationScore
 
@@ -110,3 +111,12 @@ def test_a_dataset_from_a_file_name_that_is_not_unicode_has_a_valid_name(tmp_pat
     dataset, _ = user_data(4)
     dataset.save(path)
     assert MirageDataset.load(path).name == r"a\udcff"
+
+
+def test_no_tests_are_written_for_responses_that_would_fail_them(tmp_path: Path) -> None:
+    dataset = MirageDataset.bundled("ja")
+    texts = {query.id: query.reference or "" for query in dataset[:30]}
+    run = respond(texts, dataset, "rag", progress=False)
+    with pytest.raises(SettingError, match=r"failed on 10 of the 40 queries .*'q31': no response"):
+        write_tests(tmp_path / "t.py", dataset, run, tmp_path / "rag.jsonl")
+    assert not (tmp_path / "t.py").exists()

@@ -146,12 +146,22 @@ def draw_sample(names: tuple[str, str, str], items: int, lost: bool, repeats: in
 
 def batch_verdicts(sample: Sample) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return whether each comparison is called worse, and no worse."""
-    losses = (np.nan_to_num(sample.before) - np.nan_to_num(sample.after)).mean(axis=1)
+    later = np.nan_to_num(sample.after).mean(axis=1)
+    losses = np.nan_to_num(sample.before).mean(axis=1) - later
     there = ~sample.one_sided
     worse = verdicts(losses[:, there], sample.codes[there], "worse")
-    # An item that is missing later counts as a complete loss when a loss is ruled out.
-    losses[:, sample.one_sided] = 1.0
-    return worse, verdicts(losses, sample.codes, "no_worse") & ~worse
+    if not np.isnan(sample.before).any() and there.all():
+        return worse, verdicts(losses, sample.codes, "no_worse") & ~worse
+    # When a loss is ruled out, an item that is missing later counts as a complete loss, and
+    # failures before are left out.
+    scored = np.logical_or.reduce(~np.isnan(sample.before), axis=1)
+    earlier = np.nansum(sample.before, axis=1) / (~np.isnan(sample.before)).sum(axis=1).clip(1)
+    losses = np.where(sample.one_sided, 1.0, earlier - later)
+    no_worse = [
+        verdicts(losses[i : i + 1, scored[i]], sample.codes[scored[i]], "no_worse")[0]
+        for i in range(len(losses))
+    ]
+    return worse, np.array(no_worse) & ~worse
 
 
 def verdicts(losses: Floats, codes: NDArray[np.intp], name: str) -> NDArray[np.bool_]:
