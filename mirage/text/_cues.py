@@ -38,9 +38,12 @@ _ACCENTED = frozenset({"de", "es", "fi", "fr", "yo"})
 """Languages in which an accent can change a word: French "né" (born) and "ne" (not)."""
 
 _GAP = r"[^.!?。！？।؟\n]{1,40}?"  # matches the `` ... `` of a phrase, between words
+_WORD_START = f"(?<![{IN_WORD}])"
 _WORD_END = f"(?![{IN_WORD}])"
 _REST_OF_WORD = f"[{IN_WORD}]*"
-_WORD_GAP = f"{_WORD_END}{_GAP}(?<![{IN_WORD}])"
+# From the start of a word: a search at each of its letters would take quadratic time.
+_WORD_TO_HERE = f"{_WORD_START}{_REST_OF_WORD}"
+_WORD_GAP = f"{_WORD_END}{_GAP}{_WORD_START}"
 _SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
 
 
@@ -205,9 +208,7 @@ def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
     """
     body, spaced = phrase.strip(), entry.tokens == "word"
     starts_inside_word, ends_inside_word = body.startswith("*"), body.endswith("*")
-    tokens: list[str] = (
-        [_REST_OF_WORD if starts_inside_word else f"(?<![{IN_WORD}])"] if spaced else []
-    )
+    tokens = [_WORD_TO_HERE if starts_inside_word else _WORD_START] if spaced else []
     for index, part in enumerate(body.strip("*").split("...")):
         if index:
             tokens.append(_WORD_GAP if spaced else _SHORT_GAP)
