@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
@@ -19,15 +20,29 @@ import profiles
 import pytest
 from llm_server import ChatServer
 
+from mirage.dataset import MirageDataset
+
 # Tests start hundreds of processes: without compiled files, each would compile the library anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The same examples in every run, a quarter of those that hypothesis would have;
+# The same examples in every run, an eighth of those that hypothesis would have;
 # HYPOTHESIS_PROFILE=default looks further, for others each time.
 profiles.load()
 
 
+def share_bundled_datasets() -> None:
+    """Read each bundled dataset only once, because hundreds of tests use them."""
+    read = functools.cache(MirageDataset.bundled.__func__)  # type: ignore[attr-defined]
+
+    @functools.wraps(MirageDataset.bundled.__func__)  # type: ignore[attr-defined]
+    def bundled(cls: type[MirageDataset], language: str, *, level: str = "quick") -> MirageDataset:
+        return read(cls, language, level=level)
+
+    MirageDataset.bundled = classmethod(bundled)  # type: ignore[assignment, method-assign]
+
+
+share_bundled_datasets()
 gc.disable()  # until all modules are imported and all tests are made: they are no garbage
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +18,11 @@ def slow_except(fast: Collection[Any], values: Iterable[Any]) -> list[Any]:
     return [
         value if value in fast else pytest.param(value, marks=pytest.mark.slow) for value in values
     ]
+
+
+def slow_rows_except(fast: Collection[Any], rows: Iterable[Sequence[Any]]) -> list[Any]:
+    """Return rows of parameters, where those that are not in ``fast`` are marked slow."""
+    return [row if row in fast else pytest.param(*row, marks=pytest.mark.slow) for row in rows]
 
 
 # A test of all languages shows the same in each script; the rest of its cases checks their data.

@@ -7,7 +7,7 @@ import builtins
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
-from syntax import nodes, source_of, tree
+from syntax import nodes, source_of
 
 import mirage
 from mirage.errors import MirageError, MissingPackageError
@@ -226,38 +226,38 @@ def below(error: type[Exception]) -> Iterator[str]:
         yield from below(sub)
 
 
-def functions(module: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Each node with the name of the function around it; validators of pydantic have one name."""
-    waiting = [("", module)]
-    while waiting:
-        function, node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            marks = " ".join(map(ast.unparse, node.decorator_list))
-            function = "validator" if "validator" in marks else node.name
-        yield function, node
-        children = [(function, child) for child in ast.iter_child_nodes(node)]
-        waiting += reversed(children)
+def name_of_function(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Return the name of a function; validators of pydantic have one name."""
+    marks = " ".join(map(ast.unparse, function.decorator_list))
+    return "validator" if "validator" in marks else function.name
+
+
+def function_around(node: ast.AST, functions: Sequence[ast.AST]) -> str:
+    """Return the name of the innermost of the functions that contains a node."""
+    around = [each for each in functions if each.lineno <= node.lineno <= each.end_lineno]
+    return name_of_function(max(around, key=lambda each: each.lineno)) if around else ""
 
 
 @cache
 def exceptions_of(name: str) -> tuple[tuple[str, str], ...]:
-    return tuple(exceptions(tree(SOURCES[name])))
+    return tuple(exceptions(nodes(SOURCES[name])))
 
 
-def exceptions(module: ast.AST) -> Iterator[tuple[str, str]]:
+def exceptions(module: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
     """Each exception that is raised or made, with the name of the function around it."""
-    for function, node in functions(module):
+    functions = [n for n in module if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in module:
         if isinstance(node, ast.Call):
             name = source_of(node.func).rpartition(".")[2]
             if inspect.isclass(python := getattr(builtins, name, None)) and issubclass(
                 python, BaseException
             ):
-                yield function, name
+                yield function_around(node, functions), name
         elif isinstance(node, ast.Raise) and node.exc is not None:
             kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
             name = source_of(kind).rpartition(".")[2]
             if re.match("_?[A-Z]", name):  # else it was made elsewhere and is passed on
-                yield function, name
+                yield function_around(node, functions), name
 
 
 # What protocols of Python and pydantic demand, by the function around it.
@@ -288,7 +288,8 @@ def test_the_reader_of_errors_sees_them() -> None:
     source = (
         "def f():\n  wrong = ValueError('a')\n  raise wrong\ndef g():\n  raise x.Exit from None\n"
     )
-    assert list(exceptions(ast.parse(source))) == [("f", "ValueError"), ("g", "Exit")]
+    module = tuple(ast.walk(ast.parse(source)))
+    assert sorted(exceptions(module)) == [("f", "ValueError"), ("g", "Exit")]
 
 
 def foreign_errors() -> set[str]:

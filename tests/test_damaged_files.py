@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from mirage import MirageDataset, respond
 from mirage._base.journal import Journal
@@ -176,7 +177,7 @@ def reader(
 
 
 FUZZ = settings(
-    max_examples=20,
+    max_examples=examples(80),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -19,12 +19,14 @@ from mirage.arena import estimation, fragility
 from mirage.arena.bradley_terry import MOST_MODELS
 from mirage.arena.controls import formatting
 from mirage.errors import DatasetError, JudgmentError, SettingError, UnknownNameError
+from mirage.languages import LANGUAGES
 from mirage.models import Response
 from mirage.retrieval import RetrievalRun
 from mirage.testsets import build_test_set
 from mirage.testsets.item_questions import _object
 from mirage.testsets.test_sets import MOST_ITEMS
 from mirage.text import read_claims
+from mirage.text._cues import phrase_pattern
 
 
 def judgments(models: int, each: int = 10) -> Judgments:
@@ -137,6 +139,12 @@ def test_an_answer_of_one_piece_over_and_over_is_scored(piece: str) -> None:
     names = ["unknown_facts", "answer_match", "wrong_answer", "support_lexical"]
     table = FeatureSuite(names, "en").score(MirageDataset([query], name="one"), run)
     assert len(table) == 1
+
+
+def test_a_word_is_searched_for_an_ending_once_and_not_from_each_of_its_letters() -> None:
+    pattern = phrase_pattern(["*n't find"], LANGUAGES["en"])
+    assert pattern.search("x" * 1_000_000) is None
+    assert pattern.search(f"{'x' * 1_000_000}n't find")
 
 
 @pytest.mark.parametrize("text", ["{" * 1_000_000, '{"a":' * 200_000, "}" * 1_000_000])

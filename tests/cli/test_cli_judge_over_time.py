@@ -77,16 +77,6 @@ def test_a_judge_that_moves_is_told_from_one_that_does_not(
 
 
 @pytest.mark.usefixtures("judge")
-def test_anchor_pairs_are_asked_again_although_their_answers_are_cached(
-    good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
-) -> None:
-    run((good, bad), tmp_path, server, monkeypatch, "one")
-    before = len(server.requests)
-    run((good, bad), tmp_path, server, monkeypatch, "two")
-    assert len(server.requests) - before == 120
-
-
-@pytest.mark.usefixtures("judge")
 @pytest.mark.slow
 def test_other_requests_are_a_change_and_not_a_movement(
     good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
@@ -98,17 +88,20 @@ def test_other_requests_are_a_change_and_not_a_movement(
 
 
 @pytest.mark.usefixtures("judge")
-def test_a_failed_call_records_nothing(
+def test_anchor_pairs_are_asked_again_and_a_failed_call_records_nothing(
     good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
 ) -> None:
     run((good, bad), tmp_path, server, monkeypatch, "one")
+    before = len(server.requests)
+    run((good, bad), tmp_path, server, monkeypatch, "two")  # their answers are in the cache
+    assert len(server.requests) - before == 120
     server.answer = lambda _: Reply("gone", status=400)
-    done = run((good, bad), tmp_path, server, monkeypatch, "two")
+    done = run((good, bad), tmp_path, server, monkeypatch, "three")
     assert done.exit_code != 0
     assert "nothing was recorded" in done.stderr
     shown = json.loads(mirage("history", tmp_path / "h.sqlite", "--json").stdout)
-    assert [row["sha"] for row in shown["judges"][0]["runs"]] == ["one"]
-    assert [row["sha"] for row in shown["series"][0]["commits"]] == ["one"]
+    assert [row["sha"] for row in shown["judges"][0]["runs"]] == ["one", "two"]
+    assert [row["sha"] for row in shown["series"][0]["commits"]] == ["one", "two"]
 
 
 def test_anchors_need_a_history(good: Path, bad: Path, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_answers_of_an_llm(executor: Executor, server: ChatServer, tmp_path: Pat
 
 def test_verdicts(executor: Executor, server: ChatServer, tmp_path: Path) -> None:
     server.answer = judge_by(first_in_alphabet)
-    dataset = make_dataset(12)
+    dataset = make_dataset(4)
     runs = make_runs(dataset)
 
     def judged(name: str, **where: Any) -> bytes:
@@ -185,7 +185,7 @@ def test_verdicts(executor: Executor, server: ChatServer, tmp_path: Path) -> Non
         out = tmp_path / f"{name}.jsonl"
         judge = PairwiseJudge(jury, both_orders=True)
         result = judge.compare(dataset, runs, out=out, progress=False, **where)
-        assert len(result.votes) == 12 * 3 * 2 * 2
+        assert len(result.votes) == 4 * 3 * 2 * 2
         return out.read_bytes()
 
     assert judged("b", executor=executor) == judged("a")

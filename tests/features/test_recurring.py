@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from subsets import FEW_LANGUAGES, slow_except
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, respond
 from mirage.features.findings import findings_of
@@ -71,7 +72,7 @@ def test_a_recurring_denial_counts_as_in_a_single_answer(ending: str) -> None:
     np.testing.assert_array_equal(recurring.values[:9], single.values)
 
 
-@pytest.mark.parametrize("language", SENTENCES)
+@pytest.mark.parametrize("language", slow_except(FEW_LANGUAGES, SENTENCES))
 def test_disclaimers_and_contacts_under_every_answer_change_no_feature(language: str) -> None:
     sentences = SENTENCES[language]
     ending = "\n\n".join(["", *sentences["disclaimers"], *sentences["contact"]])

@@ -103,10 +103,23 @@ def ranking(
     title: str = "A title",
     notes: Sequence[str] = (),
 ) -> Ranking:
-    """Return a ranking of new models and six anchors.
+    """Return a ranking of new models and six anchors, which equal arguments share.
 
-    ``texts`` are used as responses, questions and passages.
+    A shared ranking computes its findings only once. ``texts`` are used as responses, questions and
+    passages.
     """
+    return _cached_ranking(code, tuple(models), tuple(texts), evidence, title, tuple(notes))
+
+
+def new_ranking(
+    code: str = "en",
+    models: Sequence[str] = ("mine", "other"),
+    texts: Sequence[str] = (),
+    evidence: bool = True,
+    title: str = "A title",
+    notes: Sequence[str] = (),
+) -> Ranking:
+    """Return a ranking like :func:`ranking` that no other test shares."""
     rng = np.random.default_rng([7, *code.encode()])
     data, names = dataset(code, texts), [*models, *ANCHORS]
     runs = {
@@ -155,3 +168,6 @@ def ranking(
         notes=notes,
         evidence=all_evidence if evidence else None,
     )
+
+
+_cached_ranking = cache(new_ranking)

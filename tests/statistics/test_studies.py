@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import each_case
+from joblib import parallel_config
 from subsets import slow_except
 
 from mirage.errors import SettingError, UnknownNameError
@@ -214,10 +215,12 @@ def test_all_joint_intervals_have_to_hold() -> None:
     assert logits.width == pytest.approx(12)
 
 
-def test_the_result_depends_on_the_seed_and_not_on_the_processes() -> None:
+@pytest.mark.parametrize("backend", slow_except(["threading"], ["threading", "loky"]))
+def test_the_result_depends_on_the_seed_and_not_on_the_workers(backend: str) -> None:
     design = StudyDesign(queries=15, rate=0.8)
     first = validate("mean", design, simulations=60, seed=3)
-    assert validate("mean", design, simulations=60, seed=3, n_jobs=2) == first
+    with parallel_config(backend):
+        assert validate("mean", design, simulations=60, seed=3, n_jobs=2) == first
     assert validate("mean", design, simulations=60, seed=4).width != first.width
 
 

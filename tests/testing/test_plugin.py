@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -426,21 +426,21 @@ def test_a_missing_language_is_one_clear_error(
 # Test runs that do not use the plugin -------------------------------------------------------------
 
 
-def loaded(code: str, environment: Mapping[str, str] | None = None) -> set[str]:
-    """Return the modules that a new interpreter has loaded after it ran some code."""
+def loaded(code: str, *, after: str = "") -> set[str]:
+    """Return the modules that a new interpreter loads when it runs some code after other code."""
+    program = f"{after}\nimport sys\nbefore = {{*sys.modules}}\n{code}\n"
     run = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"],
+        [sys.executable, "-c", f"{program}print(*sys.modules.keys() - before)"],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
-        env=environment,
     )
     return set(run.stdout.split())
 
 
 def test_the_plugin_loads_nothing_but_pytest() -> None:
-    more = loaded(f"import {PLUGIN}") - loaded("import pytest")
+    more = loaded(f"import {PLUGIN}", after="import pytest")
     assert {name for name in more if name not in sys.stdlib_module_names} - {"_contextvars"} == {
         "mirage",
         "mirage._base",

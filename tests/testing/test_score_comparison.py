@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import each_case
+from subsets import slow_except
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features.log_measures import NEW_WORDS, TRAFFIC
@@ -472,7 +473,7 @@ def compare_latencies(before: list[float], after: list[float], **settings: Any) 
     return compare_scores(*sides, fields={"score": "latency"}, **settings)
 
 
-@pytest.mark.parametrize("items", [20, 50, 100])
+@pytest.mark.parametrize("items", slow_except([20], [20, 50, 100]))
 def test_rare_gains_that_a_sample_lacks_are_not_called_worse(items: int) -> None:
     pairs = [latencies(seed, items, timeouts=0.02) for seed in range(20)]
     verdicts = [compare_latencies(*pair).verdict for pair in pairs]
