@@ -177,6 +177,7 @@ def _reference_ngrams(reference: str, tokenizer: str) -> tuple[int, tuple[dict[s
 
 _NOT_HAN = re.compile("([^\u4e00-\u9fa5]+)")
 _ANY_HAN = "\u4e00"
+_CHINESE = "zh"  # a tokenizer of sacrebleu
 
 
 def _bleu_tokens(text: str, tokenizer: str) -> list[str]:
@@ -185,7 +186,7 @@ def _bleu_tokens(text: str, tokenizer: str) -> list[str]:
     The tokenizer ``zh`` splits the text between two Chinese characters separately. The results are
     cached, because most of these texts are short and frequent.
     """
-    if tokenizer != "zh":
+    if tokenizer != _CHINESE:
         return _tokenize(text.rstrip(), tokenizer)
     # Chinese characters and other texts alternate.
     parts, table = _NOT_HAN.split(text.strip()), _zh_tokens()
@@ -199,7 +200,7 @@ def _bleu_tokens(text: str, tokenizer: str) -> list[str]:
 
 @cache
 def _zh_tokens() -> Memo[str, list[str]]:
-    return Memo(lambda text: _tokenize(text, "zh"))
+    return Memo(lambda text: _tokenize(text, _CHINESE))
 
 
 def _tokenize(text: str, tokenizer: str) -> list[str]:

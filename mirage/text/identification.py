@@ -305,9 +305,9 @@ def _is_name(
     word = words[position]
     if word[0].isupper():
         return sample.has_name(word.casefold())
-    around = words[max(position - 1, 0) : position + 2]
-    if len(word) > 3 or len(around) < 3:
+    if len(word) > 3 or not 0 < position < len(words) - 1:
         return False
+    around = words[position - 1 : position + 2]
     phrase = " ".join(around).casefold()
     # Finding all names takes long, and most phrases do not occur.
     return phrase in sample.text and phrase in _names_with_a_particle(context)
