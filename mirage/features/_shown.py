@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property, lru_cache
 
+from mirage._base.memo import cached_by_identity
 from mirage.features.base import Answered, NotComputed, passage_texts
 from mirage.features.overlap import answer_of_reference
 from mirage.languages import Language
@@ -285,6 +286,7 @@ def index_of_words(query: Query, texts: tuple[str, ...]) -> WordIndex:
     return index_words((*texts, query.text, answer), query.language)
 
 
+@cached_by_identity
 def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:
     """Return the title and text of each passage in the prompt, or the reason why one is missing."""
     return passage_texts(item, item.shown)

@@ -16,14 +16,14 @@ from itertools import compress
 
 import numpy as np
 
-from mirage.features._shown import index_of_words
+from mirage._base.memo import cached_by_identity
+from mirage.features._shown import index_of_words, shown_texts
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import (
     Answered,
     Definition,
     Facts,
     NotComputed,
-    passage_texts,
     titled_texts,
 )
 from mirage.features.overlap import reference_answer
@@ -193,7 +193,7 @@ def passage_coverage(item: Answered) -> float | NotComputed:
     in which a character is a syllable or a word. The value is low for a short answer, and 1 for an
     answer that copies all passages.
     """
-    passages, language = passage_texts(item, item.shown), item.query.language
+    passages, language = shown_texts(item), item.query.language
     if isinstance(passages, NotComputed):
         return passages
     if not passages:
@@ -201,6 +201,7 @@ def passage_coverage(item: Answered) -> float | NotComputed:
     return _index_long_grams(passages, language).recall(item.parsed.answer_text)
 
 
+@cached_by_identity
 def _passages(query: Query) -> tuple[str, ...]:
     # A system may retrieve a passage of the query under another id.
     return tuple(dict.fromkeys(titled_texts(query.passages)))

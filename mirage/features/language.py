@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from mirage._base.memo import cached_by_identity
 from mirage._base.packages import package
 from mirage.features.base import Answered, Definition, Facts, NotComputed, titled_texts
 from mirage.languages import Language
+from mirage.models import Query
 from mirage.text.identification import identify
 
 SHORT = 20
@@ -89,7 +91,7 @@ def correct_language(item: Answered) -> float | NotComputed:
     target = target_language(item)
     if isinstance(target, NotComputed):
         return target
-    shares = language_probabilities(text, item.query.language, _context(item))
+    shares = language_probabilities(text, item.query.language, _context(item.query))
     return float(max(shares, key=shares.__getitem__) == item.query.language)
 
 
@@ -114,15 +116,15 @@ def _probability(item: Answered, code: str) -> float | NotComputed:
     text, query = item.parsed.answer_text, item.query
     if not text.strip():
         return 0.0
-    shares, doubts = _identified(text, query.language, _context(item))
+    shares, doubts = _identified(text, query.language, _context(query))
     if not shares:
         return _NO_WORDS
     return _TOO_SHORT if doubts.get(query.language, 0.0) > 0.5 else shares.get(code, 0.0)
 
 
-def _context(item: Answered) -> tuple[str, ...]:
+@cached_by_identity
+def _context(query: Query) -> tuple[str, ...]:
     """Return the question and the passages, from which an answer may copy names."""
-    query = item.query
     return (query.text, *titled_texts(query.passages))
 
 

@@ -17,14 +17,13 @@ from itertools import chain, count
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.features._shown import index_of_words
+from mirage.features._shown import index_of_words, shown_texts
 from mirage.features.base import (
     Answered,
     Definition,
     Facts,
     NotComputed,
     nothing_to_cite,
-    passage_texts,
 )
 from mirage.features.overlap import answer_of_reference
 from mirage.languages import Language
@@ -125,7 +124,7 @@ def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
     gap = nothing_to_cite(item)
     if gap is not None:
         return gap
-    texts = passage_texts(item, item.shown)
+    texts = shown_texts(item)
     if isinstance(texts, NotComputed):
         return texts
     texts_by_id = dict(zip(item.shown, texts, strict=True))
@@ -421,7 +420,8 @@ def _run_bits(ends: NDArray[np.int64], bits: NDArray[np.float64]) -> NDArray[np.
     # The ends are in ascending order. Therefore the first run around a character is the first run
     # that ends after it, and the last one is the run that starts at it.
     first = np.array([row.searchsorted(start, side="right") for row in ends])
-    borders = np.stack((first, np.broadcast_to(start + 1, first.shape)), axis=2)
+    borders = np.empty((*first.shape, 2), np.int64)
+    borders[..., 0], borders[..., 1] = first, start + 1
     # The rows are joined, as this takes less time than a call for each row.
     borders += np.arange(len(ends))[:, None, None] * run_bits.shape[1]
     best = np.maximum.reduceat(run_bits.ravel(), borders.ravel())[::2].reshape(first.shape)
@@ -475,7 +475,7 @@ class _RunIndex:
 
         N-grams that extend beyond the end of the text are padded with zeros.
         """
-        padded = np.append(ranks, np.zeros(self._length - 1, np.int64))
+        padded = np.concatenate((ranks, np.zeros(self._length - 1, np.int64)))
         return pack(padded, self._length, self._alphabet.bits)
 
     def ranks(self, text: str) -> NDArray[np.int64]:
@@ -594,7 +594,7 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     citations = item.parsed.citations
     if not citations:
         return 0.0
-    texts = passage_texts(item, item.shown)
+    texts = shown_texts(item)
     if isinstance(texts, NotComputed):
         return texts
     relevance = _relative_relevance(item.query.text, texts, item.query.language)

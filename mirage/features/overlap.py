@@ -6,11 +6,13 @@ and appendix A, "Answer overlap".
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
+from mirage._base.memo import Memo, cached_by_identity
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
 from mirage.models import Query
@@ -98,6 +100,7 @@ def reference_answer(item: Answered) -> str | NotComputed:
     return answer_of_reference(item.query)
 
 
+@cached_by_identity
 def answer_of_reference(query: Query) -> str | NotComputed:
     """Return the answer part of a query's reference, without its reason section and citations.
 
@@ -135,8 +138,7 @@ def _sentence_bleu(answer: str, reference: str, tokenizer: str) -> float:
     The n-grams are counted here, because sacrebleu counts the n-grams of a reference again for
     every answer.
     """
-    bleu = _bleu(tokenizer)
-    tokens = bleu.tokenizer(answer.rstrip()).split()
+    bleu, tokens = _bleu(tokenizer), _bleu_tokens(answer, tokenizer)
     reference_tokens, counts_by_length = _reference_ngrams(reference, tokenizer)
     correct, total = [0] * _LONGEST_NGRAM, [0] * _LONGEST_NGRAM
     for place, reference_counts in enumerate(counts_by_length):
@@ -162,15 +164,48 @@ def _sentence_bleu(answer: str, reference: str, tokenizer: str) -> float:
 def _count_ngrams(tokens: Sequence[str], length: int) -> dict[str, int]:
     # Strings, unlike tuples, do not slow down the garbage collector.
     ngrams = zip(*(tokens[start:] for start in range(length)), strict=False)
-    return dict(Counter(map(" ".join, ngrams)))
+    return Counter(map(" ".join, ngrams) if length > 1 else tokens)
 
 
 @lru_cache(maxsize=1024)
 def _reference_ngrams(reference: str, tokenizer: str) -> tuple[int, tuple[dict[str, int], ...]]:
     """Return the number of tokens of a reference, and the counts of its n-grams by length."""
-    tokens = _bleu(tokenizer).tokenizer(reference.rstrip()).split()
+    tokens = _bleu_tokens(reference, tokenizer)
     counts = (_count_ngrams(tokens, length) for length in range(1, _LONGEST_NGRAM + 1))
     return len(tokens), tuple(counts)
+
+
+_NOT_HAN = re.compile("([^\u4e00-\u9fa5]+)")
+_ANY_HAN = "\u4e00"
+_CHINESE = "zh"  # a tokenizer of sacrebleu
+
+
+def _bleu_tokens(text: str, tokenizer: str) -> list[str]:
+    """Return the tokens of a tokenizer of sacrebleu.
+
+    The tokenizer ``zh`` splits the text between two Chinese characters separately. The results are
+    cached, because most of these texts are short and frequent.
+    """
+    if tokenizer != _CHINESE:
+        return _tokenize(text.rstrip(), tokenizer)
+    # Chinese characters and other texts alternate.
+    parts, table = _NOT_HAN.split(text.strip()), _zh_tokens()
+    tokens = [*parts[0]]
+    for before, other, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
+        between = table[f"{_ANY_HAN * bool(before)}{other}{_ANY_HAN * bool(after)}"]
+        tokens += between[bool(before) : len(between) - bool(after)]
+        tokens += after
+    return tokens
+
+
+@cache
+def _zh_tokens() -> Memo[str, list[str]]:
+    return Memo(lambda text: _tokenize(text, _CHINESE))
+
+
+def _tokenize(text: str, tokenizer: str) -> list[str]:
+    tokens: list[str] = _bleu(tokenizer).tokenizer(text).split()
+    return tokens
 
 
 @lru_cache(maxsize=8)

@@ -172,6 +172,7 @@ def _dataset_of(dataset: str | DatasetLike) -> Path | MirageDataset:
     return as_dataset(dataset)
 
 
+@rare_collection()
 def score_stream(
     stream: Stream,
     suite: FeatureSuite | None,

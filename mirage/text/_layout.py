@@ -474,6 +474,15 @@ _TICKS = re.compile("`+")
 _STRUCK_OUT = re.compile(
     rf"~~(?=\S)[^~{BREAKS}]+~~|<(?P<tag>s|del|strike)>[^<>{BREAKS}]+</(?P=tag)>", re.IGNORECASE
 )
+# Each pattern, after a set of characters that it needs. A search for a set is fast, and most texts
+# have few of these characters.
+_MARKS = (
+    (re.compile("[~<]"), _STRUCK_OUT),
+    (re.compile("<"), _TAG),
+    (re.compile("[^\x00-\u20e2]"), _EMOJI),
+    (re.compile("[*_]"), _EMPHASIS),
+    (re.compile("`"), _TICKS),
+)
 
 
 def _mask_links(page: _Page) -> None:
@@ -486,8 +495,9 @@ def _mask_links(page: _Page) -> None:
 
 
 def _mask_marks(page: _Page) -> None:
-    for pattern in (_STRUCK_OUT, _TAG, _EMOJI, _EMPHASIS, _TICKS):
-        page.mask_all(pattern)
+    for sign, pattern in _MARKS:
+        if sign.search(page.text):
+            page.mask_all(pattern)
 
 
 # Sources, signatures, salutations and attributions ------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.memo import Memo
 from mirage.languages import Language
 from mirage.text import tokenize
 from mirage.text.forms import text_form
@@ -103,7 +104,8 @@ def held_words(words: Sequence[str], text: str, code: str, share: float) -> list
     entry = Language.of(code)
     stems_of_text = text_form(text, entry).stems
     if entry.tokens == "character":
-        return _held_in_characters(words, stems_of_text.replace(" ", ""), share)
+        characters = stems_of_text.replace(" ", "")
+        return [_holds(characters, word, share) for word in words]
     length = entry.gram_length
     others = text_words(text, code)
     text_grams = frozenset[str]().union(*[grams(other, length) for other in others])
@@ -113,24 +115,16 @@ def held_words(words: Sequence[str], text: str, code: str, share: float) -> list
     ]
 
 
-def _held_in_characters(words: Sequence[str], characters: str, share: float) -> list[bool]:
-    """Return, for each word, whether a text in a language without spaces contains it.
-
-    See :func:`held_words`.
+def _holds(characters: str, word: str, share: float) -> bool:
+    """Return whether a text in a language without spaces contains a word; see :func:`held_words`.
 
     Args:
-        words: The words, most of which are pairs of characters.
         characters: The characters of the text.
+        word: The word, mostly a pair of characters.
         share: Minimum share of the pairs of a longer word.
     """
-    return [
-        word in characters if len(word) == _PAIR else _holds_odd_word(characters, word, share)
-        for word in words
-    ]
-
-
-def _holds_odd_word(characters: str, word: str, share: float) -> bool:
-    """Return whether a text contains a word that is shorter or longer than a pair of characters."""
+    if len(word) == _PAIR:
+        return word in characters
     if len(word) < _PAIR:
         # The only character of a text takes the place of a pair.
         return word == characters
@@ -210,7 +204,7 @@ class WordIndex:
         self._words: list[str] = []
         self._pairs = np.zeros(0, np.int64)
         if entry.tokens == "character":
-            parts = [["", *map("".join, form.by_sentence())] for form in forms]
+            parts = [form.sentence_stems.replace(" ", "").split(SENTENCE_MARK) for form in forms]
             self._pairs = _index_pairs([*chain.from_iterable(parts)])
         else:
             self._index_words("".join([SENTENCE_MARK + form.sentence_stems for form in forms]))
@@ -234,7 +228,7 @@ class WordIndex:
         numbers |= zip(self._words, count(), strict=False)
         numbers["."] = -1
         # The number of each word in order, and -1 at the start of each column.
-        self._order = np.array([*map(numbers.__getitem__, tokens)], int)
+        self._order = np.fromiter(map(numbers.__getitem__, tokens), int, len(tokens))
         self._starts = np.flatnonzero(self._order == -1)
 
     @cached_property
@@ -298,8 +292,7 @@ class WordIndex:
             One row for each word, with one value for each text.
         """
         if self._entry.tokens == "character":
-            columns = [_held_in_characters(words, joined, share) for joined in self._joined]
-            return [list(row) for row in zip(*columns, strict=True)]
+            return [self._held_rows[word, share] for word in words]
         rows = self.look_up(words)
         shared, totals = self._tables.shared[rows], self._tables.totals[rows]
         held: list[list[bool]] = (shared >= (share * totals)[:, None]).tolist()
@@ -307,6 +300,11 @@ class WordIndex:
             if len(word) <= self._entry.gram_length:
                 held[row] = [word in joined for joined in self._joined]
         return held
+
+    @cached_property
+    def _held_rows(self) -> Memo[tuple[str, float], list[bool]]:
+        """The rows of :meth:`held` in a language without spaces, by word and share."""
+        return Memo(lambda key: [_holds(joined, *key) for joined in self._joined])
 
     @cached_property
     def _joined(self) -> list[str]:

@@ -22,7 +22,6 @@ from mirage.text.tokens import (
     fold_sentences,
     is_blank,
     split_tokens,
-    tokenize,
 )
 
 __all__ = ["TextForm", "text_form"]
@@ -75,31 +74,41 @@ def text_form(text: str, entry: Language) -> TextForm:
     if normal == text and _are_separate(text, spans):
         folded = fold_sentences(sentences)
         if folded.isascii() or _MARKED_DIGIT.search(folded) is None:
-            marked = _mark_stems(_blank_digits(folded), entry)
-            tokens = " ".join(split_tokens(folded, entry))
-            parts = marked[1:].split(SENTENCE_MARK)
-            return TextForm(tokens, " ".join(filter(None, parts)), marked, is_split=True)
+            marked = _join_tokens(folded.replace(SENTENCE_MARK, f" {_BORDER} "), entry)
+            parts = _split_at_borders(_join_stems(_blank_digits(marked), entry))
+            tokens = _join(_split_at_borders(marked))
+            return TextForm(tokens, _join(parts), _mark(parts), is_split=True)
     plain, *parts = [fold(without_numbers(part)) for part in (text, *sentences)]
-    parts = [_join_stems(part, entry) for part in parts]
-    tokens = " ".join(tokenize(text, entry))
-    return TextForm(tokens, _join_stems(plain, entry), _mark(parts), is_split=False)
+    plain, *parts = [_join_stems(_join_tokens(part, entry), entry) for part in (plain, *parts)]
+    return TextForm(_join_tokens(fold(text), entry), plain, _mark(parts), is_split=False)
 
 
-def _join_stems(folded: str, entry: Language) -> str:
-    """Return the stems of the tokens of a folded text, joined by spaces."""
-    return " ".join(stems(split_tokens(folded, entry), entry))
+def _join_tokens(folded: str, entry: Language) -> str:
+    """Return the tokens of a folded text, joined by spaces."""
+    return " ".join(split_tokens(folded, entry))
 
 
-def _mark_stems(folded: str, entry: Language) -> str:
-    """Return the stems of each sentence of a folded text, in the form of :func:`_mark`."""
-    if entry.tokens == "character":
-        return _mark([_join_stems(part, entry) for part in folded.split(SENTENCE_MARK)])
-    # Punctuation is folded to blanks, so no token is a full stop.
-    tokens = f". {folded.replace(SENTENCE_MARK, ' . ')}".split()
-    marked = " ".join(stems(tokens, entry)).replace(".", SENTENCE_MARK)
-    return marked.replace(f" {SENTENCE_MARK}", SENTENCE_MARK).replace(
-        f"{SENTENCE_MARK} ", SENTENCE_MARK
-    )
+def _join_stems(tokens: str, entry: Language) -> str:
+    """Return the stems of tokens that are separated by spaces, joined by single spaces."""
+    words = tokens.split()
+    has_accents = entry.script == "Latin" or entry.prefixes or _ACCENT.search(tokens)
+    return " ".join(stems(words, entry) if has_accents else words)
+
+
+_BORDER = "A"  # between sentences; a token of its own, because a folded text has no capitals
+
+
+def _split_at_borders(marked: str) -> list[str]:
+    return [part.strip() for part in marked.split(_BORDER)]
+
+
+# A character that may differ in a stem. A folded text is in NFC, and stems keep the marks of Indian
+# scripts and Thai.
+_ACCENT = re.compile("[^\x00-\x7f\u0900-\u1aaf\u3005\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+
+
+def _join(parts: Sequence[str]) -> str:
+    return " ".join(filter(None, parts))
 
 
 def _mark(parts: Sequence[str]) -> str:

@@ -260,15 +260,16 @@ def _alphabet_evidence(
         entry = evidence_table[lower]
         for language, weight in entry.items():
             logs[language] += weight
-        if lower in sample.words:
-            logs[sample.words[lower]] += _CONTEXT_WORD
+        language_of_context = sample.language_of(lower)
+        if language_of_context:
+            logs[language_of_context] += _CONTEXT_WORD
         elif not entry:
             if len(word) < 3 or (script == "Latin" and word.isupper()):
                 continue  # a unit, an abbreviation
             if position and script == "Latin" and word[0].isupper():
                 capitals.append(word)  # often a name
                 continue
-        hits += bool(entry) or lower in sample.words
+        hits += bool(entry or language_of_context)
         spelled.append(word)
     if sum(map(len, spelled)) < _FEW_LETTERS:
         spelled += capitals
@@ -303,10 +304,10 @@ def _is_name(
     """Return whether the word at a position belongs to a name from the question or a passage."""
     word = words[position]
     if word[0].isupper():
-        return word.casefold() in sample.names
-    around = words[max(position - 1, 0) : position + 2]
-    if len(word) > 3 or len(around) < 3:
+        return sample.has_name(word.casefold())
+    if len(word) > 3 or not 0 < position < len(words) - 1:
         return False
+    around = words[position - 1 : position + 2]
     phrase = " ".join(around).casefold()
     # Finding all names takes long, and most phrases do not occur.
     return phrase in sample.text and phrase in _names_with_a_particle(context)
@@ -418,14 +419,38 @@ class _Sample(NamedTuple):
     """The words and names of the question and the passages.
 
     Attributes:
-        words: The words that are not names, each with its language.
-        names: The words that occur only with a capital.
+        question: The words of the question as written.
+        passages: The words of the passages as written.
+        question_language: The expected language.
+        passages_language: The language of the passages.
+        capitalised: The words that occur with a capital, in lower case.
+        listed: The words of the word lists, in lower case.
         text: The question and the passages in lower case.
     """
 
-    words: Mapping[str, str]
-    names: frozenset[str]
+    question: Set[str]
+    passages: Set[str]
+    question_language: str
+    passages_language: str
+    capitalised: Set[str]
+    listed: Mapping[str, object]
     text: str
+
+    def language_of(self, lower: str) -> str:
+        """Return the language of a word that also occurs without a capital; empty if it does not.
+
+        Words of one or two letters are ignored.
+        """
+        if len(lower) < 3:
+            return ""
+        if lower in self.question:
+            return self.question_language
+        return self.passages_language if lower in self.passages else ""
+
+    def has_name(self, lower: str) -> bool:
+        """Return whether a word occurs only with a capital, and is in no word list."""
+        is_capitalised = lower in self.capitalised and lower not in self.listed
+        return is_capitalised and not self.language_of(lower)
 
 
 @lru_cache(maxsize=256)
@@ -438,18 +463,18 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
         script: Name of the script; only words in this script are returned.
         code: The expected language, in which the question is assumed to be.
     """
-    extra = _extra_language(code)
-    words: dict[str, str] = {}
-    names: set[str] = set()
-    for texts, language in ((context[1:], ""), (context[:1], code)):
-        script_words = set(_script_pattern(script).findall("\n".join(texts)))
-        ordinary = {word for word in script_words if not word[0].isupper()}
-        names.update(map(str.casefold, script_words - ordinary))
-        sample_language = language or _language_of(ordinary, script, extra) or code
-        words |= {word: sample_language for word in ordinary if len(word) > 2}
-    # Subtracting the keys of a dictionary from a set would visit all of them.
-    names = names.difference(words).difference(_word_evidence(script, extra))
-    return _Sample(words, frozenset(names), "\n".join(context).casefold())
+    extra, find = _extra_language(code), _script_pattern(script).findall
+    question, passages = set(find("".join(context[:1]))), set(find("\n".join(context[1:])))
+    capitalised = [word for word in (*question, *passages) if word[0].isupper()]
+    return _Sample(
+        question,
+        passages,
+        code,
+        _language_of(passages, script, extra) or code,
+        set(map(str.casefold, capitalised)),
+        _word_evidence(script, extra),
+        "\n".join(context).casefold(),
+    )
 
 
 @lru_cache(maxsize=256)
@@ -465,11 +490,17 @@ def _script_pattern(script: str) -> re.Pattern[str]:
 
 
 def _language_of(words: Set[str], script: str, extra: str) -> str:
-    """Return the code of the language for which the words give the most evidence; empty if none."""
+    """Return the code of the language for which the words give the most evidence; empty if none.
+
+    Words with a capital are ignored, because most of them are names.
+    """
     logs: defaultdict[str, float] = defaultdict(float)
-    table, listed = _evidence_table(script, extra), _word_evidence(script, extra)
+    table = _evidence_table(script, extra)
     # Most words are in no word list, and few of them may get the evidence of another form.
-    known = [word for word in words if word in listed or "'" in word or not word.isascii()]
+    known = _word_evidence(script, extra).keys() & words
+    known |= {
+        word for word in words if not (word.isascii() and "'" not in word) and not word[0].isupper()
+    }
     # The order in which floats are added must not depend on the order of a set.
     for word in sorted(known):
         for language, weight in table[word].items():

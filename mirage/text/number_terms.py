@@ -11,7 +11,13 @@ from typing import NamedTuple
 from mirage.languages import Language
 from mirage.text._values import form_values, states_equal
 from mirage.text.numbers import decimal_parts
-from mirage.text.quantities import NUMERIC_DATE, multiplier_at, quantities, values_in
+from mirage.text.quantities import (
+    NUMERIC_DATE,
+    digit_quantities,
+    multiplier_at,
+    quantities,
+    values_in,
+)
 
 __all__ = [
     "NumberTerm",
@@ -55,6 +61,7 @@ def is_number(term: str) -> bool:
     return term[:1].isdecimal()
 
 
+@lru_cache(maxsize=4096)
 def number_terms(text: str, code: str) -> frozenset[str]:
     """Return the numbers that a text states in digits, as terms (:attr:`NumberTerm.term`).
 
@@ -80,9 +87,10 @@ def located_numbers(text: str, code: str) -> tuple[NumberTerm, ...]:
         return ()
     numbers = [*_dates(text, code)]
     rest = _blank(text, numbers)
-    for start, end, _, spelled in quantities(rest, code):
-        if not spelled:
-            numbers.append(NumberTerm(start, end, _term(rest[start:end], code)))
+    numbers += [
+        NumberTerm(start, end, _term(rest[start:end], code))
+        for start, end, _, _ in digit_quantities(rest, Language.of(code))
+    ]
     rest = _blank(rest, numbers)
     numbers += [NumberTerm(*m.span(), _value(m[0])) for m in _DIGITS.finditer(rest)]
     return tuple(sorted(numbers))
@@ -131,10 +139,10 @@ def _term(written: str, code: str) -> str:
     number = digits[0] if digits else written
     if not _LETTERS.search(written):
         return _value(number)
-    ((_, _, products, _), *_) = quantities(written, code)
+    entry = Language.of(code)
+    products = next(digit_quantities(written, entry)).values
     if len(products) > 1 and (decimal := _DECIMAL.fullmatch(number)):
         # A mark before a multiplied number's decimals seldom separates thousands: 1.234 million.
-        entry = Language.of(code)
         _, factor = multiplier_at(written, written.find(number) + len(number), entry)
         products = frozenset((float(f"{decimal[1]}.{decimal[2]}") * factor,))
     return _canonical(f"{max(products):.15g}")

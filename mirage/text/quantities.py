@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from mirage._base.memo import Memo
@@ -20,6 +21,7 @@ __all__ = [
     "Quantity",
     "dates",
     "days_in",
+    "digit_quantities",
     "multiplier_at",
     "multiplies",
     "numeric_dates",
@@ -114,14 +116,14 @@ def quantities(text: str, language: str | Language) -> tuple[Quantity, ...]:
         [[550.0], [3.0]]
     """
     entry = Language.of(language)
-    digit_quantities = list(_iter_digit_quantities(text, entry))
+    in_digits = list(digit_quantities(text, entry))
     digit_offsets = {
-        offset for quantity in digit_quantities for offset in range(quantity.start, quantity.end)
+        offset for quantity in in_digits for offset in range(quantity.start, quantity.end)
     }
     word_quantities = (
         q for q in _iter_word_quantities(text, entry) if q.start not in digit_offsets
     )
-    return tuple(sorted((*digit_quantities, *word_quantities)))
+    return tuple(sorted((*in_digits, *word_quantities)))
 
 
 @lru_cache(maxsize=4096)
@@ -141,14 +143,15 @@ def values_in(text: str, language: str | Language) -> Values:
     """
     entry = Language.of(language)
     values: set[float] = set()
-    for match in _DIGITS.finditer(text):
-        values |= _digit_values(match[0]) | _parts(match[0])
-    for quantity in _iter_digit_quantities(text, entry):
+    for number in set(_DIGITS.findall(text)):
+        values |= _digit_values(number) | _parts(number)
+    # Each search for digits takes as long as the rest, and many texts have none.
+    for quantity in digit_quantities(text, entry) if values else ():
         values |= quantity.values
+    for run in _RUNS_OF_DIGITS.findall(text) if values else ():
+        values.add(float("".join(filter(str.isdecimal, run))[:15]))
     for quantity in _iter_word_quantities(text, entry, loose=True):
         values |= quantity.values
-    for run in _RUNS_OF_DIGITS.findall(text):
-        values.add(float("".join(filter(str.isdecimal, run))[:15]))
     return frozenset(values)
 
 
@@ -188,7 +191,8 @@ def _parts(number: str) -> Values:
     return frozenset({*parts, *hours})
 
 
-def _iter_digit_quantities(text: str, entry: Language) -> Iterator[Quantity]:
+def digit_quantities(text: str, entry: Language) -> Iterator[Quantity]:
+    """Yield the numbers of a text that are written in digits, as :func:`quantities` does."""
     until = 0
     for match in _DIGITS.finditer(text):
         start, end = match.span()
@@ -331,14 +335,15 @@ def _iter_thai_quantities(text: str, entry: Language, loose: bool) -> Iterator[Q
 
 def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
     conjunctions, table = _conjunctions(entry), _word_table(entry)
-    words = _located_words(text)
-    word_numbers = [table[word] for _, _, word in words]
+    starts, ends, words = _located_words(text)
+    word_numbers = [*map(table.__getitem__, words)]
     if not any(word_numbers):
         return
     run: list[Sequence[float]] = []
     start = end = 0
     joined = True
-    for (word_start, word_end, word), values in zip(words, word_numbers, strict=True):
+    rows = zip(starts, ends, words, word_numbers, strict=True)
+    for word_start, word_end, word, values in rows:
         if not run:
             if values:
                 start, end = word_start, word_end
@@ -363,10 +368,16 @@ def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator
         yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
 
 
+_SPLIT_AT_WORDS = re.compile(f"({WORD.pattern})")
+
+
 @lru_cache(maxsize=128)
-def _located_words(text: str) -> list[tuple[int, int, str]]:
-    """Return the start, end and lower-case form of each word of a text."""
-    return [(*match.span(), match[0].casefold()) for match in WORD.finditer(text)]
+def _located_words(text: str) -> tuple[list[int], list[int], list[str]]:
+    """Return the starts, the ends and the lower-case forms of the words of a text."""
+    # Splitting is faster than a match object for each word. Every second part is a word.
+    parts = _SPLIT_AT_WORDS.split(text)
+    ends = [*accumulate(map(len, parts))]
+    return ends[:-1:2], ends[1::2], [*map(str.casefold, parts[1::2])]
 
 
 @cache
@@ -618,13 +629,16 @@ def _month_names_pattern(entry: Language) -> re.Pattern[str]:
 
 def _month_words(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
     months, openers = lexicon(entry.code).months, _first_month_words(entry)
-    table = _month_table(entry)
+    starts, ends, words = _located_words(text)
+    word_months = [*map(_month_table(entry).__getitem__, words)]
+    if not any(word_months) and openers.isdisjoint(words):
+        return
     previous_word: tuple[int, str] | None = None
-    for start, end, word in _located_words(text):
+    for start, end, word, month in zip(starts, ends, words, word_months, strict=True):
         two_word_month = months.get(f"{previous_word[1]} {word}") if previous_word else None
         if previous_word and two_word_month:
             yield previous_word[0], end, two_word_month
-        elif month := table[word]:
+        elif month:
             yield start, end, month
         previous_word = (start, word) if word in openers else None
 

@@ -149,5 +149,7 @@ _FOLD = _Fold()
 _FOLD_SENTENCES = _Fold({ord(SENTENCE_MARK): SENTENCE_MARK})
 # A search for a set of characters is fast, so the blank before it is checked afterwards.
 _LOOSE_MARKS = re.compile(r"[^\w\s](?<!\S.)[^\w\s]*")
-_CHARACTERS = re.compile(r"(?:[0-9a-z\u00df-\u024f\u1e00-\u1eff][^\w\s]*)+|\w[^\w\s]*")
+_CHARACTERS = re.compile(
+    rf"[{UNSPACED}][^\w\s]*|(?:[0-9a-z\u00df-\u024f\u1e00-\u1eff][^\w\s]*)+|\w[^\w\s]*"
+)
 _BY_SCRIPT = re.compile(rf"[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+")

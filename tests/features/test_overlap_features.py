@@ -15,7 +15,7 @@ from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
 from mirage.features import NotComputed, answered, feature
-from mirage.features.overlap import rouge_l
+from mirage.features.overlap import _sentence_bleu, rouge_l
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
 from mirage.text import parse, tokenize
@@ -63,6 +63,15 @@ def test_bleu_equals_sacrebleu(code: str) -> None:
             parsed, [reference], tokenize=tokenizer, use_effective_order=True
         ).score
         assert value("answer_bleu", query, answer) == pytest.approx(expected / 100, abs=1e-12)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(*[st.text("a1.,-(「中一，。 \n", min_size=1, max_size=25)] * 2)
+def test_chinese_bleu_of_any_text_equals_sacrebleu(reference: str, answer: str) -> None:
+    expected = sacrebleu.sentence_bleu(
+        answer, [reference], tokenize="zh", use_effective_order=True
+    ).score
+    assert _sentence_bleu(answer, reference, "zh") == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
