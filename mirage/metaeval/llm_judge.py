@@ -148,9 +148,9 @@ class LLMSentenceJudge:
             )
             raise JudgmentError(f"{problem}; {rest}")
         for reasons, problem in (
-            (failed, "got no answer about"),
+            (failed, "has no label because of failed calls for"),
             (invalid, "gave no label to"),
         ):
             if reasons:
-                template = "judge %r %s %d %s, so these have no label; the first: %s"
+                template = "judge %r %s %d %s; the first: %s"
                 _LOG.warning(template, self.name, problem, len(reasons), total, reasons[0])
