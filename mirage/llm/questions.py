@@ -349,10 +349,12 @@ def _unreadable_message(completion: Completion, sought: str) -> str:
 
 
 def _quote(completion: Completion) -> str:
-    """Return the end of an unreadable answer in quotation marks, and whether it was cut off."""
+    """Return the end of an unreadable answer in quotation marks, and what to do about it."""
     text = " ".join(completion.text.split())
     end = text if len(text) <= _QUOTED else f"...{text[3 - _QUOTED :]}"
-    return f"{end!r}{'; max_tokens cut it off: increase it' if _is_cut(completion) else ''}"
+    cut = "; max_tokens cut it off: increase it" if _is_cut(completion) else ""
+    cached = "; it is from the cache: to ask again, turn the cache off" if completion.cached else ""
+    return f"{end!r}{cut}{cached}"
 
 
 # Material -----------------------------------------------------------------------------------------

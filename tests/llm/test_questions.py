@@ -169,6 +169,16 @@ def test_after_six_answers_that_cannot_be_read_there_is_no_value(server: ChatSer
     assert len(server.requests) == ASKS == 6
 
 
+def test_an_unreadable_answer_from_the_cache_is_named(server: ChatServer, tmp_path: Path) -> None:
+    server.answer = lambda _: "overloaded, try later"
+    for _ in range(2):
+        llm = llm_of(server, cache=tmp_path / "cache.sqlite")
+        (outcome,) = ask_all(llm, [ask_about("Sky.")], progress=False)
+        llm.cache.close()
+    assert outcome.invalid.endswith("; it is from the cache: to ask again, turn the cache off")
+    assert len(server.requests) == ASKS
+
+
 def test_an_answer_that_was_cut_off_is_never_read(server: ChatServer) -> None:
     """A verdict at the cut may not be the end of the answer."""
     server.answer = lambda _: Reply("It is [[blue]] at night.\n[[red]]", finish_reason="length")
