@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from openai import APIStatusError
 
 
-class RefusalError(LLMError):
+class AnswerError(LLMError):
+    """A model answered, but its answer has no text."""
+
+
+class RefusalError(AnswerError):
     """A model refused to answer, or a content filter blocked the request or the answer.
 
     The same request would get the same result, so the judges of this library treat it as an answer
@@ -110,9 +114,11 @@ def completion_of(
     if message.get("refusal"):
         raise RefusalError(f"the model refused: {secrets.excerpt(message['refusal'])}")
     if reason == "length" and not (isinstance(text, str) and text.strip()):
-        raise LLMError("the model used up max_tokens before it wrote any text; increase max_tokens")
+        raise AnswerError(
+            "the model used up max_tokens before it wrote any text; increase max_tokens"
+        )
     if not isinstance(text, str) and (message.get("tool_calls") or message.get("function_call")):
-        raise LLMError(
+        raise AnswerError(
             f"the model called a tool and wrote no text: {secrets.excerpt(choice)}; do not pass "
             "tools in the parameters"
         )

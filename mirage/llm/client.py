@@ -25,6 +25,7 @@ from mirage.executors.base import driver_host
 from mirage.llm._servers import Server, ask_in_turn
 from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, SharedSlots, copy_of
 from mirage.llm.answers import (
+    AnswerError,
     Completion,
     RefusalError,
     completion_in_cache,
@@ -683,7 +684,7 @@ class Connection:
         except BudgetError as error:
             return error
         except (TransientError, LLMError) as error:
-            kind = RefusalError if isinstance(error, RefusalError) else LLMError
+            kind = type(error) if isinstance(error, AnswerError) else LLMError
             return llm._error(str(error), error.status, kind)
 
     def _chat(self, messages: Sequence[Message]) -> _Request[Completion]:

@@ -22,7 +22,7 @@ from mirage._base.concurrency import for_each, run_sync
 from mirage._base.progress import progress_bar
 from mirage.errors import LLMError
 from mirage.executors import Executor
-from mirage.llm.answers import Completion, RefusalError
+from mirage.llm.answers import AnswerError, Completion, RefusalError
 from mirage.llm.client import LLM, Connection, Message
 from mirage.llm.controls import Break, Skeleton, break_controls, break_tokens
 from mirage.llm.templates import Template
@@ -315,11 +315,12 @@ async def _outcome(
             return Outcome(failed=readability.given_up)
         try:
             completion = await connection.ask_once(reminded if sample else messages, sample=sample)
-        except RefusalError as error:
-            readability.unreadable += 1
-            readability.problem = f"no {form.sought}: {error}"
-            return Outcome(invalid=_sendable(readability.problem))
         except LLMError as error:
+            if isinstance(error, AnswerError):
+                readability.unreadable += 1
+                readability.problem = _sendable(f"no {form.sought}: {error}")
+            if isinstance(error, RefusalError):
+                return Outcome(invalid=readability.problem)
             return Outcome(failed=_sendable(str(error)))
         value = _read(completion, form)
         if value is not None:

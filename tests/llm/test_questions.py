@@ -242,10 +242,17 @@ def test_an_llm_whose_replies_cannot_be_read_is_given_up(server: ChatServer) -> 
     server.answer = lambda _: "Samahani, siwezi."
     outcomes = ask_all(llm_of(server), [ask_about(str(n)) for n in range(50)], progress=False)
     assert 32 <= len(server.requests) < 32 + 8
-    assert {outcome.invalid for outcome in outcomes} == {""}
-    (reason,) = {outcome.failed for outcome in outcomes}
-    assert "none of the first 32 replies" in reason
-    assert "no colour in 'Samahani, siwezi.'" in reason
+    assert {outcome.value for outcome in outcomes} == {None}
+    assert "none of the first 32 replies" in outcomes[-1].failed
+    assert "no colour in 'Samahani, siwezi.'" in outcomes[-1].failed
+
+
+def test_an_llm_that_uses_up_its_tokens_is_given_up(server: ChatServer) -> None:
+    server.answer = lambda _: Reply("<think>Sky, or", finish_reason="length")
+    outcomes = ask_all(llm_of(server), [ask_about(str(n)) for n in range(90)], progress=False)
+    assert 32 <= len(server.requests) < 32 + 8
+    assert "the model used up max_tokens" in outcomes[0].failed
+    assert "none of the first 32 replies" in outcomes[-1].failed
 
 
 def test_one_readable_reply_is_enough_to_continue(server: ChatServer) -> None:
