@@ -649,6 +649,8 @@ class Vote(_Comparison):
         error: Reason why the verdict is ``invalid`` or ``failed``; ``None`` for other verdicts.
         half: Which half of the dataset contains the query (``first`` or ``second``), if
             :class:`mirage.arena.AdaptivePairs` chose the pair; empty for other pairs.
+        outdated: Whether the responses, the prompt or the judge's parameters had changed when a
+            later comparison wrote the file. Readers leave such votes out.
     """
 
     judge: Name
@@ -656,6 +658,7 @@ class Vote(_Comparison):
     prompt_digest: str = Field("", validation_alias=AliasChoices("prompt_digest", "asked"))
     error: str | None = None
     half: Half = ""
+    outdated: bool = False
 
     @model_validator(mode="after")
     def _error_matches_verdict(self) -> Self:

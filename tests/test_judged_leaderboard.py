@@ -287,6 +287,12 @@ def test_judging_resumes_from_the_votes_file(
     assert board.estimate(MINE, "mine", judge=judge, judgments=0).calls == 0
 
 
+def test_a_judge_that_chooses_by_position_is_noted(judged: Leaderboard, server: ChatServer) -> None:
+    server.answer = lambda _: "[[A]]"
+    ranking = rank(judged, PairwiseJudge(LLM("j", base_url=server.url, cache=False)), 30)
+    assert any("j preferred the response shown first in 30 of 30 pairs" in n for n in ranking.notes)
+
+
 def test_failed_votes_are_noted_and_do_not_bias(judged: Leaderboard) -> None:
     class Sometimes(Counts):
         def judge(self, *args: Any, **settings: Any) -> Judged:

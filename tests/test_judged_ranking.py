@@ -18,6 +18,7 @@ from scipy.stats import t as student
 
 from mirage import BradleyTerry, Judgment, Judgments, Ranking, Response, Run, Vote
 from mirage.arena import Judged
+from mirage.arena.verdicts import judgments_of
 from mirage.errors import JudgmentError, MirageError, SettingError
 from mirage.ranking import MultilingualRanking
 from mirage.report._page import render
@@ -315,6 +316,61 @@ def test_an_arena_of_ties_has_no_intervals() -> None:
     assert (
         note(ranking, "a tie") == "Every judgment is a tie, so nothing shows which model is better."
     )
+
+
+def both_orders(verdict: str, queries: int = 20) -> list[Judgment]:
+    pairs = [(a, b) for a in "xyz" for b in "xyz" if a != b]
+    return [judgment(query, a, b, verdict) for query in range(queries) for a, b in pairs]
+
+
+def test_verdicts_that_cancel_give_no_intervals() -> None:
+    ranking = Ranking.from_judgments(both_orders("b"))
+    assert all(entry.interval is None or math.isnan(entry.interval[0]) for entry in ranking)
+    assert math.isnan(ranking.winner_interval[0])
+    assert any("as if a judge chose by position" in note for note in ranking.notes)
+
+
+def test_a_judge_that_chooses_by_position_gives_a_warning() -> None:
+    rng = np.random.default_rng(0)
+
+    def notes(first: float, orders: int) -> str:
+        votes = []
+        for query in range(15):
+            for a, b in combinations("xyz", 2):
+                shown = [(a, b), (b, a)] if rng.random() < 0.5 else [(b, a), (a, b)]
+                for one, other in shown[:orders]:
+                    verdict = (
+                        ("a" if rng.random() < first else "b")
+                        if first
+                        else ("a" if one < other else "b")
+                    )
+                    votes.append(
+                        Vote(
+                            query_id=f"q{query}",
+                            model_a=one,
+                            model_b=other,
+                            judge="j",
+                            verdict=verdict,
+                        )
+                    )
+        return " ".join(Ranking.from_judgments(Judged(tuple(votes), judgments_of(votes))).notes)
+
+    expected = "j preferred the response shown first in 45 of 45 pairs (p < 0.0001 if the order"
+    assert expected in notes(1.0, 1)
+    assert expected in notes(1.0, 2)
+    assert "preferred the response shown" not in notes(0.7, 1)
+    assert "preferred the response shown" not in notes(0.0, 1)
+    assert "preferred the response shown" not in notes(0.0, 2)
+
+
+def test_a_majority_of_judges_is_noted() -> None:
+    votes = [
+        Vote(query_id=f"q{query}", model_a="x", model_b="y", judge=judge, verdict="ab"[query % 2])
+        for query in range(8)
+        for judge in ("eins", "zwei")
+    ]
+    ranking = Ranking.from_judgments(Judged(tuple(votes), judgments_of(votes)))
+    assert any("majority of 2 judges, or else a tie: eins, zwei." in note for note in ranking.notes)
 
 
 def test_few_queries_give_a_warning() -> None:

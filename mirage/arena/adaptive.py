@@ -51,7 +51,7 @@ from mirage._base.rows import first_duplicate
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import fit_bradley_terry, penalised_information, win_probabilities
 from mirage.arena.judgments import Judgments
-from mirage.arena.pairs import Pair, Skipped
+from mirage.arena.pairs import Pair, Skipped, in_random_order
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Half, Judgment
 from mirage.statistics.clusters import cluster_codes
@@ -136,6 +136,7 @@ class AdaptivePairs:
                 f"a comparison needs at least 2 models and 1 query, got models={size}, "
                 f"queries={queries}"
             )
+        self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._state = np.full((size, size, queries), _FREE, dtype=np.int8)
         self._shown_counts = np.zeros((size, queries))
@@ -368,8 +369,10 @@ class AdaptivePairs:
         self._state[a, b, query] = _ASKED
         self._pending[half, a, b] += 1
         self._handed_out[half] += 1
-        first, second = (a, b) if self._rng.random() < 0.5 else (b, a)
-        return Pair(self.query_ids[query], self.models[first], self.models[second])
+        self._rng.random()  # unused; without it, the seeds of earlier versions give other pairs
+        return in_random_order(
+            Pair(self.query_ids[query], self.models[a], self.models[b]), self._seed
+        )
 
     def _fit(self) -> None:
         """Fit the logits of each half, and compute the information in one judgment on each pair."""

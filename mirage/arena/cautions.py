@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from mirage._base.arrays import Ints
 from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Skipped
-from mirage.models import Vote
+from mirage.models import SETTLED, Vote
 from mirage.statistics.clusters import FEWEST
 
 FEW_QUERIES = 20
@@ -19,6 +19,8 @@ FEW_QUERIES = 20
 MOSTLY_JUDGED = 0.9
 """Share of the largest number of judged queries below which a model causes a warning."""
 
+_ONE_POSITION = 0.9  # share of verdicts for one position from which a judge causes a warning
+_LIKELY = 0.01  # p-value up to which that is not due to chance
 _LISTED = 5  # models in the warning about different numbers of queries
 
 
@@ -42,9 +44,63 @@ def cautions(
     return (*_judgment_cautions(fit, judgments), *_vote_cautions(votes, skipped))
 
 
+def nothing_decided(judgments: Judgments) -> bool:
+    """Return whether, on each query, the judgments on each two models are ties or cancel out."""
+    models = len(judgments.models)
+    low, high = np.minimum(judgments.a, judgments.b), np.maximum(judgments.a, judgments.b)
+    cell = (judgments.query.astype(np.intp) * models + low) * models + high
+    wins_of_low = np.where(judgments.a == low, judgments.score, 1 - judgments.score) - 0.5
+    _, code = np.unique(cell, return_inverse=True)
+    return not np.bincount(code, wins_of_low).any()
+
+
+def position_cautions(votes: Iterable[Vote]) -> Iterator[str]:
+    """Yield a warning for each judge that prefers one position in nearly all of its verdicts.
+
+    Two responses that a judge saw in both orders count once: for a position if this position won
+    both times, and for neither if the same response won both times.
+    """
+    by_judge: dict[str, dict[tuple[str, frozenset[str]], list[str]]] = {}
+    for vote in votes:
+        if vote.verdict in ("a", "b"):
+            pairs = by_judge.setdefault(vote.judge, {})
+            pair = vote.query_id, frozenset((vote.model_a, vote.model_b))
+            pairs.setdefault(pair, []).append(vote.verdict)
+    for judge, pairs in by_judge.items():
+        first, second = (
+            sum(set(verdicts) == {verdict} for verdicts in pairs.values()) for verdict in "ab"
+        )
+        count, position = max((first, "first"), (second, "second"))
+        if count < _ONE_POSITION * len(pairs):
+            continue
+        p = _binomial_p(count, first + second)
+        if p <= _LIKELY:
+            yield (
+                f"{judge} preferred the response shown {position} in {count} of {len(pairs)} pairs "
+                f"(p {_p_text(p)} if the order is random), so its verdicts show little about the "
+                "models."
+            )
+
+
+def _binomial_p(count: int, total: int) -> float:
+    """Return the two-sided p-value of ``count`` in ``total`` for two equally likely outcomes."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(count, total).pvalue)
+
+
+def _p_text(p: float) -> str:
+    return "< 0.0001" if p < 0.0001 else f"= {p:.4f}"
+
+
 def _judgment_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
     if (judgments.score == 0.5).all():
         yield "Every judgment is a tie, so nothing shows which model is better."
+    elif nothing_decided(judgments):
+        yield (
+            "On each query, each model won against each other model as often as it lost, as if a "
+            "judge chose by position, so nothing shows which model is better."
+        )
     if judgments.halves is not None:
         yield (
             "Pairs were chosen adaptively, most of them of models with similar logits: distances "
@@ -142,6 +198,13 @@ def _vote_cautions(votes: Sequence[Vote], skipped: Sequence[Skipped]) -> Iterato
         count = sum(vote.verdict == kind for vote in votes)
         if count:
             yield f"{count} of {len(votes)} votes {predicate} and do not count."
+    yield from position_cautions(votes)
+    judges = sorted({vote.judge for vote in votes} - {SETTLED})
+    if len(judges) > 1:
+        yield (
+            f"Each judgment is the verdict of the majority of {len(judges)} judges, or else a tie: "
+            f"{', '.join(judges)}."
+        )
     if skipped:
         yield f"{len(skipped)} pairs were not judged; the first is {skipped[0]}."
     presentations = {(vote.query_id, vote.model_a, vote.model_b, vote.judge) for vote in votes}

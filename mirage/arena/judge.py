@@ -75,10 +75,11 @@ class PairwiseJudge(NearNames):
 
     All three accept ``out``, a JSON Lines file of :class:`~mirage.Vote`. Votes are appended as
     judges answer, and are sorted at the end. A vote in the file is not requested again, unless it
-    failed, or the responses, the prompt or the judge's parameters have changed. Votes on other
-    queries and pairs, or of other judges, stay in the file. Votes that are outdated by a change
-    also stay, at the beginning of the file: :func:`read_votes` ignores them, but they are reused if
-    the change is reverted.
+    has no verdict, or the responses, the prompt or the judge's parameters have changed. Unreadable
+    replies of the judge are in its cache, so votes without a verdict are requested again without
+    cost as long as the LLM has the same cache and parameters. Votes on other queries and pairs, or
+    of other judges, stay in the file. Votes that are outdated by a change also stay, with the mark
+    ``outdated``: :func:`read_votes` leaves them out, but they are reused if the change is reverted.
 
     Args:
         judges: One LLM or its name, or a jury of several with different names. The judgment of a
@@ -336,6 +337,7 @@ class PairwiseJudge(NearNames):
         pairs: float = 1.0,
         judgments: int | None = None,
         seed: int = 0,
+        out: str | Path | None = None,
     ) -> Estimate:
         """Estimate the calls and cost of :meth:`compare` with these arguments; nothing is sent.
 
@@ -350,6 +352,7 @@ class PairwiseJudge(NearNames):
             pairs: Share of the drawn queries on which each pair of models is judged.
             judgments: Largest number of pairs to judge adaptively; ``None`` for :meth:`compare`.
             seed: Random seed.
+            out: File of votes. Votes that it contains already are not counted.
 
         Returns:
             The estimated calls and cost, summed over judges.
@@ -364,8 +367,11 @@ class PairwiseJudge(NearNames):
             pairs = 1.0
         contest = self._contest(dataset, runs)
         drawn, _ = contest.draw(queries, pairs, seed)
-        orders = shown_pairs(drawn, self.both_orders)
-        estimates = [estimate(judge, map(contest.question, orders)) for judge in self.judges]
+        with Journal(out if out is not None and Path(out).exists() else None, Vote) as journal:
+            voting = Voting(self.judges, self.both_orders, contest, journal, None)
+            estimates = [
+                estimate(judge, voting.missing_questions(judge, drawn)) for judge in self.judges
+            ]
         if judgments is not None:
             most_calls = min(judgments, len(drawn)) * (2 if self.both_orders else 1)
             estimates = [entry.at_most(most_calls) for entry in estimates]
@@ -497,14 +503,14 @@ def _ask_adaptively(
     """
     chosen: list[Pair] = []
     undecided: list[Pair] = []  # pairs without a judgment so far
-    to_retry: list[Pair] = []  # pairs on which a vote failed in an earlier run
+    to_retry: list[Pair] = []  # pairs with a vote without a verdict in an earlier run
     unanswered = 0  # consecutive pairs on which every vote failed
     while len(chosen) < limit and (target is None or adaptive.tau_bound < target):
         pairs = adaptive.next(min(batch, limit - len(chosen)))
         # Replay the votes of an interrupted run unchanged, so that the same pairs are chosen.
-        # Its failed votes are requested again only after the replay.
+        # Its votes without a verdict are requested again only after the replay.
         if voting.recall(pairs):
-            to_retry += [pair for pair in pairs if any(map(_failed, voting.votes_on([pair])))]
+            to_retry += [pair for pair in pairs if any(v.error for v in voting.votes_on([pair]))]
             unanswered = 0
         else:
             voting.ask([*pairs, *to_retry])

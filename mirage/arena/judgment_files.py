@@ -16,14 +16,15 @@ from mirage.models import Judgment, Run, Vote
 
 _LOG = logger("mirage.arena")
 _WITHOUT_VERDICT = ("invalid", "failed")
+_Question = tuple[str, str, frozenset[str]]  # judge, query, and the two models
 _VOTE_KEYS = {"prompt_digest", "asked"}  # names of the digest in newer and in older files
 
 
 def read_votes(path: str | Path) -> list[Vote]:
     """Read the votes in a file that :meth:`PairwiseJudge.compare` wrote.
 
-    If a judge voted on a pair several times, with different prompts, parameters or responses, only
-    the last vote is kept.
+    Votes that are outdated, because the responses, the prompt or the parameters of the judge have
+    changed since, are left out, and a warning is logged.
 
     Args:
         path: JSON Lines file of :class:`~mirage.Vote`.
@@ -34,14 +35,14 @@ def read_votes(path: str | Path) -> list[Vote]:
     Raises:
         DatasetError: The file is not valid; the message gives the line and the field.
     """
-    return _drop_superseded([validated(Vote, row, where) for where, row in read_rows(Path(path))])
+    return _current_votes([validated(Vote, row, where) for where, row in read_rows(Path(path))])
 
 
 def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
     """Read judgments from a file of judgments, or from a file of votes.
 
-    Votes that are invalid or failed are not counted, and a warning is logged. If a judge voted on a
-    pair again with another prompt, the last vote counts, as for :func:`read_votes`.
+    Votes that are invalid or failed are not counted, and a warning is logged. The same holds for
+    outdated votes, as for :func:`read_votes`.
 
     Args:
         path: JSON Lines file of :class:`~mirage.Judgment` or of :class:`~mirage.Vote`.
@@ -70,7 +71,7 @@ def read_judged(path: str | Path, *, judge: str | None = None) -> Judged:
         row.keys() & _VOTE_KEYS or row.get("verdict") in _WITHOUT_VERDICT for _, row in rows
     ):
         return Judged((), tuple(validated(Judgment, row, where) for where, row in rows))
-    valid_votes = tuple(_drop_superseded([validated(Vote, row, where) for where, row in rows]))
+    valid_votes = tuple(_current_votes([validated(Vote, row, where) for where, row in rows]))
     lost_questions = {
         _question_key(vote) for vote in valid_votes if vote.verdict in _WITHOUT_VERDICT
     }
@@ -184,28 +185,60 @@ def _is_current(vote: Vote, contest: Contest) -> bool:
     return vote.prompt_digest in ("", contest.digest(pair))
 
 
-def _drop_superseded(votes: list[Vote]) -> list[Vote]:
-    """Return the votes that are not outdated, and log the number of outdated votes.
+def _current_votes(votes: list[Vote]) -> list[Vote]:
+    """Return the votes that are not outdated, and log the number of votes that are left out.
 
-    A vote is outdated if the same judge voted on the same responses again, with another prompt.
+    A finished comparison marks outdated votes. If it was interrupted, or an earlier version wrote
+    the file, a vote is outdated if the same judge voted on the same responses in the same order
+    again, with another prompt. A vote in the other order is then left out too, because it may
+    belong to the earlier prompt.
     """
-    last_prompt = {(_question_key(vote), vote.model_a): vote.prompt_digest for vote in votes}
-    last = [
+    unmarked = [vote for vote in votes if not vote.outdated]
+    last = {(_question_key(vote), vote.model_a): vote for vote in unmarked}
+    lasting = [
         vote
-        for vote in votes
-        if vote.prompt_digest == last_prompt[_question_key(vote), vote.model_a]
+        for vote in unmarked
+        if vote is (final := last[_question_key(vote), vote.model_a])
+        or (vote.error is None and vote.prompt_digest == final.prompt_digest)
     ]
-    if len(last) < len(votes):
-        count = len(votes) - len(last)
+    replaced = {
+        (_question_key(vote), vote.model_a)
+        for vote in unmarked
+        if vote.prompt_digest != last[_question_key(vote), vote.model_a].prompt_digest
+    }
+    questions = {question for question, _ in replaced}
+    current = [
+        vote
+        for vote in lasting
+        if _question_key(vote) not in questions or (_question_key(vote), vote.model_a) in replaced
+    ]
+    if len(current) < len(votes):
         _LOG.warning(
-            "%d earlier votes are left out, because the judge later voted again with a different "
-            "prompt",
-            count,
+            "%d of %d votes are left out, because the responses, the prompt or the parameters of "
+            "the judge have changed since",
+            len(votes) - len(current),
+            len(votes),
         )
-    return last
+    _warn_about_unchecked(current, questions)
+    return current
 
 
-def _question_key(vote: Vote) -> tuple[str, str, frozenset[str]]:
+def _warn_about_unchecked(votes: list[Vote], replaced: set[_Question]) -> None:
+    """Warn of votes that may be outdated: the judge voted again on other queries only."""
+    comparisons = {(judge, models) for judge, _, models in replaced}
+    unchecked = sum(
+        (vote.judge, _question_key(vote)[2]) in comparisons and _question_key(vote) not in replaced
+        for vote in votes
+    )
+    if unchecked:
+        _LOG.warning(
+            "%d other votes on these models may be outdated too; run `mirage judge` again with the "
+            "same file: it marks outdated votes, and pays only for what is missing",
+            unchecked,
+        )
+
+
+def _question_key(vote: Vote) -> _Question:
     """Return the judge, the query and the set of models of a vote.
 
     This key is the same for the votes on both orders of two responses.

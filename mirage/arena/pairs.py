@@ -142,9 +142,7 @@ class Contest:
             shuffled = sorted(sample, key=lambda id_: _draw(seed, "pairs", id_, a, b))
             pairs += [Pair(id_, a, b) for id_ in shuffled[:count]]
         possible, skipped = self.sort_out(sorted(pairs))
-        swaps = [_draw(seed, "order", *pair)[0] % 2 for pair in possible]
-        pairs_and_swaps = zip(possible, swaps, strict=True)
-        return [pair.swapped if swap else pair for pair, swap in pairs_and_swaps], skipped
+        return [in_random_order(pair, seed) for pair in possible], skipped
 
     def sort_out(self, pairs: Iterable[Pair]) -> tuple[list[Pair], tuple[Skipped, ...]]:
         """Split pairs into pairs that can be judged and pairs that cannot, without duplicates.
@@ -172,6 +170,13 @@ class Contest:
             else:
                 possible.append(pair)
         return possible, tuple(skipped)
+
+    def has_responses(self, pair: Pair) -> bool:
+        """Return whether both models of a pair have a response to its query, even a failed one."""
+        return all(
+            model in self.runs and self.runs[model].get(pair.query_id) is not None
+            for model in (pair.model_a, pair.model_b)
+        )
 
     def question(self, pair: Pair) -> Question[Verdict]:
         """Return the question for a judge about a pair that can be judged."""
@@ -233,6 +238,15 @@ class Contest:
                     f"run of model {run.model!r} answers query {unknown!r}, but {name} has no such "
                     "query; judge the run on the dataset whose queries it answers"
                 )
+
+
+def in_random_order(pair: Pair, seed: int) -> Pair:
+    """Return a pair with one of its two models first, at random.
+
+    The result depends only on the query, the set of models and the seed.
+    """
+    pair = Pair(pair.query_id, *sorted((pair.model_a, pair.model_b)))
+    return pair.swapped if _draw(seed, "order", *pair)[0] % 2 else pair
 
 
 def _draw(*key: object) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.llm import LLM, Budget
+    from mirage.llm.budget import Usage
 
 BUDGETS = ("calls", "tokens", "cost")
 TIMEOUT_S = 3.0
@@ -125,6 +127,14 @@ class LLMSettings:
 
         url = self.base_url if base_url is None else base_url
         return LLM(model, base_url=url, api_key=self.key(), budget=self._budget, **self._settings)
+
+
+def usage_of(llms: Iterable[LLM]) -> Usage:
+    """Return what several LLMs have used together."""
+    from mirage.llm.budget import Usage
+
+    parts = [asdict(llm.usage) for llm in llms]
+    return Usage(**{name: sum(part[name] for part in parts) for name in parts[0]})
 
 
 def _parse_settings(texts: Iterable[str]) -> dict[str, Any]:

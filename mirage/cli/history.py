@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from mirage.monitoring.history import Commit
     from mirage.monitoring.judges import JudgeSeries
     from mirage.monitoring.series import Series
 
@@ -80,10 +82,10 @@ def history(
     models = list(dict.fromkeys(runs[0].baseline.table.model for runs in all_runs))
     if model is not None and model not in models:
         raise UnknownNameError("model", model, models, "in this history")
+    of_model = [runs for runs in all_runs if model in (None, runs[0].baseline.table.model)]
     all_series = [
         compare_commits(runs, alpha=alpha, features=feature or ())
-        for runs in all_runs
-        if model in (None, runs[0].baseline.table.model)
+        for runs in [r for r in of_model if _has_features(r, feature or ())] or of_model
     ]
     if page is not None:
         from mirage.monitoring.page import write_history
@@ -103,6 +105,12 @@ def history(
         for series, lines in zip(all_series, explanations, strict=True)
     ]
     out_either("\n\n".join((*parts, *map(str, judges))), plain, as_json)
+
+
+def _has_features(commits: Sequence[Commit], features: Iterable[str]) -> bool:
+    """Return whether all commits of a series have all of these features."""
+    tables = [commit.baseline.table for commit in commits]
+    return all(name in table.features for name in features for table in tables)
 
 
 def _plain(series: Series) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
 from mirage.cli._inputs import check_folder, check_page, dataset_of, runs_of
-from mirage.cli._llms import LLMSettings, naming_models, prompt_of
+from mirage.cli._llms import LLMSettings, naming_models, prompt_of, usage_of
 from mirage.cli._output import out, out_either, print_records, say, summarise
 from mirage.cli._shell import (
     app,
@@ -98,6 +98,7 @@ def judge(
     scores are then not comparable.
     """
     from mirage.arena import PairwiseJudge
+    from mirage.arena.cautions import position_cautions
     from mirage.llm.estimates import sum_estimates
     from mirage.ranking import Ranking
 
@@ -118,7 +119,8 @@ def judge(
     )
     plan: dict[str, Any] = {"queries": queries, "seed": seed}
     plan |= {} if judgments is None else {"judgments": judgments}
-    estimate = arena.estimate(questions, runs, **plan)
+    check_folder(file)
+    estimate = arena.estimate(questions, runs, out=file, **plan)
     frozen = None if anchors is None else _anchor_pairs(anchors, questions, runs, seed, dry_run)
     if frozen is not None:
         estimate = sum_estimates([estimate, frozen.estimate(arena)])
@@ -126,16 +128,18 @@ def judge(
         out_either(estimate, asdict(estimate), as_json)
         return
     say(str(estimate))
-    check_folder(file)
     compare = arena.compare if judgments is None else arena.compare_adaptively
     with keeping(file, cached=settings.cache), naming_models(judges, settings):
         judged = compare(questions, runs, out=file, **plan)
     if file is None:
         print_records(judged.votes)
     moved = _record(arena, judged, runs[0], questions, frozen, history, commit, queries, seed)
-    counts = judged.describe()
+    counts, usage = judged.describe(), usage_of(judges)
     text = ", ".join(f"{n} {what}" for what, n in counts.items())
-    summarise(text, file, counts, as_json=as_json)
+    summarise(f"{text}; {usage}", file, counts | asdict(usage), as_json=as_json)
+    if page is None or file is None or as_json:
+        for caution in position_cautions(judged.votes):
+            say(caution)
     if page is not None:
         ranking = Ranking.from_judgments(
             judged, dataset=questions, runs=runs, agreement=arena.agreement

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mirage.metaeval import LabelledSentences, MetaEvaluation
     from mirage.metaeval.comparisons import Comparisons
     from mirage.metaeval.judges import Score, SentenceJudge
+    from mirage.metaeval.sentences import AnswerSentence
 
 
 @app.command(
@@ -90,7 +92,8 @@ def metaeval(
 
     A judge decides for each sentence whether the passages support it. The judge is either a
     feature, which accepts the sentences whose value reaches a threshold, or, with --judge, an LLM.
-    In Python, any function can be a judge.
+    In Python, any function can be a judge. With --judge, an estimate of the cost is printed on
+    standard error before the first call.
     """
     if model is None and (prompt, calibration, base_url, llm, budget) != (None,) * 5:
         raise MirageError("--prompt, --calibration, --base-url, --llm and --budget need --judge")
@@ -104,19 +107,19 @@ def metaeval(
     from mirage.metaeval import corrected_share, evaluate, transfer_card
 
     labelled = labelled_of(labels, language, positive, task)
+    unlabelled = () if rest is None else sentences_in(rest, language)
     judges: list[Score] | list[SentenceJudge]
     if model is None:
         judges = scores = list(map(score_of, feature or ["support_lexical"]))
     else:
         settings = LLMSettings(llm, base_url, budget)
-        judges = [_llm_judge(labelled, model, settings, prompt, calibration)]
+        judges = [_llm_judge(labelled, unlabelled, model, settings, prompt, calibration)]
     if card:
         table = transfer_card(labelled, scores)
         rows = [row._asdict() | {"advice": row.advice} for row in table]
         out_either(table, {"features": rows}, as_json)
         return
     if rest is not None:
-        unlabelled = sentences_in(rest, language)
         shares = corrected_share(labelled, judges, unlabelled)
         corrected = [row._asdict() | {"corrected": row.corrected._asdict()} for row in shares]
         out_either(shares, {"sentences": shares.sentences, "shares": corrected}, as_json)
@@ -129,18 +132,24 @@ def metaeval(
 
 def _llm_judge(
     labelled: LabelledSentences,
+    unlabelled: Sequence[AnswerSentence],
     model: str,
     settings: LLMSettings,
     prompt: Path | None,
     calibration: Path | None,
 ) -> SentenceJudge:
-    """Return the LLM as a judge, with the verdicts of a calibration if there is one."""
+    """Return the LLM as a judge, with the verdicts of a calibration if there is one.
+
+    An estimate of the cost of labelling all sentences without a verdict is printed first.
+    """
     from mirage.metaeval.calibration import Calibration, calibrate
 
     judge = sentence_judge(settings.llm(model), labelled, prompt_of(prompt))
+    is_calibrated = calibration is not None and calibration.exists()
+    say(str(judge.estimate([*(() if is_calibrated else labelled.sentences), *unlabelled])))
     if calibration is None:
         return judge
-    if calibration.exists():
+    if is_calibrated:
         require_fresh(calibration, judge, labelled)
         return Calibration.load(calibration).recorded(judge)
     with keeping(None, cached=settings.cache):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
+from mirage.arena.cautions import position_cautions
 from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.pairs import Contest, Pair, Skipped
 from mirage.arena.placement import (
@@ -247,7 +248,10 @@ def place_by_judge(
         placement,
         judged,
         widened,
-        tuple(_notes(run.model, placement, judgment_counts, len(looks), len(failed_ids))),
+        (
+            *_notes(run.model, placement, judgment_counts, len(looks), len(failed_ids)),
+            *position_cautions(judged.votes),
+        ),
     )
 
 

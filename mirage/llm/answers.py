@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from openai import APIStatusError
 
 
+class AnswerError(LLMError):
+    """A model answered, but its answer has no text."""
+
+
+class RefusalError(AnswerError):
+    """A model refused to answer, or a content filter blocked the request or the answer.
+
+    The same request would get the same result, so the judges of this library treat it as an answer
+    that cannot be read.
+    """
+
+
 @dataclass(frozen=True)
 class Completion:
     """One answer of a model.
@@ -98,13 +110,15 @@ def completion_of(
         block, text = split_reasoning(text)
         reasoning = reasoning or block
     if reason == "content_filter":
-        raise LLMError("the answer was blocked by a content filter")
+        raise RefusalError("the answer was blocked by a content filter")
     if message.get("refusal"):
-        raise LLMError(f"the model refused: {secrets.excerpt(message['refusal'])}")
+        raise RefusalError(f"the model refused: {secrets.excerpt(message['refusal'])}")
     if reason == "length" and not (isinstance(text, str) and text.strip()):
-        raise LLMError("the model used up max_tokens before it wrote any text; increase max_tokens")
+        raise AnswerError(
+            "the model used up max_tokens before it wrote any text; increase max_tokens"
+        )
     if not isinstance(text, str) and (message.get("tool_calls") or message.get("function_call")):
-        raise LLMError(
+        raise AnswerError(
             f"the model called a tool and wrote no text: {secrets.excerpt(choice)}; do not pass "
             "tools in the parameters"
         )
@@ -273,6 +287,6 @@ def status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LL
             f"{reason}: the endpoint has moved to {moved}; pass this address as base_url", status
         )
     if error.code == "content_filter":
-        return LLMError(f"the request was blocked by a content filter ({reason})", status)
+        return RefusalError(f"the request was blocked by a content filter ({reason})", status)
     fault = transient_status(status, reason, response.headers)
     return fault if fault and error.code != "insufficient_quota" else LLMError(reason, status)

@@ -62,6 +62,13 @@ class Usage:
     completion_tokens: int = 0
     cost: float = 0.0
 
+    def __str__(self) -> str:
+        text = (
+            f"{self.calls:,} calls (and {self.cached:,} answers from the cache): "
+            f"{self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers"
+        )
+        return f"{text}, cost {self.cost:,.2f}" if self.cost else text
+
     @property
     def tokens(self) -> int:
         """The number of input and output tokens together."""

@@ -25,7 +25,9 @@ from mirage.executors.base import driver_host
 from mirage.llm._servers import Server, ask_in_turn
 from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, SharedSlots, copy_of
 from mirage.llm.answers import (
+    AnswerError,
     Completion,
+    RefusalError,
     completion_in_cache,
     completion_of,
     counted_tokens,
@@ -254,12 +256,14 @@ class LLM(NearNames):
     def __repr__(self) -> str:
         return f"LLM({self.model!r}, endpoint={self.endpoint!r})"
 
-    def _error(self, reason: str, status: int | None = None) -> LLMError:
+    def _error(
+        self, reason: str, status: int | None = None, kind: type[LLMError] = LLMError
+    ) -> LLMError:
         """Return an error that names the model and the endpoint and contains no secret."""
         reason = self._secrets.redacted(reason).encode("utf-8", "replace").decode()
         more_servers = len(self.endpoints) - 1
         where = f"{self.endpoint} and {more_servers} more" if more_servers else self.endpoint
-        return LLMError(f"{self.model} at {where}: {reason}", status)
+        return kind(f"{self.model} at {where}: {reason}", status)
 
     def __reduce__(self) -> Any:
         host = driver_host()
@@ -430,7 +434,7 @@ class LLM(NearNames):
         """
         return self.cache is not None and self.cache.get(self.digest(messages, sample)) is not None
 
-    def digest(self, messages: Sequence[Message], sample: int = 0) -> bytes:
+    def digest(self, messages: Sequence[Message], sample: int = 0, *, limits: bool = True) -> bytes:
         """Return the SHA-256 digest of endpoint, model, messages, parameters and ``sample``.
 
         The cache stores the answer to a request under this digest.
@@ -439,9 +443,14 @@ class LLM(NearNames):
             messages: The chat.
             sample: Index of the answer, counted from 0. To get more answers to the same messages,
                 pass 1, 2, and so on; each is cached separately.
+            limits: Whether the digest depends on the limit on the length of answers. The limit does
+                not influence an answer that ended before it.
         """
         chat = [dict(message) for message in messages]
-        request = [self.endpoint, self._azure, self.model, chat, self.parameters, sample]
+        parameters = {
+            name: value for name, value in self.parameters.items() if limits or name not in _LIMITS
+        }
+        request = [self.endpoint, self._azure, self.model, chat, parameters, sample]
         return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
     def embedding_digest(self, text: str) -> bytes:
@@ -547,6 +556,25 @@ class Connection:
             asyncio.Semaphore(llm.concurrency) if llm._copy is None else SharedSlots(llm._copy)
         )
         self._reach = Reach()
+
+    async def ask_once(self, messages: Sequence[Message], *, sample: int = 0) -> Completion:
+        """Return the answer to a chat as :meth:`ask` does, but store refusals in the cache too.
+
+        Raises:
+            RefusalError: If the model refused, now or when the cached request was sent.
+        """
+        cache = self.llm.cache
+        # Earlier versions cannot read an entry without a text, so refusals have keys of their own.
+        key = hashlib.sha256(b"refusal" + self.llm.digest(messages, sample)).digest()
+        if cache is not None and (entry := cache.get(key)) is not None:
+            self.llm._count(cached=1)
+            raise RefusalError(entry["refusal"])
+        try:
+            return await self.ask(messages, sample=sample)
+        except RefusalError as error:
+            if cache is not None:
+                cache.put(key, self.llm.model, {"refusal": str(error)})
+            raise
 
     async def ask(self, messages: Sequence[Message], *, sample: int = 0) -> Completion:
         """Return the answer to a chat, from the cache if possible.
@@ -655,7 +683,8 @@ class Connection:
         except BudgetError as error:
             return error
         except (TransientError, LLMError) as error:
-            return llm._error(str(error), error.status)
+            kind = type(error) if isinstance(error, AnswerError) else LLMError
+            return llm._error(str(error), error.status, kind)
 
     def _chat(self, messages: Sequence[Message]) -> _Request[Completion]:
         llm = self.llm

@@ -22,7 +22,7 @@ from mirage._base.concurrency import for_each, run_sync
 from mirage._base.progress import progress_bar
 from mirage.errors import LLMError
 from mirage.executors import Executor
-from mirage.llm.answers import Completion
+from mirage.llm.answers import AnswerError, Completion, RefusalError
 from mirage.llm.client import LLM, Connection, Message
 from mirage.llm.controls import Break, Skeleton, break_controls, break_tokens
 from mirage.llm.templates import Template
@@ -36,6 +36,7 @@ ASKS = 6
 BRACKETS: Break = (re.compile(r"\[(?=\[)"), "[ ")
 """A pattern that inserts a space into ``[[``, so that no text has a verdict such as ``[[A]]``."""
 
+_MOST_UNREADABLE = 32  # replies; if there are more and none could be read, no more are requested
 _QUOTED = 200  # characters of an unreadable answer that an error quotes
 
 _MARKS = """\
@@ -146,7 +147,8 @@ class Outcome(NamedTuple, Generic[T]):
 
     Attributes:
         value: The value that was read from an answer, or ``None``.
-        invalid: A message that quotes the last answer, if no answer could be read; else empty.
+        invalid: A message that quotes the last answer, if no answer could be read, or the reason
+            if the model refused; else empty.
         failed: The error message, if the LLM did not answer; else empty.
     """
 
@@ -155,8 +157,38 @@ class Outcome(NamedTuple, Generic[T]):
     failed: str = ""
 
 
+@dataclass
+class Readability:
+    """Whether the replies of an LLM can be read; all questions to it may share this object.
+
+    Attributes:
+        read: Whether a reply was ever read.
+        unreadable: Number of replies that could not be read.
+        problem: What the last of these replies lacks, with a quote or an error.
+    """
+
+    read: bool = False
+    unreadable: int = 0
+    problem: str = ""
+
+    @property
+    def given_up(self) -> str:
+        """The reason why no more questions are asked; empty if they are."""
+        if self.read or self.unreadable < _MOST_UNREADABLE:
+            return ""
+        return (
+            f"the question was given up, because none of the first {_MOST_UNREADABLE} replies of "
+            f"the LLM could be read ({self.problem}); check the model, the prompt and max_tokens"
+        )
+
+
 def ask_all(
-    llm: LLM, questions: Sequence[Question[T]], *, what: str = "questions", progress: bool = True
+    llm: LLM,
+    questions: Sequence[Question[T]],
+    *,
+    what: str = "questions",
+    progress: bool = True,
+    readability: Readability | None = None,
 ) -> list[Outcome[T]]:
     """Ask an LLM many questions and return their outcomes in the same order.
 
@@ -165,6 +197,7 @@ def ask_all(
         questions: The questions. If there are none, no key is needed.
         what: A noun for the questions in the progress bar.
         progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+        readability: As for :func:`ask_each`.
     """
     outcomes: dict[int, Outcome[T]] = {}
     with progress_bar(len(questions), what, progress) as bar:
@@ -174,22 +207,33 @@ def ask_all(
             bar.update()
 
         if questions:
-            run_sync(ask_each(llm, questions, take))
+            run_sync(ask_each(llm, questions, take, readability))
     return [outcomes[position] for position in range(len(questions))]
 
 
 async def ask_each(
-    llm: LLM, questions: Iterable[Question[T]], take: Callable[[int, Outcome[T]], None]
+    llm: LLM,
+    questions: Iterable[Question[T]],
+    take: Callable[[int, Outcome[T]], None],
+    readability: Readability | None = None,
 ) -> None:
     """Ask an LLM questions, and call ``take(position, outcome)`` when each of them is done.
 
-    Questions are read from the iterable as they are needed, so there may be any number of them.
+    Questions are read from the iterable as they are needed, so there may be any number of them. If
+    no reply can be read, the remaining questions fail without being asked.
+
+    Args:
+        llm: The LLM.
+        questions: The questions.
+        take: The function to call with each outcome.
+        readability: Whether earlier replies of the LLM could be read; by default this is unknown.
     """
+    readability = readability or Readability()
     async with llm.connect() as connection:
 
         async def ask(numbered: tuple[int, Question[T]]) -> None:
             position, question = numbered
-            take(position, await _outcome(connection, question))
+            take(position, await _outcome(connection, question, readability))
 
         await for_each(enumerate(questions), ask, llm.concurrency)
 
@@ -213,19 +257,30 @@ def ask_on_workers(
             outcome.
     """
     positions: dict[int, list[int]] = {}
+    given_up: list[tuple[int, Outcome[T]]] = []
+    readabilities = [Readability() for _ in llms]
 
     def parts() -> Iterator[tuple[int, list[Question[T]]]]:
         numbered, sent = enumerate(asked), 0
         for index, group in groupby(numbered, key=lambda entry: entry[1][0]):
             size = part_size(llms[index].concurrency, executor)
             while part := list(islice(group, size)):
+                if reason := readabilities[index].given_up:
+                    given_up.extend((position, Outcome(failed=reason)) for position, _ in part)
+                    continue
                 positions[sent] = [position for position, _ in part]
                 sent += 1
                 yield index, [question for _, (_, question) in part]
 
-    for number, outcomes in executor.map(partial(_ask_in_worker, llms), parts()):
+    for number, (index, outcomes, part) in executor.map(partial(_ask_in_worker, llms), parts()):
+        readability = readabilities[index]
+        readability.read |= part.read
+        readability.unreadable += part.unreadable
+        readability.problem = part.problem or readability.problem
         for position, outcome in zip(positions.pop(number), outcomes, strict=True):
             take(position, outcome)
+    for position, outcome in given_up:
+        take(position, outcome)
 
 
 def part_size(concurrency: int, executor: Executor) -> int:
@@ -237,26 +292,42 @@ def part_size(concurrency: int, executor: Executor) -> int:
     return -(-2 * concurrency // executor.workers)
 
 
-def _ask_in_worker(llms: Sequence[LLM], part: tuple[int, list[Question[T]]]) -> list[Outcome[T]]:
-    index, questions = part
-    return ask_all(llms[index], questions, progress=False)
+def _ask_in_worker(
+    llms: Sequence[LLM], part: tuple[int, list[Question[T]]]
+) -> tuple[int, list[Outcome[T]], Readability]:
+    (index, questions), readability = part, Readability()
+    outcomes = ask_all(llms[index], questions, progress=False, readability=readability)
+    return index, outcomes, readability
 
 
-async def _outcome(connection: Connection, question: Question[T]) -> Outcome[T]:
+async def _outcome(
+    connection: Connection, question: Question[T], readability: Readability
+) -> Outcome[T]:
     """Ask a question until an answer can be read, at most ``ASKS`` times.
 
     After an unreadable answer, the prompt ends with a reminder. It never contains earlier answers.
+    After a refusal, the question is not asked again.
     """
     form, messages = question.form, question.messages
     reminded = [{"role": "user", "content": f"{messages[0]['content']}\n\n{form.reminder}"}]
     for sample in range(ASKS):
+        if readability.given_up:
+            return Outcome(failed=readability.given_up)
         try:
-            completion = await connection.ask(reminded if sample else messages, sample=sample)
+            completion = await connection.ask_once(reminded if sample else messages, sample=sample)
         except LLMError as error:
+            if isinstance(error, AnswerError):
+                readability.unreadable += 1
+                readability.problem = _sendable(f"no {form.sought}: {error}")
+            if isinstance(error, RefusalError):
+                return Outcome(invalid=readability.problem)
             return Outcome(failed=_sendable(str(error)))
         value = _read(completion, form)
         if value is not None:
+            readability.read = True
             return Outcome(value)
+        readability.unreadable += 1
+        readability.problem = f"no {form.sought} in {_quote(completion)}"
     return Outcome(invalid=_unreadable_message(completion, form.sought))
 
 
@@ -275,10 +346,16 @@ def _unreadable_message(completion: Completion, sought: str) -> str:
 
     ``sought`` names what the answer should contain, such as ``verdict``.
     """
+    return f"no {sought} in {ASKS} answers; the last one was {_quote(completion)}"
+
+
+def _quote(completion: Completion) -> str:
+    """Return the end of an unreadable answer in quotation marks, and what to do about it."""
     text = " ".join(completion.text.split())
     end = text if len(text) <= _QUOTED else f"...{text[3 - _QUOTED :]}"
     cut = "; max_tokens cut it off: increase it" if _is_cut(completion) else ""
-    return f"no {sought} in {ASKS} answers; the last one was {end!r}{cut}"
+    cached = "; it is from the cache: to ask again, turn the cache off" if completion.cached else ""
+    return f"{end!r}{cut}{cached}"
 
 
 # Material -----------------------------------------------------------------------------------------
@@ -391,7 +468,7 @@ def final_verdict(text: str, verdicts: Collection[str]) -> str | None:
 
     The function returns ``None`` if the verdict is in a quote, follows other words or is followed
     by text, because it may then be a quotation. It also returns ``None`` if the line contains two
-    different verdicts, or one that is not among ``verdicts``.
+    different verdicts, or one that is not among ``verdicts``. Upper and lower case are the same.
 
     Example:
         >>> final_verdict("Both are short. Final verdict: [[A]]", {"A", "B"})
@@ -405,4 +482,7 @@ def final_verdict(text: str, verdicts: Collection[str]) -> str | None:
     if match is None or len(names) != 1:
         return None
     verdict = match[1].strip()
-    return verdict if verdict in verdicts else None
+    if verdict in verdicts:
+        return verdict
+    same = [name for name in verdicts if name.casefold() == verdict.casefold()]
+    return same[0] if len(same) == 1 else None

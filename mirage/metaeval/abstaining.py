@@ -567,12 +567,13 @@ def cascade(
             f"needs exactly two labels, one of them {decided.positive!r}; merge labels with "
             "LabelledSentences.merged"
         )
-    if isinstance(costly, LLMSentenceJudge) and not {*decided.names} <= {*LABELS[costly.task]}:
-        raise JudgmentError(
-            f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}, but "
-            f"{costly.name!r} gives {', '.join(map(repr, LABELS[costly.task]))}; use the same "
-            "names for both"
-        )
+    if isinstance(costly, LLMSentenceJudge):
+        given = [costly.names.get(label, label) for label in LABELS[costly.task]]
+        if not {*decided.names} <= {*given}:
+            raise JudgmentError(
+                f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}, but "
+                f"{costly.name!r} gives {', '.join(map(repr, given))}; use the same names for both"
+            )
     positive = np.array([label == decided.positive for (label,) in decided.labels])
     clusters = clusters_of_sentences(decided, cluster)
     if isinstance(cheap, Sequence) and not isinstance(cheap, str):

@@ -40,7 +40,8 @@ class CorrectedShare(NamedTuple):
         judge: The name of the judge.
         judge_share: The share according to the judge alone. This is the mean of its scores or, if
             it has a threshold or returns labels, the share of sentences that it calls positive. If
-            lower scores are better, they are reversed first.
+            lower scores are better, they are reversed first. Sentences without a verdict are left
+            out.
         corrected: The corrected estimate; see :class:`~mirage.statistics.PoweredMean`.
     """
 
@@ -56,7 +57,7 @@ class CorrectedShares(Rows[CorrectedShare]):
     Attributes:
         sentences: The number of sentences, with and without a label.
         level: The confidence level of the intervals.
-        notes: Notes on the direction of the judges' scores.
+        notes: Notes on the direction of the judges' scores, and on sentences without a verdict.
     """
 
     sentences: int
@@ -175,8 +176,22 @@ def corrected_share(
         combined = cross_predicted(np.stack(scores, axis=1), labels, cluster, seed=seed)
         corrected = powered_mean(labels, combined, cluster=cluster, level=level)
         rows.append(CorrectedShare(TOGETHER, corrected.predicted, corrected))
-    notes = tuple(note for opinion in opinions for note in _notes(opinion, decided))
+    notes = tuple(
+        note
+        for opinion, score in zip(opinions, scores, strict=True)
+        for note in (*_notes(opinion, decided), *_gap_notes(opinion.name, score))
+    )
     return CorrectedShares(tuple(rows), len(sentences), level, notes)
+
+
+def _gap_notes(judge: str, score: Floats) -> Iterator[str]:
+    """Yield a note on the sentences without a verdict of a judge; nothing if there are none."""
+    missing = np.count_nonzero(np.isnan(score))
+    if missing:
+        yield (
+            f"{judge}: 'says' is a share of the {len(score) - missing} sentences with a verdict; "
+            f"{missing} have none"
+        )
 
 
 class Transfer(NamedTuple):

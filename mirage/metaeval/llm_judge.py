@@ -26,8 +26,9 @@ class LLMSentenceJudge:
     """A judge that asks an LLM for the label of each sentence.
 
     If a response has no label, the LLM is asked again up to five times, with a reminder of the
-    format. After that the sentence has no label, which counts as wrong (as in MEMERAG). If a
-    call fails, the other calls are completed before a JudgmentError is raised.
+    format. After that the sentence has no label, which counts as wrong in an evaluation (as in
+    MEMERAG). The same holds if the model refuses or a content filter blocks the request. If a call
+    fails otherwise, the other calls are completed before a JudgmentError is raised.
 
     The judge is the same in every language, and its prompts are in English. To compare strategies,
     create one judge per strategy from the same LLM object; they share its client, cache and budget.
@@ -50,8 +51,7 @@ class LLMSentenceJudge:
         names: Other names for the labels, if people used others: ``{"Supported": "correct", "Not
             Supported": "wrong"}``. By default the names are those of the task.
         failed_is_wrong: Whether to count a failed call as a wrong label, and to log the number of
-            failures, instead of raising an error. This is useful for endpoints that refuse some
-            sentences, for example because of content filters.
+            failures, instead of raising an error.
         progress: Show a progress bar on stderr if that is a terminal.
 
     Raises:
@@ -102,8 +102,8 @@ class LLMSentenceJudge:
         Sentences with identical prompts share a request.
 
         Raises:
-            JudgmentError: A call failed (network, refusal, budget). The message has the number of
-                failures and the first reason. All other responses are in the cache.
+            JudgmentError: A call failed (network, budget). The message has the number of failures
+                and the first reason. All other responses are in the cache.
             NoJudgmentError: Every call failed.
             LLMError: The LLM is called at OpenAI, and there is no API key.
         """
@@ -135,20 +135,22 @@ class LLMSentenceJudge:
         invalid = [outcome.invalid for outcome in outcomes if outcome.invalid]
         total = f"of {len(outcomes)} sentences"
         if failed and not self.failed_is_wrong:
+            problem = (
+                f"judge {self.name!r} got no answer about {len(failed)} {total}; the first error "
+                f"is: {failed[0]}"
+            )
+            if len(failed) == len(outcomes):
+                raise NoJudgmentError(problem)
             rest = (
                 "no response was stored, because the LLM has no cache"
                 if self.llm.cache is None
                 else "the other responses are in the cache; run again for the rest"
             )
-            kind = NoJudgmentError if len(failed) == len(outcomes) else JudgmentError
-            raise kind(
-                f"judge {self.name!r} got no answer about {len(failed)} {total}; the first error "
-                f"is: {failed[0]}; {rest}"
-            )
+            raise JudgmentError(f"{problem}; {rest}")
         for reasons, problem in (
-            (failed, "got no answer about"),
+            (failed, "has no label because of failed calls for"),
             (invalid, "gave no label to"),
         ):
             if reasons:
-                template = "judge %r %s %d %s, which counts as wrong; the first: %s"
+                template = "judge %r %s %d %s; the first: %s"
                 _LOG.warning(template, self.name, problem, len(reasons), total, reasons[0])

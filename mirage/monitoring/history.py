@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -229,9 +229,11 @@ class History:
                 database.execute(f"UPDATE {table} SET accepted = 1 WHERE sha = ?", matches)
 
     def series(self) -> tuple[tuple[Commit, ...], ...]:
-        """Return one series of commits per model and set of queries.
+        """Return the series of commits of each model on each set of queries.
 
-        The commits of a series are in the order in which they were added.
+        The commits of a series are in the order in which they were added, and all of them have a
+        feature in common. A commit without such a feature, for example after a change of the judge,
+        begins another series.
 
         Raises:
             DatasetError: The file does not exist or is not a history, or an entry is damaged.
@@ -244,7 +246,11 @@ class History:
                 f"SELECT {_COLUMNS} FROM commits WHERE model = ? AND language = ? AND "
                 "fingerprint = ? ORDER BY id"
             )
-            return tuple(tuple(map(self._commit, database.execute(query, key))) for key in keys)
+            return tuple(
+                series
+                for key in keys
+                for series in _with_shared_features(map(self._commit, database.execute(query, key)))
+            )
 
     def _commit(self, row: tuple[Any, ...]) -> Commit:
         number, time, sha, accepted, data, checksum = row
@@ -313,6 +319,21 @@ def _has_judges(database: sqlite3.Connection) -> bool:
     """Return whether the file has a table for the runs of judges, unlike older files."""
     query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'judges'"
     return bool(database.execute(query).fetchone()[0])
+
+
+def _with_shared_features(commits: Iterable[Commit]) -> list[tuple[Commit, ...]]:
+    """Divide commits into series; all commits of a series have at least one feature in common."""
+    series: list[tuple[list[Commit], set[str]]] = []
+    for commit in commits:
+        features = commit.baseline.table.features
+        for members, shared in series:
+            if not shared.isdisjoint(features):
+                members.append(commit)
+                shared.intersection_update(features)
+                break
+        else:
+            series.append(([commit], set(features)))
+    return [tuple(members) for members, _ in series]
 
 
 def _checked(data: object, checksum: int, where: str) -> bytes:

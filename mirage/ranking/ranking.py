@@ -18,7 +18,7 @@ from mirage._base.garbage import no_collection
 from mirage._base.rows import first_duplicate
 from mirage._base.tables import to_html, to_markdown, to_text
 from mirage.arena.bradley_terry import BradleyTerry
-from mirage.arena.cautions import cautions
+from mirage.arena.cautions import cautions, nothing_decided
 from mirage.arena.fragility import Fragility, fragility
 from mirage.arena.judgments import JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
@@ -230,11 +230,11 @@ class Ranking(Presentable):
             )
             estimates = estimates_by_tournaments(bootstrapped, fit, level)
         answers = {run.model: run for run in runs if run.model in fit.models}
-        only_ties = bool((columns.score == 0.5).all())
+        is_undecided = nothing_decided(columns)
         language = next((part.language for part in (dataset, *answers.values()) if part), None)
         dataset_text = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
         return cls(
-            judged_entries(fit, estimates, fit.models if only_ties else fit.unbound, answers),
+            judged_entries(fit, estimates, fit.models if is_undecided else fit.unbound, answers),
             language=language or UNDETERMINED,
             title=f"{dataset_text}{len(columns)} judgments on {fit.queries} queries",
             confidence=estimates.confidence,
@@ -254,7 +254,7 @@ class Ranking(Presentable):
             ),
             agreement=agreement,
             level=level,
-            winner_interval=NO_INTERVAL if only_ties else estimates.winner,
+            winner_interval=NO_INTERVAL if is_undecided else estimates.winner,
         )
 
     @property

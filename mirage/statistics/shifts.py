@@ -44,7 +44,8 @@ def shift_evidence(
     The other is the squared sum of the differences, which detects small changes in a common
     direction. Ties are broken at random, so the p-values of successive runs are independent and
     uniform if the judge has not changed (Vovk, Gammerman & Shafer 2005, Algorithmic Learning in a
-    Random World, theorem 8.2). Each p-value becomes an e-value (Vovk & Wang 2021, E-values:
+    Random World, theorem 8.2). If a statistic is 0, as for a run with the same verdicts as before,
+    its p-value is 1. Each p-value becomes an e-value (Vovk & Wang 2021, E-values:
     Calibration, Combination and Applications, Annals of Statistics 49, equation 2). For each
     possible start of a shift, the e-values since then are multiplied, and the products are averaged
     with fixed weights, as in :func:`mirage.statistics.alarms.rise_evidence` (Shin, Ramdas & Rinaldo
@@ -95,7 +96,8 @@ def _p_values(
     ``earlier`` and ``later`` have the number of times that each item got each verdict.
 
     Returns:
-        The p-values with ties broken at random, and the p-values in which ties count fully.
+        The p-values with ties broken at random, but 1 for a statistic of 0; and the p-values in
+        which ties count fully.
     """
     pooled, size = earlier + later, later.sum(axis=1)
     expected = size[:, None] * (pooled / np.maximum(pooled.sum(axis=1, keepdims=True), 1))
@@ -116,6 +118,7 @@ def _p_values(
     above = (drawn > observed + tolerance).sum(axis=0)
     equal = (np.abs(drawn - observed) <= tolerance).sum(axis=0)
     broken = (above + rng.random(2) * (1 + equal)) / (1 + permutations)
+    broken[observed <= tolerance] = 1.0
     return broken, (above + 1 + equal) / (1 + permutations)
 
 

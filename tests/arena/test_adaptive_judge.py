@@ -7,8 +7,8 @@ from direct_llm import DirectLLM, DirectServer
 from judging import first_in_alphabet, judge_by, make_dataset, make_run, make_runs
 from llm_server import Reply
 
-from mirage.arena import AdaptivePairs, BradleyTerry, PairwiseJudge
-from mirage.errors import JudgmentError, SettingError
+from mirage.arena import AdaptivePairs, BradleyTerry, PairwiseJudge, read_judged
+from mirage.errors import JudgmentError, NoJudgmentError, SettingError
 from mirage.llm import Budget
 from mirage.models import Response, Run, Vote
 
@@ -62,6 +62,24 @@ def test_the_comparison_depends_on_the_seed_alone(server):
     first, again, other = (compare(judge, judgments=30, seed=seed) for seed in (0, 0, 1))
     assert first.votes == again.votes
     assert pairs_of(first.votes) != pairs_of(other.votes)
+
+
+def test_more_judgments_cost_only_the_difference(server, tmp_path):
+    server.answer = judge_by(first_in_alphabet)
+    judge, out = PairwiseJudge(llm(server)), tmp_path / "votes.jsonl"
+    for judgments in (25, 60):
+        compare(judge, judgments=judgments, queries=8, seed=2, out=out)
+        assert len(server.requests) == judgments
+    whole = judge.compare(DATASET, RUNS, queries=8, seed=2, out=out, progress=False)
+    assert len(server.requests) == len(whole) == 8 * 10
+    assert sorted(read_judged(out).judgments, key=str) == sorted(whole.judgments, key=str)
+
+
+def test_a_judge_that_cannot_be_read_is_given_up_across_batches(server):
+    server.answer = lambda _: "Je ne sais pas."
+    with pytest.raises(NoJudgmentError, match="Je ne sais pas"):
+        compare(PairwiseJudge(llm(server)), judgments=150, batch=2)
+    assert len(server.requests) < 32 + 8
 
 
 @pytest.mark.parametrize("jury", [1, 2])

@@ -223,7 +223,8 @@ def test_no_verdict_at_all_is_an_error(server, tmp_path):
     server.answer = lambda _: "Hard to tell."
     with pytest.raises(JudgmentError, match=r"judge.*q0.*Hard to tell"):
         compare(server, out=tmp_path / "votes.jsonl")
-    assert {vote.verdict for vote in read_votes(tmp_path / "votes.jsonl")} == {"invalid"}
+    assert {vote.verdict for vote in read_votes(tmp_path / "votes.jsonl")} == {"failed"}
+    assert len(server.requests) < 32 + 8
 
 
 def test_a_failed_call_is_a_failed_vote_and_the_rest_is_complete(server, caplog):
@@ -384,7 +385,7 @@ def test_votes_without_a_verdict_do_not_count(server):
     jury = play_jury(server, one=first_in_alphabet, two="?", three="?")
     judged = compare(server, judge=PairwiseJudge(jury))
     assert all(winner == min(pair) for (_, pair), winner in winners(judged).items())
-    assert len(judged.invalid) == 24
+    assert len(judged.invalid) + len(judged.failed) == 24
 
 
 def test_a_jury_of_one_is_that_judge(server):
@@ -442,7 +443,7 @@ def test_stored_votes_are_not_requested_again(server, tmp_path):
     assert (tmp_path / "votes").read_bytes() == before
 
 
-def test_failed_votes_are_asked_for_again_and_invalid_ones_are_not(server, tmp_path):
+def test_votes_without_a_verdict_are_asked_for_again(server, tmp_path):
     def answer(request):
         if "on q0" in last_user_text(request):
             return Reply("overloaded", status=400)
@@ -455,9 +456,9 @@ def test_failed_votes_are_asked_for_again_and_invalid_ones_are_not(server, tmp_p
     server.answer = lambda _: "[[A]]"
     second = compare(server, out=tmp_path / "votes")
     new_requests = server.requests[request_count:]
-    assert len(new_requests) == 3
-    assert all("on q0" in last_user_text(request) for request in new_requests)
-    assert (len(second), len(second.failed), len(second.invalid)) == (9, 0, 3)
+    assert len(new_requests) == 6
+    assert all(re.search("on q[01]", last_user_text(request)) for request in new_requests)
+    assert (len(second), len(second.failed), len(second.invalid)) == (12, 0, 0)
     assert tuple(read_votes(tmp_path / "votes")) == second.votes
 
 
@@ -469,7 +470,12 @@ def test_a_changed_response_is_judged_anew_and_replaces_the_old_vote(server, tmp
     assert len(server.requests) == 12 + 2
     assert winners(second)["q2", frozenset("xz")] == "z"
     assert set(votes_that_count(tmp_path / "votes")) == set(second.votes)
-    assert set(read_votes(tmp_path / "votes")) == {*first.votes, *second.votes}
+    replaced = {
+        vote.model_copy(update={"outdated": True})
+        for vote in first.votes
+        if vote not in second.votes
+    }
+    assert set(read_votes(tmp_path / "votes")) == {*second.votes, *replaced}
     assert len(second.votes) == 12
     assert len(set(first.votes) & set(second.votes)) == 10
 
@@ -493,14 +499,9 @@ def test_votes_with_other_parameters_stay_and_are_reused(server, tmp_path):
     server.answer = judge_by(lambda *_: "C")
     second = warm.compare(dataset, runs, queries=2, out=out, progress=False)
     assert len(server.requests) == 12 + 6
-    # Of both, the last counts; and no reader takes one for two.
-    by_key = {vote_key(vote): vote for vote in first.votes}
-    by_key |= {vote_key(vote): vote for vote in second.votes}
-    assert sorted(map(vote_key, votes_that_count(out))) == sorted(by_key)
-    assert {vote_key(v): v.verdict for v in votes_that_count(out)} == {
-        key: vote.verdict for key, vote in by_key.items()
-    }
-    assert len(read_judged(out)) == 12
+    # Only those with the last parameters count.
+    assert set(votes_that_count(out)) == set(second.votes)
+    assert len(read_judged(out)) == 6
     # None of them is asked for again.
     assert cold.compare(dataset, runs, out=out, progress=False) == first
     assert warm.compare(dataset, runs, queries=2, out=out, progress=False) == second
@@ -509,6 +510,125 @@ def test_votes_with_other_parameters_stay_and_are_reused(server, tmp_path):
 
 def vote_key(vote):
     return vote.query_id, vote.model_a, vote.model_b, vote.judge
+
+
+def test_votes_on_earlier_responses_do_not_count(server, tmp_path, caplog):
+    """The judge is asked about fewer queries after a response to every query has changed."""
+    server.answer = judge_by(first_in_alphabet)
+    dataset, out = make_dataset(12), tmp_path / "votes.jsonl"
+    x, y = make_runs(dataset, "xy")
+    compare(server, [x, y], dataset, out=out)
+    changed = make_run("x", dataset, **{query.id: f"zz {query.id}" for query in dataset})
+    caplog.clear()
+    second = compare(server, [changed, y], dataset, queries=3, out=out)
+    assert "12 earlier votes are marked as outdated, because the responses" in caplog.text
+    assert set(read_judged(out).judgments) == set(second.judgments)
+    assert "12 of 15 votes are left out, because the responses, the prompt" in caplog.text
+    # The votes count again if the change is reverted, and are not paid for again.
+    third = compare(server, [x, y], dataset, out=out)
+    assert len(server.requests) == 12 + 3
+    assert set(read_judged(out).judgments) == set(third.judgments)
+
+
+def test_votes_under_two_prompts_are_not_two_orders(server, tmp_path):
+    server.answer = lambda _: "[[A]]"
+    dataset, out = make_dataset(5), tmp_path / "votes.jsonl"
+    runs = make_runs(dataset, "xy")
+    compare(server, runs, dataset, PairwiseJudge(llm(server), both_orders=True), out=out)
+    prompt = "{question} {answer_a} {answer_b} {form}"
+    second = compare(server, runs, dataset, PairwiseJudge(llm(server), prompt=prompt), out=out)
+    assert set(read_judged(out).judgments) == set(second.judgments)
+    assert {judgment.verdict for judgment in second} == {"a"}
+
+
+def test_a_vote_whose_response_has_failed_since_does_not_count(server, tmp_path):
+    server.answer = judge_by(first_in_alphabet)
+    out = tmp_path / "votes.jsonl"
+    compare(server, RUNS[:2], out=out)
+    responses = [
+        Response(query_id="q0", text=None, error="timeout") if r.query_id == "q0" else r
+        for r in RUNS[0]
+    ]
+    failing = RUNS[0].model_copy(update={"responses": tuple(responses)})
+    second = compare(server, [failing, RUNS[1]], out=out)
+    assert set(read_judged(out).judgments) == set(second.judgments)
+    assert len(second) == 3
+
+
+def test_files_without_marks_give_a_warning(server, tmp_path, caplog):
+    """Earlier versions did not mark outdated votes, and an interrupted run does not either."""
+    server.answer = judge_by(first_in_alphabet)
+    dataset, out = make_dataset(6), tmp_path / "votes.jsonl"
+    x, y = make_runs(dataset, "xy")
+    first = compare(server, [x, y], dataset)
+    changed = make_run("x", dataset, **{query.id: f"zz {query.id}" for query in dataset})
+    second = compare(server, [changed, y], dataset, queries=2)
+    out.write_text("".join(f"{vote.model_dump_json()}\n" for vote in first.votes + second.votes))
+    caplog.clear()
+    assert len(read_judged(out)) == 6
+    assert "2 of 8 votes are left out, because the responses" in caplog.text
+    assert "4 other votes on these models may be outdated too" in caplog.text
+    requests = len(server.requests)
+    compare(server, [changed, y], dataset, queries=2, out=out)
+    assert len(server.requests) == requests
+    assert set(read_judged(out).judgments) == set(second.judgments)
+
+
+def test_votes_on_models_that_are_not_judged_now_are_not_checked(server, tmp_path, caplog):
+    server.answer = judge_by(first_in_alphabet)
+    out = tmp_path / "votes.jsonl"
+    compare(server, out=out)
+    changed = make_run("x", DATASET, q0="zz")
+    compare(server, [changed, RUNS[1]], out=out)
+    assert "1 earlier votes are marked as outdated" in caplog.text
+    assert "8 votes on one of these models and another model were not checked" in caplog.text
+
+
+def test_a_higher_limit_on_the_length_of_answers_asks_only_about_the_rest(server, tmp_path):
+    server.answer = lambda request: Reply(
+        "[[A]]",
+        finish_reason="length"
+        if "on q1" in last_user_text(request) and request["max_tokens"] == 100
+        else "stop",
+    )
+    out = tmp_path / "votes.jsonl"
+    first = compare(server, judge=PairwiseJudge(llm(server, max_tokens=100)), out=out)
+    assert len(first.invalid) == 3
+    requests = len(server.requests)
+    second = compare(server, judge=PairwiseJudge(llm(server, max_tokens=200)), out=out)
+    assert len(server.requests) == requests + 3
+    assert second.invalid == ()
+    assert len(read_judged(out)) == 12
+
+
+def test_votes_of_earlier_versions_are_reused(server, tmp_path):
+    """Their digests depend on the limit on the length of answers."""
+    server.answer = judge_by(first_in_alphabet)
+    judge, out = PairwiseJudge(llm(server)), tmp_path / "votes.jsonl"
+    compare(server, judge=judge, out=out)
+    (client,), digests = judge.judges, {}
+    for request in server.requests:
+        new, old = (
+            client.digest(request["messages"], limits=on).hex()[:16] for on in (False, True)
+        )
+        digests[new] = old
+    votes = [
+        vote.model_copy(update={"prompt_digest": digests[vote.prompt_digest]})
+        for vote in read_votes(out)
+    ]
+    out.write_text("".join(f"{vote.model_dump_json()}\n" for vote in votes))
+    compare(server, judge=judge, out=out)
+    assert len(server.requests) == 12
+    assert judge.estimate(DATASET, RUNS, out=out).calls == 0
+
+
+def test_an_estimate_counts_only_votes_that_the_file_lacks(server, tmp_path):
+    server.answer = judge_by(first_in_alphabet)
+    judge, out = PairwiseJudge(llm(server)), tmp_path / "votes.jsonl"
+    assert judge.estimate(DATASET, RUNS, out=out).calls == 12
+    assert not out.exists()
+    compare(server, RUNS[:2], out=out)
+    assert judge.estimate(DATASET, RUNS, out=out).calls == 8
 
 
 def test_votes_on_other_things_stay_in_the_file(server, tmp_path):

@@ -228,7 +228,6 @@ def test_the_final_verdict_is_read(text, verdict):
         "A",
         "[A]",
         "[[D]]",
-        "[[a]]",
         "[[AB]]",
         "[ [A] ]",
         "[[[A]]]",
@@ -268,6 +267,11 @@ def test_the_final_verdict_is_read(text, verdict):
 )
 def test_other_outputs_have_no_verdict(text):
     assert read_verdict(text) is None
+
+
+def test_a_verdict_in_lower_case_counts():
+    assert [read_verdict(f"Both answer.\n\n[[{letter}]]") for letter in "abc"] == ["a", "b", "tie"]
+    assert read_verdict("[[A]] [[a]]") is None
 
 
 @given(st.text(), st.sampled_from("ABC"))

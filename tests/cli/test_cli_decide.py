@@ -160,9 +160,6 @@ def test_what_decide_refuses(files: list[Path], tmp_path: Path) -> None:
     assert "--risk limits errors only in the language of the labels" in refusal(
         "decide", mixed, files[1], *GIVEN
     )
-    named = labels("named.jsonl", [{**r, "label": r["label"][:1]} for r in rows()])
-    message = refusal("decide", named, files[1], *GIVEN, "--positive", "S", "--judge", "j")
-    assert "use the same names for both" in message
     message = refusal("decide", *files, *GIVEN, "--feature", "passage_coverage")
     assert "leave out the threshold" in message
     assert "risk must be between 0 and 1, got risk=1.5" in refusal(

@@ -67,6 +67,27 @@ def test_votes_without_a_verdict_fall_short(server: ChatServer, files: list[Path
     assert "20 of 40 votes failed or name no verdict" in short.stderr
 
 
+def test_a_dry_run_does_not_count_votes_in_the_file(
+    server: ChatServer, files: list[Path], tmp_path: Path
+) -> None:
+    server.answer = lambda _: "[[A]]"
+    options = ("--out", tmp_path / "votes.jsonl", "--llm", "cache=no", "--llm", "price=1,2")
+    done = judged(server, files, *options, "--json")
+    spent = json.loads(done.stdout)
+    assert (spent["calls"], spent["cached"]) == (40, 0)
+    assert spent["cost"] == pytest.approx(
+        (spent["prompt_tokens"] + 2 * spent["completion_tokens"]) / 1e6
+    )
+    assert "0 calls" in judged(server, files, *options, "--dry-run").stdout
+    assert "; 0 calls (and 0 answers from the cache)" in judged(server, files, *options).stdout
+
+
+def test_a_judge_that_chooses_by_position_is_named(server: ChatServer, files: list[Path]) -> None:
+    server.answer = lambda _: "[[B]]"
+    done = judged(server, files)
+    assert "j preferred the response shown second in 40 of 40 pairs" in done.stderr
+
+
 def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
     endpoint = ("--judge", "j", "--base-url", server.url)
     assert "at least two runs" in refusal("judge", *IN_SWAHILI, files[0], *endpoint)

@@ -88,6 +88,24 @@ def test_other_requests_are_a_change_and_not_a_movement(
 
 
 @pytest.mark.usefixtures("judge")
+def test_a_judge_of_another_name_begins_another_series(
+    good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
+) -> None:
+    for sha, more in (("one", ()), ("two", ("--judge", "k")), ("three", ())):
+        assert run((good, bad), tmp_path, server, monkeypatch, sha, *more).exit_code == 0
+    history = tmp_path / "h.sqlite"
+    shown = json.loads(mirage("history", history, "--json").stdout)
+    assert [[row["sha"] for row in series["commits"]] for series in shown["series"]] == [
+        ["one", "three"],
+        ["two"],
+    ]
+    assert [series["judge"] for series in shown["judges"]] == ["j", "k"]
+    done = mirage("history", history, "--feature", "judged_score@j,k", "--json")
+    assert [len(series["commits"]) for series in json.loads(done.stdout)["series"]] == [1]
+    assert "judged_score@j" in refusal("history", history, "--feature", "judged_score@z")
+
+
+@pytest.mark.usefixtures("judge")
 def test_anchor_pairs_are_asked_again_and_a_failed_call_records_nothing(
     good: Path, bad: Path, tmp_path: Path, server: ChatServer, monkeypatch: Any
 ) -> None:

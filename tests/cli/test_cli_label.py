@@ -213,6 +213,42 @@ def test_a_calibration_is_reused_until_anything_changes(
     assert len(server.requests) == asked
 
 
+@pytest.mark.parametrize("scale", [("correct", "wrong"), ("correct", "partly", "wrong")])
+def test_a_judge_decides_with_the_names_of_the_labels(
+    scale: tuple[str, ...], labels: Path, server: ChatServer, tmp_path: Path
+) -> None:
+    row = json.loads(labels.read_text().splitlines()[0])
+    rows = [
+        {
+            **row,
+            "query_id": f"q{n}",
+            "sentence": f"Mto {n} ni mrefu." if n % 2 else f"Nyota {n} zinang'aa sana usiku.",
+            "label": "correct" if n % 2 else scale[1 + n // 2 % (len(scale) - 1)],
+        }
+        for n in range(120)
+    ]
+    json_lines(labels, rows)
+    rest = [{key: row[key] for key in row if key not in ("rater", "label")} for row in rows[:6]]
+    rest.append({**rest[0], "query_id": "new", "sentence": "Mto na nyota"})
+    new = json_lines(tmp_path / "new.jsonl", rest)
+    server.answer = lambda request: (
+        "<answer>Supported</answer>"
+        if "Mto" in request["messages"][-1]["content"].partition("<sentence")[2]
+        else "<answer>Not Supported</answer>"
+    )
+    assert measure(labels, server).exit_code == 0
+    done = mirage(
+        "decide", labels, new, "--positive", "correct", "--judge", "j", "--base-url", server.url,
+        "--llm", "key_from=MIRAGE_CACHE", "--calibration", labels.with_name("j.json"), "--json",
+        "--out", tmp_path / "decided.jsonl", "--llm", "cache=no",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    negative = scale[1] if len(scale) == 2 else "not correct"
+    decided = (tmp_path / "decided.jsonl").read_text().splitlines()
+    given = {json.loads(line)["label"] for line in decided}
+    assert given == {"correct", negative}
+
+
 def test_a_damaged_calibration_is_one_error(labels: Path, server: ChatServer) -> None:
     for text in ("", "[]", "{}", '{"model": 1}'):
         labels.with_name("j.json").write_text(text)

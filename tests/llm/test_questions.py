@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from llm_server import ChatServer, Reply, last_user_text
 
 from mirage._base.concurrency import run_sync
 from mirage.errors import LLMError
+from mirage.executors import LocalExecutor
 from mirage.llm import LLM, Budget, Form, Question
 from mirage.llm.questions import (
     ASKS,
@@ -23,6 +25,7 @@ from mirage.llm.questions import (
     Outcome,
     ask_all,
     ask_each,
+    ask_on_workers,
     fenced,
     final_verdict,
     harmless,
@@ -166,6 +169,16 @@ def test_after_six_answers_that_cannot_be_read_there_is_no_value(server: ChatSer
     assert len(server.requests) == ASKS == 6
 
 
+def test_an_unreadable_answer_from_the_cache_is_named(server: ChatServer, tmp_path: Path) -> None:
+    server.answer = lambda _: "overloaded, try later"
+    for _ in range(2):
+        llm = llm_of(server, cache=tmp_path / "cache.sqlite")
+        (outcome,) = ask_all(llm, [ask_about("Sky.")], progress=False)
+        llm.cache.close()
+    assert outcome.invalid.endswith("; it is from the cache: to ask again, turn the cache off")
+    assert len(server.requests) == ASKS
+
+
 def test_an_answer_that_was_cut_off_is_never_read(server: ChatServer) -> None:
     """A verdict at the cut may not be the end of the answer."""
     server.answer = lambda _: Reply("It is [[blue]] at night.\n[[red]]", finish_reason="length")
@@ -223,6 +236,54 @@ def test_an_error_of_the_callback_stops_the_questions(server: ChatServer) -> Non
     with pytest.raises(OSError, match="disk full"):
         run_sync(ask_each(llm_of(server, concurrency=2), questions(), take))
     assert len(numbers) <= 8
+
+
+def test_an_llm_whose_replies_cannot_be_read_is_given_up(server: ChatServer) -> None:
+    server.answer = lambda _: "Samahani, siwezi."
+    outcomes = ask_all(llm_of(server), [ask_about(str(n)) for n in range(50)], progress=False)
+    assert 32 <= len(server.requests) < 32 + 8
+    assert {outcome.value for outcome in outcomes} == {None}
+    assert "none of the first 32 replies" in outcomes[-1].failed
+    assert "no colour in 'Samahani, siwezi.'" in outcomes[-1].failed
+
+
+def test_an_llm_that_uses_up_its_tokens_is_given_up(server: ChatServer) -> None:
+    server.answer = lambda _: Reply("<think>Sky, or", finish_reason="length")
+    outcomes = ask_all(llm_of(server), [ask_about(str(n)) for n in range(90)], progress=False)
+    assert 32 <= len(server.requests) < 32 + 8
+    assert "the model used up max_tokens" in outcomes[0].failed
+    assert "none of the first 32 replies" in outcomes[-1].failed
+
+
+def test_one_readable_reply_is_enough_to_continue(server: ChatServer) -> None:
+    server.answer = lambda request: "[[red]]" if thing(request) == "0" else "Hm."
+    outcomes = ask_all(llm_of(server), [ask_about(str(n)) for n in range(9)], progress=False)
+    assert [outcome.value for outcome in outcomes] == ["red"] + [None] * 8
+    assert len(server.requests) == 1 + 8 * ASKS
+
+
+def test_workers_give_up_together(server: ChatServer) -> None:
+    server.answer = lambda _: "Hm."
+    llm, outcomes = llm_of(server, concurrency=2), {}
+    executor = LocalExecutor(1)
+    asked = [(0, ask_about(str(n))) for n in range(60)]
+    ask_on_workers(executor, [llm], asked, outcomes.__setitem__)
+    assert sorted(outcomes) == list(range(60))
+    assert len(server.requests) < 32 + 5 * 2 * ASKS
+    assert "none of the first 32 replies" in outcomes[59].failed
+
+
+def test_a_refusal_is_asked_once_and_stored(server: ChatServer, tmp_path: Path) -> None:
+    server.answer = lambda _: Reply(None, message={"refusal": "I would rather not."})
+    for _ in range(2):
+        llm = llm_of(server, cache=tmp_path / "cache.sqlite")
+        (outcome,) = ask_all(llm, [ask_about("Sky.")], progress=False)
+        assert outcome.failed == ""
+        assert "the model refused: I would rather not." in outcome.invalid
+        with pytest.raises(LLMError, match="refused"):  # a direct call is sent again
+            llm.complete(ask_about("Grass.").messages)
+        llm.cache.close()
+    assert len(server.requests) == 1 + 2
 
 
 # Verdicts in brackets -----------------------------------------------------------------------------

@@ -41,6 +41,14 @@ def helpful(numbers: np.ndarray = SCORE, name: str = "helpful", **settings: floa
     return score(by_number(numbers.tolist()), name=name, **settings)  # type: ignore[arg-type]
 
 
+def test_sentences_without_a_verdict_are_counted() -> None:
+    known, rest = split(100)
+    gaps = np.where(np.arange(200) % 10 == 3, np.nan, SCORE)
+    shares = corrected_share(known, helpful(gaps), rest)
+    assert shares.rows[0].judge_share == pytest.approx(np.nanmean(gaps))
+    assert "says' is a share of the 180 sentences with a verdict; 20 have none" in str(shares)
+
+
 def test_a_corrected_share_equals_the_powered_mean_of_arrays() -> None:
     sample, rest = split(80)
     row = corrected_share(sample, helpful(threshold=0.5), rest)["helpful"]

@@ -287,8 +287,8 @@ def test_asked_again_five_times_and_then_no_label(
         labels = judge.label(SENTENCES.sentences)
     assert labels == [label if i != 1 else None for i, label in enumerate(TRUTH)]
     assert caplog.messages == [
-        "judge 'judge cot' gave no label to 1 of 8 sentences, which counts as wrong; the first: no "
-        "label in 6 answers; the last one was '<answer>Perhaps</answer>'"
+        "judge 'judge cot' gave no label to 1 of 8 sentences; the first: "
+        "no label in 6 answers; the last one was '<answer>Perhaps</answer>'"
     ]
     prompts = [last_user_text(r) for r in server.requests if sentence_in(r) == "s1"]
     assert len(prompts) == ASKS
@@ -323,8 +323,12 @@ def test_a_judge_without_a_readable_label_is_not_ranked(
     server: DirectServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.answer = lambda _: "Hm."
-    with pytest.raises(NoJudgmentError, match="'mine' gave no label to any of the 8 sentences"):
-        evaluate(SENTENCES, judge_at(server, name="mine"))
+    sentences = SENTENCES.sentences[:4]
+    with pytest.raises(NoJudgmentError, match="'mine' gave no label to any of the 4 sentences"):
+        evaluate(
+            LabelledSentences(sentences, [[label] for label in TRUTH[:4]], [()] * 4),
+            judge_at(server, name="mine"),
+        )
     assert "the last one was 'Hm.'" in caplog.text
 
 
@@ -333,8 +337,6 @@ def test_a_judge_without_a_readable_label_is_not_ranked(
     [
         (Reply("no such model", status=404), "HTTP 404: no such model"),
         (Reply("too busy", status=503), "HTTP 503: too busy; 2 attempts"),
-        (Reply(finish_reason="content_filter"), "blocked by a content filter"),
-        (Reply(None, message={"refusal": "I won't."}), "the model refused: I won't."),
         (Reply(body=b"<html>"), "the response is not JSON"),
         (Reply(cut=True), "connection to the endpoint failed or was lost"),
     ],
@@ -358,7 +360,7 @@ def test_a_failed_call_is_no_mistake_of_the_judge(
     with caplog.at_level(logging.WARNING, "mirage.metaeval"):
         figures = evaluate(SENTENCES, judge)["mine"]["en"]
     assert (figures.invalid, figures.recall) == (2, {YES: 0.75, NO: 0.75})
-    assert "got no answer about 2 of 8 sentences, which counts as wrong" in caplog.text
+    assert "has no label because of failed calls for 2 of 8 sentences" in caplog.text
 
     # What was answered is not asked for again.
     server.answer = says(truth_of)
@@ -383,9 +385,52 @@ def test_a_spent_budget_stops_and_more_of_it_goes_on(server: DirectServer) -> No
 
 
 def test_without_a_cache_nothing_is_promised(server: DirectServer) -> None:
-    server.answer = lambda _: Reply("no", status=400)
+    server.answer = lambda request: (
+        Reply("no", status=400) if sentence_in(request) == "s1" else f"<answer>{YES}</answer>"
+    )
     with pytest.raises(JudgmentError, match="no response was stored, because the LLM has no cache"):
-        judge_at(server, cache=False).label([SENTENCE])
+        judge_at(server, cache=False).label(SENTENCES.sentences)
+
+
+def test_if_every_call_failed_no_response_is_promised(server: DirectServer) -> None:
+    server.answer = lambda _: Reply("no", status=400)
+    with pytest.raises(NoJudgmentError, match=r"about 1 of 1 sentences.*HTTP 400: no$"):
+        judge_at(server).label([SENTENCE])
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(finish_reason="content_filter"), "blocked by a content filter"),
+        (Reply(None, message={"refusal": "I won't."}), "the model refused: I won't."),
+    ],
+)
+def test_a_refused_sentence_has_no_label_and_is_paid_for_once(
+    server: DirectServer, caplog: pytest.LogCaptureFixture, reply: Reply, reason: str
+) -> None:
+    def answer(request: Mapping[str, Any]) -> Reply | str:
+        text = sentence_in(request)
+        return reply if text in ("s2", "s3") else f"<answer>{truth_of(text)}</answer>"
+
+    server.answer = answer
+    judge = judge_at(server)
+    labels = judge.label(SENTENCES.sentences)
+    assert labels == [None if i in (2, 3) else label for i, label in enumerate(TRUTH)]
+    assert len(server.requests) == 8
+    assert "gave no label to 2 of 8 sentences" in caplog.text
+    assert reason in caplog.text
+    assert judge.label(SENTENCES.sentences) == labels
+    assert len(server.requests) == 8
+    assert evaluate(SENTENCES, judge)[judge.name]["en"].invalid == 2
+
+
+def test_replies_that_can_never_be_read_stop_the_judge(server: DirectServer) -> None:
+    server.answer = lambda _: "No puedo ayudar con eso."
+    sentences = [AnswerSentence(NILE, f"Sentence {number}.") for number in range(60)]
+    with pytest.raises(NoJudgmentError, match=r"60 of 60 sentences.*No puedo ayudar") as error:
+        judge_at(server).label(sentences)
+    assert "in the cache" not in str(error.value)
+    assert 32 <= len(server.requests) < 32 + 8
 
 
 def test_the_same_sentence_is_asked_about_once(server: DirectServer) -> None:
