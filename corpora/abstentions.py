@@ -134,6 +134,7 @@ def rows():
         out += (Row(language, "", text, False, "denial") for text in more[language]["denials"])
         out += refusals(own, language, random.Random(language))
         out += after_a_summary(language, random.Random(f"summary {language}"))
+        out += turned_down(own, language, more[language], random.Random(f"service {language}"))
         if language != "en":
             out += in_english(english, own, more["en"], rng)
     return out
@@ -165,6 +166,52 @@ def after_a_summary(language, rng):
         number = rng.choice((1, 3, 8))
         text = gap.join(fact.strip() for fact in rng.sample(facts, number))
         yield row._replace(text=text, slot="summary alone", abstains=False)
+
+
+def turned_down(own, language, more, rng):
+    """Yield refusals after a summary, and those of customer service, with similar answers.
+
+    A summary may have one to three sentences, and an answer may stand in one or end with a caveat
+    or an offer of customer service.
+    """
+    gap, comma = ("", "，") if language in ("ja", "zh") else (" ", ", ")
+    facts = {
+        query["id"]: [
+            sentence.strip()
+            for passage in query["passages"]
+            for sentence in sentences(passage["text"], language)[:3]
+        ]
+        for query in build(language)
+    }
+
+    def row_of(row, texts, slot, *, abstains):
+        return row._replace(text=gap.join(map(str.strip, texts)), slot=slot, abstains=abstains)
+
+    for id_, row in own:
+        if row.slot == "reference":
+            for text in rng.sample(more["silent"], 2):
+                summary = rng.sample(facts[id_], rng.randint(1, 3))
+                if rng.random() < 0.3:
+                    but = rng.choice(lexicon(language).contrast[:3])
+                    text = f"{but[0].upper()}{but[1:]}{comma}{text[0].lower()}{text[1:]}"
+                yield row_of(row, [*summary, text], "silent after a summary", abstains=True)
+            service = rng.choice(more["service"])
+            yield row_of(row, [service], "service", abstains=True)
+            if rng.random() < 0.3:
+                fact = rng.choice(facts[id_])
+                yield row_of(row, [fact, service], "service after a fact", abstains=True)
+        if row.slot in ("true 1", "true 2", "terse", "invention", "false") and rng.random() < 0.5:
+            offer, caveat = rng.choice(more["offers"]), rng.choice(more["caveats"])
+            some = rng.sample(facts[id_], rng.randint(1, 2))
+            yield row_of(row, [row.text, offer], "answer and offer", abstains=False)
+            yield row_of(row, [*some, row.text], "answer after a summary", abstains=False)
+            texts = [*some, row.text, caveat] if rng.random() < 0.5 else [row.text, *some, caveat]
+            yield row_of(row, texts, "answer, summary, caveat", abstains=False)
+        if row.slot.endswith("abstention") and rng.random() < 0.3:
+            text = rng.choice([*more["offers"], *more["service"]])
+            yield row_of(row, [row.text, text], "abstention and offer", abstains=True)
+    for text in more["silent"]:
+        yield Row(language, rng.choice(own)[1].question, text, True, "silent")
 
 
 def rearranged(row):

@@ -6,7 +6,7 @@ cannot distinguish an abstention from an answer with a caveat.
 
 Therefore each sentence is searched for words of a few classes: negation, telling (such as
 "mention"), sources (such as "passage"), lacking (such as "missing"), the speaker, limits, contrast,
-and nobody or never. Two further classes mark exceptions: worldly words for telling, which often
+nobody or never, asking (such as "question"), and customer service (such as "colleague"). Two further classes mark exceptions: worldly words for telling, which often
 state facts about the world ("find", "contain"), and vague sources, which need not be passages
 ("here"). From these words, numeric features called signs are computed. A sign describes which
 classes occur together, which words come before and after them, or how many words the answer has
@@ -63,6 +63,15 @@ SIGNS = (
     # about the world; one that is in the question; words for passages; the speaker.
     *("figures_in", "told_words", "explicit_words", "near_explicit", "asked_telling"),
     *("cue_documents", "opens_document", "any_document", "any_speaker"),
+    # In the last sentence, which may decline after a summary: as in the first one; and whether a
+    # cue or the last sentence mentions the question. The share of the question that the plain
+    # parts repeat, and the words of the question outside of them.
+    *("last_phrase", "last_not_in_sources", "last_speaker_cannot", "last_new", "last_asked"),
+    *("last_figures", "last_near", "last_cues", "last_asking", "cue_asking"),
+    *("plain_covers", "rest_covers", "question_words"),
+    # Words of customer service that are not in the question: most of them in one sentence, those in
+    # the first and in the last sentence, and the new words in all other sentences.
+    *("service", "first_service", "last_service", "beside_service", "service_beside_cues"),
 )
 """Names of the features (signs) of an answer, in the order of :func:`signs`."""
 
@@ -102,13 +111,15 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
 
 _CLASSES = (
     *("negation", "contrast", "telling", "sources", "lacking", "speaker", "limits", "nobody"),
-    *("worldly", "vague"),
+    *("worldly", "vague", "asking", "service"),
 )
 _NEGATION, _CONTRAST, _TELLING, _SOURCES, _LACKING, _SPEAKER, _LIMITS, _NOBODY, _WORLDLY, _VAGUE = (
-    1 << position for position in range(len(_CLASSES))
+    1 << position for position in range(10)
 )
+_ASKING, _SERVICE = 1 << 10, 1 << 11
 _DENIAL = _NEGATION | _LACKING
 _TELLING_CLASSES = _TELLING | _SOURCES | _SPEAKER
+_UNCOUNTED = _ASKING | _SERVICE  # a word of these classes alone still counts as a new word
 _NO_MATCH = re.compile("(?!)")
 _REACH_WORDS, _REACH_CHARACTERS = 40, 12  # most characters that `` ... `` in a phrase matches
 _STEM = 5  # letters that a word must share with a word of the question to count as repeated
@@ -346,6 +357,8 @@ class _Piece(NamedTuple):
     asked_telling: bool  # contains a word for telling that is in the question
     document: bool  # contains a word such as "passage"
     opens_document: bool  # begins with one
+    service: int  # number of different words of customer service that are not in the question
+    asked: frozenset[str]  # words of the question, shortened
 
 
 class _Sentence(NamedTuple):
@@ -444,6 +457,7 @@ def _piece_of_words(
     tokens: Sequence[str], text: str, words: _Words, question: str, figures: int
 ) -> _Piece:
     new = repeated = 0
+    asked = set[str]()
     positions = [
         (text.count(" ", 0, text.find(run) + 1) - 1, bits, run in question)
         for run, bits in words.runs
@@ -458,9 +472,10 @@ def _piece_of_words(
             continue
         if is_repeated:
             repeated += 1
-        elif not bits:
+            asked.add(token[:stem])
+        elif not bits & ~_UNCOUNTED:
             new += 1
-    return _summarize(positions, new, repeated, figures)
+    return _summarize(positions, new, repeated, figures, asked)
 
 
 def _piece_of_characters(text: str, words: _Words, question: str, figures: int) -> _Piece:
@@ -469,17 +484,23 @@ def _piece_of_characters(text: str, words: _Words, question: str, figures: int) 
     for run, bits in words.runs:
         if run in text:
             positions.append((text.find(run) * words.scale, bits, run in question))
-            rest = rest.replace(run, " ")
+            if bits & ~_UNCOUNTED:
+                rest = rest.replace(run, " ")
     pairs = [rest[i : i + 2] for i in range(len(rest) - 1)]
     pairs = [pair for pair in pairs if " " not in pair and pair not in words.function_words]
-    repeated_pairs = sum(pair in question for pair in pairs)
+    asked = {pair for pair in pairs if pair in question}
+    repeated_pairs = sum(pair in asked for pair in pairs)
     # About half of the remaining characters belong to endings and function words.
     new, repeated = (len(pairs) - repeated_pairs) * words.scale / 2, repeated_pairs * words.scale
-    return _summarize(positions, new, repeated, figures)
+    return _summarize(positions, new, repeated, figures, asked)
 
 
 def _summarize(
-    positions: Sequence[tuple[float, int, bool]], new: float, repeated: float, figures: int
+    positions: Sequence[tuple[float, int, bool]],
+    new: float,
+    repeated: float,
+    figures: int,
+    asked: Iterable[str],
 ) -> _Piece:
     """Return the :class:`_Piece` for a part of a sentence, given its classified words.
 
@@ -489,6 +510,7 @@ def _summarize(
         new: Number of words without a class that are not in the question.
         repeated: Number of words of the question.
         figures: Number of numbers that are not in the question.
+        asked: Words of the question, shortened.
     """
     words = [(position, bits) for position, bits, _ in positions]
     unasked = [bits for _, bits, is_repeated in positions if not is_repeated]
@@ -509,6 +531,8 @@ def _summarize(
         asked_telling=any(bits & _TELLING and is_repeated for _, bits, is_repeated in positions),
         document=bool(documents),
         opens_document=any(position < _OPENING for position in documents),
+        service=sum(bool(bits & _SERVICE) for bits in unasked),
+        asked=frozenset(asked),
     )
 
 
@@ -566,6 +590,10 @@ def signs(
         *_signs_of_plain(pieces, kinds),
         *_signs_of_world(sentences),
         *_signs_of_subject(pieces, kinds),
+        *_signs_of_last(sentences[-1]),
+        float(any(p.classes & _ASKING for p in _of_kind("cue", pieces, kinds))),
+        *_signs_of_question(pieces, kinds, question, entry),
+        *_signs_of_service(sentences),
     )
 
 
@@ -751,6 +779,56 @@ def _signs_of_subject(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterato
     yield float(any(p.opens_document for p in cues))
     yield float(any(p.document for p in pieces))
     yield float(any(p.classes & _SPEAKER for p in pieces))
+
+
+def _signs_of_last(last: _Sentence) -> Iterator[float]:
+    flags, kinds = _flags(last), _piece_kinds(last)
+    yield float(last.phrase)
+    yield float(flags[2])
+    yield float(flags[5])
+    yield math.log1p(sum(piece.new for piece in last.pieces))
+    yield math.log1p(sum(piece.repeated for piece in last.pieces))
+    yield float(any(piece.figures for piece in last.pieces))
+    yield max(piece.near for piece in last.pieces)
+    yield kinds.count("cue") / len(kinds)
+    yield float(any(piece.classes & _ASKING for piece in last.pieces))
+
+
+def _signs_of_question(
+    pieces: Sequence[_Piece], kinds: Sequence[str], question: str, entry: Language
+) -> Iterator[float]:
+    """Yield the share of the question that plain parts repeat, and the share that others add."""
+    size = _question_size(question, entry)
+    plain = frozenset[str]().union(*(p.asked for p in _of_kind("plain", pieces, kinds)))
+    words = frozenset[str]().union(*(p.asked for p in pieces))
+    yield len(plain) / max(1, size)
+    yield len(words - plain) / max(1, size)
+    yield math.log1p(size)
+
+
+@lru_cache(maxsize=4096)
+def _question_size(question: str, entry: Language) -> int:
+    """Return the number of different words of the question, or pairs of characters."""
+    words = _words(entry.code)
+    if words.gap:
+        tokens = _fold(question, entry, False)
+        return len({t[:_STEM] for t in tokens if t not in words.function_words})
+    text = _fold_question(question, entry, False).strip()
+    return len({text[i : i + 2] for i in range(len(text) - 1)} - words.function_words)
+
+
+_SERVICE_WORDS = 2
+"""Number of words of customer service from which a sentence counts as one of customer service."""
+
+
+def _signs_of_service(sentences: Sequence[_Sentence]) -> Iterator[float]:
+    counts = [sum(p.service for p in s.pieces) for s in sentences]
+    beside = [s for s, n in zip(sentences, counts, strict=True) if n < _SERVICE_WORDS]
+    yield float(max(counts))
+    yield float(counts[0])
+    yield float(counts[-1])
+    yield math.log1p(sum(p.new for s in beside for p in s.pieces))
+    yield float(max(counts) >= _SERVICE_WORDS and any("cue" in _piece_kinds(s) for s in beside))
 
 
 _FIRST_WORD = re.compile(r"[,،、，.。!！।\s]")
