@@ -14,6 +14,7 @@ from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.content import best_matches, content_words
 from mirage.text.negations import negates
 from mirage.text.numbers import numbers
+from mirage.text.quantities import values_in
 
 RELATED_SHARE = 0.25
 """Share of a sentence's content words above which the sentence is related to the question.
@@ -69,8 +70,9 @@ def has_abstained(item: Answered) -> bool:
         return False
     doubtful = query.answerable and any(claims.wrong)
     least = CLEAR_ABSTENTION if doubtful else ABSTAINS_AT
-    seems_to_abstain = _certainty(item, item.parsed.answer_text) >= least or (
-        bool(core := _core(item)) and _certainty(item, core) >= least
+    seems_to_abstain = any(
+        text and _certainty(item, text) >= least
+        for text in (item.parsed.answer_text, _core(item), _without_summary(item))
     )
     return seems_to_abstain and (query.answerable is False or not _quotes_negative_facts(item))
 
@@ -102,6 +104,37 @@ def _is_stated(item: Answered, sentence: str) -> bool:
 
 def _certainty(item: Answered, text: str) -> float:
     return abstains(text, item.query.language, question=item.query.text)
+
+
+def _without_summary(item: Answered) -> str:
+    """Return the answer without sentences that passages state, if these cannot be the answer.
+
+    Many models summarize the passages before they decline to answer. Such a summary is no answer
+    if no passage answers the query, or if it asserts none of the known answers. The result is empty
+    if all or none of the sentences are stated by passages, or if they may be the answer.
+    """
+    query, claims = item.query, answer_claims(item)
+    if query.answerable is not False and (not claims.right or any(claims.right)):
+        return ""
+    sentences = [sentence.text for sentence in item.parsed.sentences]
+    others = [text for text in sentences if not _is_copied(item, text)]
+    return " ".join(others) if len(others) < len(sentences) else ""
+
+
+def _is_copied(item: Answered, sentence: str) -> bool:
+    """Return whether passages contain the words and numbers of a sentence that does not abstain."""
+    code, texts = item.query.language, titled_texts(item.query.passages)
+    words = content_words(sentence, code)
+    if len(words) < SHORTEST_STATEMENT or not texts:
+        return False
+    matches = np.array([best_matches(words, text, code) for text in texts])
+    in_passage = matches.mean(axis=1).max() >= STATED_SHARE
+    held = frozenset[float]().union(*(values_in(text, code) for text in texts))
+    return (
+        bool(in_passage)
+        and values_in(sentence, code) <= held
+        and _certainty(item, sentence) < ABSTAINS_AT
+    )
 
 
 def _core(item: Answered) -> str:
