@@ -6,9 +6,9 @@ cannot distinguish an abstention from an answer with a caveat.
 
 Therefore each sentence is searched for words of a few classes: negation, telling (such as
 "mention"), sources (such as "passage"), lacking (such as "missing"), the speaker, limits, contrast,
-nobody or never, asking (such as "question"), and customer service (such as "colleague"). Two further classes mark exceptions: worldly words for telling, which often
-state facts about the world ("find", "contain"), and vague sources, which need not be passages
-("here"). From these words, numeric features called signs are computed. A sign describes which
+nobody or never, asking (such as "question"), and customer service (such as "colleague"). Two
+further classes mark exceptions: worldly words for telling, which often state facts about the world
+("find", "contain"), and vague sources, which need not be passages ("here"). From these words, numeric features called signs are computed. A sign describes which
 classes occur together, which words come before and after them, or how many words the answer has
 that are not in the question. Boosted trees (Friedman 2001, *Greedy function approximation*) predict
 from the signs whether the answer abstains. The trees use no words and are the same for all
@@ -63,12 +63,10 @@ SIGNS = (
     # about the world; one that is in the question; words for passages; the speaker.
     *("figures_in", "told_words", "explicit_words", "near_explicit", "asked_telling"),
     *("cue_documents", "opens_document", "any_document", "any_speaker"),
-    # In the last sentence, which may decline after a summary: as in the first one; and whether a
-    # cue or the last sentence mentions the question. The share of the question that the plain
-    # parts repeat, and the words of the question outside of them.
-    *("last_phrase", "last_not_in_sources", "last_speaker_cannot", "last_new", "last_asked"),
-    *("last_figures", "last_near", "last_cues", "last_asking", "cue_asking"),
-    *("plain_covers", "rest_covers", "question_words"),
+    # In the last sentence, which may decline after a summary: as in the first one; and whether the
+    # last sentence or a cue mentions the question.
+    *("last_phrase", "last_not_in_sources", "last_speaker_cannot", "last_figures", "last_near"),
+    *("last_cues", "last_asking", "cue_asking"),
     # Words of customer service that are not in the question: most of them in one sentence, those in
     # the first and in the last sentence, and the new words in all other sentences.
     *("service", "first_service", "last_service", "beside_service", "service_beside_cues"),
@@ -358,7 +356,6 @@ class _Piece(NamedTuple):
     document: bool  # contains a word such as "passage"
     opens_document: bool  # begins with one
     service: int  # number of different words of customer service that are not in the question
-    asked: frozenset[str]  # words of the question, shortened
 
 
 class _Sentence(NamedTuple):
@@ -457,7 +454,6 @@ def _piece_of_words(
     tokens: Sequence[str], text: str, words: _Words, question: str, figures: int
 ) -> _Piece:
     new = repeated = 0
-    asked = set[str]()
     positions = [
         (text.count(" ", 0, text.find(run) + 1) - 1, bits, run in question)
         for run, bits in words.runs
@@ -472,10 +468,9 @@ def _piece_of_words(
             continue
         if is_repeated:
             repeated += 1
-            asked.add(token[:stem])
         elif not bits & ~_UNCOUNTED:
             new += 1
-    return _summarize(positions, new, repeated, figures, asked)
+    return _summarize(positions, new, repeated, figures)
 
 
 def _piece_of_characters(text: str, words: _Words, question: str, figures: int) -> _Piece:
@@ -488,19 +483,14 @@ def _piece_of_characters(text: str, words: _Words, question: str, figures: int) 
                 rest = rest.replace(run, " ")
     pairs = [rest[i : i + 2] for i in range(len(rest) - 1)]
     pairs = [pair for pair in pairs if " " not in pair and pair not in words.function_words]
-    asked = {pair for pair in pairs if pair in question}
-    repeated_pairs = sum(pair in asked for pair in pairs)
+    repeated_pairs = sum(pair in question for pair in pairs)
     # About half of the remaining characters belong to endings and function words.
     new, repeated = (len(pairs) - repeated_pairs) * words.scale / 2, repeated_pairs * words.scale
-    return _summarize(positions, new, repeated, figures, asked)
+    return _summarize(positions, new, repeated, figures)
 
 
 def _summarize(
-    positions: Sequence[tuple[float, int, bool]],
-    new: float,
-    repeated: float,
-    figures: int,
-    asked: Iterable[str],
+    positions: Sequence[tuple[float, int, bool]], new: float, repeated: float, figures: int
 ) -> _Piece:
     """Return the :class:`_Piece` for a part of a sentence, given its classified words.
 
@@ -510,7 +500,6 @@ def _summarize(
         new: Number of words without a class that are not in the question.
         repeated: Number of words of the question.
         figures: Number of numbers that are not in the question.
-        asked: Words of the question, shortened.
     """
     words = [(position, bits) for position, bits, _ in positions]
     unasked = [bits for _, bits, is_repeated in positions if not is_repeated]
@@ -532,7 +521,6 @@ def _summarize(
         document=bool(documents),
         opens_document=any(position < _OPENING for position in documents),
         service=sum(bool(bits & _SERVICE) for bits in unasked),
-        asked=frozenset(asked),
     )
 
 
@@ -592,7 +580,6 @@ def signs(
         *_signs_of_subject(pieces, kinds),
         *_signs_of_last(sentences[-1]),
         float(any(p.classes & _ASKING for p in _of_kind("cue", pieces, kinds))),
-        *_signs_of_question(pieces, kinds, question, entry),
         *_signs_of_service(sentences),
     )
 
@@ -786,35 +773,10 @@ def _signs_of_last(last: _Sentence) -> Iterator[float]:
     yield float(last.phrase)
     yield float(flags[2])
     yield float(flags[5])
-    yield math.log1p(sum(piece.new for piece in last.pieces))
-    yield math.log1p(sum(piece.repeated for piece in last.pieces))
     yield float(any(piece.figures for piece in last.pieces))
     yield max(piece.near for piece in last.pieces)
     yield kinds.count("cue") / len(kinds)
     yield float(any(piece.classes & _ASKING for piece in last.pieces))
-
-
-def _signs_of_question(
-    pieces: Sequence[_Piece], kinds: Sequence[str], question: str, entry: Language
-) -> Iterator[float]:
-    """Yield the share of the question that plain parts repeat, and the share that others add."""
-    size = _question_size(question, entry)
-    plain = frozenset[str]().union(*(p.asked for p in _of_kind("plain", pieces, kinds)))
-    words = frozenset[str]().union(*(p.asked for p in pieces))
-    yield len(plain) / max(1, size)
-    yield len(words - plain) / max(1, size)
-    yield math.log1p(size)
-
-
-@lru_cache(maxsize=4096)
-def _question_size(question: str, entry: Language) -> int:
-    """Return the number of different words of the question, or pairs of characters."""
-    words = _words(entry.code)
-    if words.gap:
-        tokens = _fold(question, entry, False)
-        return len({t[:_STEM] for t in tokens if t not in words.function_words})
-    text = _fold_question(question, entry, False).strip()
-    return len({text[i : i + 2] for i in range(len(text) - 1)} - words.function_words)
 
 
 _SERVICE_WORDS = 2
