@@ -8,11 +8,12 @@ Therefore each sentence is searched for words of a few classes: negation, tellin
 "mention"), sources (such as "passage"), lacking (such as "missing"), the speaker, limits, contrast,
 nobody or never, asking (such as "question"), and customer service (such as "colleague"). Two
 further classes mark exceptions: worldly words for telling, which often state facts about the world
-("find", "contain"), and vague sources, which need not be passages ("here"). From these words, numeric features called signs are computed. A sign describes which
-classes occur together, which words come before and after them, or how many words the answer has
-that are not in the question. Boosted trees (Friedman 2001, *Greedy function approximation*) predict
-from the signs whether the answer abstains. The trees use no words and are the same for all
-languages; ``corpora/abstentions.py`` trains them.
+("find", "contain"), and vague sources, which need not be passages ("here"). From these words,
+numeric features called signs are computed. A sign describes which classes occur together, which
+words come before and after them, or how many words the answer has that are not in the question.
+Boosted trees (Friedman 2001, *Greedy function approximation*) predict from the signs whether the
+answer abstains. The trees use no words and are the same for all languages;
+``corpora/abstentions.py`` trains them.
 """
 
 from __future__ import annotations
