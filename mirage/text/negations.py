@@ -50,6 +50,10 @@ _NEGATIVE_VERBS = {
 }
 
 
+# "Until", which contains a negation: "hold the button until (not) it blinks".
+_UNTIL = {"bn": re.compile("যতক্ষণ (?:পর্যন্ত )?না"), "hi": re.compile("जब तक (?:कि )?(?:न|नहीं)")}
+
+
 class _Token(NamedTuple):
     """A token, its position in the sentence, and whether it belongs to a negation."""
 
@@ -90,10 +94,17 @@ def negation_faults(
         sentence_words = _word_set(text[start:end], code)
         for sentence in _likely_sources(sentence_words, sources, is_reference):
             tokens, source = _tokens(text[start:end], code), _tokens(sentence, code)
+            if not is_reference and not _digits(text[start:end]) <= _digits(sentence):
+                continue  # "not in 1931, but in 1932" says the same as "in 1932"
             # Aligning two sentences is slow, so sentences without negations are skipped.
             if any(token.negates for token in (*tokens, *source)):
                 for first, last in _negation_differences(tokens, source, code):
                     yield start + first, start + last
+
+
+def _digits(text: str) -> set[int]:
+    """Return the numbers that a text has in digits."""
+    return {int(digits) for digits in re.findall(r"\d+", text)}
 
 
 def negates(text: str, code: str) -> bool:
@@ -142,6 +153,7 @@ def _negation_differences(
     steps = matcher.get_opcodes()
     scale = 2 if Language.of(code).tokens == "character" else 1
     one_negates = any(t.negates for t in tokens) != any(t.negates for t in source)
+    surplus = sum(t.negates for t in tokens) - sum(t.negates for t in source)
     shortest, longest = 2 * scale, LONGEST_DIFFERENCE * scale
     for step, (tag, a, b, c, d) in enumerate(steps):
         if tag == "equal" or b - a > longest or d - c > longest:
@@ -164,6 +176,8 @@ def _negation_differences(
             else (d - c - source_negations, b - a - negations)
         )
         fits = more <= less + (1 if before and after else 0) * scale
+        # If the other sentence has as many negations, the statement is only worded differently.
+        fits = fits and (surplus > 0 if negations else surplus < 0)
         if fits and bool(negations) != bool(source_negations):
             first, last = (a, b) if negations else (max(a - 1, 0), min(b + 1, len(tokens)))
             yield tokens[first].start, tokens[last - 1].end
@@ -215,12 +229,14 @@ def _tokens(text: str, code: str) -> tuple[_Token, ...]:
     _, stretches = _negation_patterns(code)
     marked = [match.span() for match in stretches.finditer(text.casefold())] if stretches else []
     table = _token_table(code)
+    until = [m.span() for m in _UNTIL[code].finditer(text)] if code in _UNTIL else []
     tokens = []
     for match in _pattern(code).finditer(text):
         token_start, token_end = match.span()
         word, is_negation = table[match[0]]
         if marked and not is_negation:
             is_negation = any(start < token_end and token_start < end for start, end in marked)
+        is_negation &= not any(start <= token_start < end for start, end in until)
         tokens.append(_Token(word, token_start, token_end, is_negation))
     return tuple(tokens)
 
