@@ -47,7 +47,7 @@ def identify(text: str, code: str, context: tuple[str, ...]) -> Identification:
     shares: defaultdict[str, float] = defaultdict(float)
     doubts: defaultdict[str, float] = defaultdict(float)
     letters = 0
-    for words in _stretches(text):
+    for words in _stretches(_source(code).sub(" ", text)):
         for script, script_words in _by_script(words).items():
             evidence = _evidence(script, script_words, code, context)
             if evidence is None:
@@ -73,6 +73,15 @@ def _is_doubtful(probability: float, unprompted: float) -> bool:
         unprompted: The probability if no language is expected.
     """
     return _LOW < probability < _HIGH or (probability >= _HIGH and unprompted < 0.5)
+
+
+@cache
+def _source(code: str) -> re.Pattern[str]:
+    """Return a pattern for addresses and for labels such as "Source:", which fit any language."""
+    words = {word for key in ("en", code) for word in ALL_LANGUAGES[key].passage_words}
+    label = rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))}|URL)"
+    address = r"(?:https?://|www\.)[^\s)\]>]+"
+    return re.compile(rf"(?:{label}\s*)?{address}|{label}\s*[:：]", re.IGNORECASE)
 
 
 # Words and scripts --------------------------------------------------------------------------------
@@ -268,7 +277,10 @@ def _alphabet_evidence(
             if position and script == "Latin" and word[0].isupper():
                 capitals.append(word)  # often a name
                 continue
-        hits += bool(entry) or lower in sample.words
+        # A name such as "Nile" may resemble a rare word of another language.
+        is_name = word[0].isupper() and code not in entry
+        least = _COMMON_WORD if is_name and script == "Latin" else 0.0
+        hits += max(entry.values(), default=-1.0) >= least or lower in sample.words
         spelled.append(word)
     if sum(map(len, spelled)) < _FEW_LETTERS:
         spelled += capitals
@@ -440,14 +452,19 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
     extra = _extra_language(code)
     words: dict[str, str] = {}
     names: set[str] = set()
+    languages = {code, "en"}
     for texts, language in ((context[1:], ""), (context[:1], code)):
         script_words = set(_script_pattern(script).findall("\n".join(texts)))
         ordinary = {word for word in script_words if not word[0].isupper()}
         names.update(map(str.casefold, script_words - ordinary))
         sample_language = language or _language_of(ordinary, script, extra) or code
         words |= {word: sample_language for word in ordinary if len(word) > 2}
-    # Subtracting the keys of a dictionary from a set would visit all of them.
-    names = names.difference(words).difference(_word_evidence(script, extra))
+        languages.add(sample_language)
+    # A capital may begin a sentence. A name such as "Nile" may be a word of another language.
+    evidence = _word_evidence(script, extra)
+    names = {
+        name for name in names.difference(words) if languages.isdisjoint(evidence.get(name, ()))
+    }
     return _Sample(words, frozenset(names), "\n".join(context).casefold())
 
 
