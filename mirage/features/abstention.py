@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from statistics import fmean, mean
 
 import numpy as np
@@ -27,6 +28,9 @@ CLEAR_ABSTENTION = 0.9
 
 STATED_SHARE = 0.8
 """Mean match of a sentence's content words from which a passage states the same sentence."""
+
+SUMMARY_SHARE = 0.7
+"""Like :data:`STATED_SHARE`, for a sentence that summarizes a passage before a refusal."""
 
 SHORTEST_STATEMENT = 2
 """Minimum number of content words of a sentence that is compared with the passages."""
@@ -72,7 +76,12 @@ def has_abstained(item: Answered) -> bool:
     least = CLEAR_ABSTENTION if doubtful else ABSTAINS_AT
     seems_to_abstain = any(
         text and _certainty(item, text) >= least
-        for text in (item.parsed.answer_text, _core(item), _without_summary(item))
+        for text in (
+            item.parsed.answer_text,
+            _core(item),
+            _without_summary(item),
+            _without_explanation(item),
+        )
     )
     return seems_to_abstain and (query.answerable is False or not _quotes_negative_facts(item))
 
@@ -122,19 +131,33 @@ def _without_summary(item: Answered) -> str:
 
 
 def _is_copied(item: Answered, sentence: str) -> bool:
-    """Return whether passages contain the words and numbers of a sentence that does not abstain."""
-    code, texts = item.query.language, titled_texts(item.query.passages)
+    """Return whether a passage has the words and numbers of a sentence that does not abstain."""
+    code = item.query.language
     words = content_words(sentence, code)
-    if len(words) < SHORTEST_STATEMENT or not texts:
+    if len(words) < SHORTEST_STATEMENT or _certainty(item, sentence) >= ABSTAINS_AT:
         return False
-    matches = np.array([best_matches(words, text, code) for text in texts])
-    in_passage = matches.mean(axis=1).max() >= STATED_SHARE
-    held = frozenset[float]().union(*(values_in(text, code) for text in texts))
-    return (
-        bool(in_passage)
-        and values_in(sentence, code) <= held
-        and _certainty(item, sentence) < ABSTAINS_AT
+    return any(
+        fmean(best_matches(words, statement, code)) >= SUMMARY_SHARE
+        and values_in(sentence, code) <= values_in(statement, code)
+        for passage in item.query.passages
+        for statement in split_sentences(passage.titled_text, code)
     )
+
+
+_COLON = re.compile("[:：]")
+
+
+def _without_explanation(item: Answered) -> str:
+    """Return the text before a colon, if a negation after it explains why there is no answer.
+
+    An example is "It cannot be answered: they had no thermometer" on an unanswerable query. The
+    result is empty for other texts.
+    """
+    head, *rest = _COLON.split(item.parsed.answer_text, maxsplit=1)
+    explains = item.query.answerable is False and any(
+        negates(text, item.query.language) and not numbers(text) for text in rest
+    )
+    return head if explains else ""
 
 
 def _core(item: Answered) -> str:
