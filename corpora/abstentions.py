@@ -32,7 +32,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from mirage.languages import LANGUAGES
 from mirage.text import parse, split_sentences
-from mirage.text.abstentions import SIGNS, signs
+from mirage.text.abstentions import SIGNS, abstains, signs
 from mirage.text.lexicon import lexicon
 
 OUT = os.path.join(HERE, "..", "mirage", "data", "abstention_trees.json")
@@ -53,7 +53,6 @@ NEGATIVE_FACT_BLOCKS = 8  # questions about negative facts, the last ones of eac
 SUMMARY = 0.5  # weight of the texts after sentences of the passages
 SILENT_AFTER_SUMMARY = 0.5  # of refusals that name nothing from the question
 ANSWER_WITH_CAVEAT = 0.7  # of answers with a summary and a caveat
-OFFER = 2  # of answers that end with an offer of customer service
 EXPLANATION = 0.4  # weight of the reason sections, which are seldom answers by themselves
 # Manners of writing, to hold out one after the other.
 WRITERS = (
@@ -137,7 +136,7 @@ def rows():
         out += (Row(language, "", text, False, "denial") for text in more[language]["denials"])
         out += refusals(own, language, random.Random(language))
         out += after_a_summary(language, random.Random(f"summary {language}"))
-        out += turned_down(own, language, more[language], random.Random(f"service {language}"))
+        out += silent(own, language, more[language], random.Random(f"silent {language}"))
         if language != "en":
             out += in_english(english, own, more["en"], rng)
     return out
@@ -171,12 +170,8 @@ def after_a_summary(language, rng):
         yield row._replace(text=text, slot="summary alone", abstains=False)
 
 
-def turned_down(own, language, more, rng):
-    """Yield refusals after a summary, and those of customer service, with similar answers.
-
-    A summary may have one to three sentences, and an answer may stand in one or end with a caveat
-    or an offer of customer service.
-    """
+def silent(own, language, more, rng):
+    """Yield refusals after a summary of one to three sentences, and answers with one."""
     gap, comma = ("", "，") if language in ("ja", "zh") else (" ", ", ")
     facts = {
         query["id"]: [
@@ -198,17 +193,12 @@ def turned_down(own, language, more, rng):
                     but = rng.choice(lexicon(language).contrast[:3])
                     text = f"{but[0].upper()}{but[1:]}{comma}{text[0].lower()}{text[1:]}"
                 yield row_of(row, [*summary, text], "silent after a summary", abstains=True)
-            yield row_of(row, [rng.choice(more["service"])], "service", abstains=True)
         if row.slot in ("true 1", "true 2", "terse", "invention", "false") and rng.random() < 0.5:
-            offer, caveat = rng.choice(more["offers"]), rng.choice(more["caveats"])
+            caveat = rng.choice(more["caveats"])
             some = rng.sample(facts[id_], rng.randint(1, 2))
-            yield row_of(row, [row.text, offer], "answer and offer", abstains=False)
             yield row_of(row, [*some, row.text], "answer after a summary", abstains=False)
             texts = [*some, row.text, caveat] if rng.random() < 0.5 else [row.text, *some, caveat]
             yield row_of(row, texts, "answer, summary, caveat", abstains=False)
-        if row.slot.endswith("abstention") and rng.random() < 0.3:
-            text = rng.choice([*more["offers"], *more["service"]])
-            yield row_of(row, [row.text, text], "abstention and offer", abstains=True)
     for text in more["silent"]:
         yield Row(language, rng.choice(own)[1].question, text, True, "silent")
 
@@ -283,7 +273,7 @@ def model():
         max_depth=4,
         learning_rate=0.1,
         subsample=0.5,
-        max_features=12,
+        max_features=10,
         min_samples_leaf=15,
         random_state=0,
     )
@@ -298,7 +288,6 @@ def weights(data):
         "summary alone": SUMMARY,
         "silent after a summary": SILENT_AFTER_SUMMARY,
         "answer, summary, caveat": ANSWER_WITH_CAVEAT,
-        "answer and offer": OFFER,
     }
     each = np.array([special.get(row.slot, 1.0) for row in data])
     each[[row.slot.startswith("reason") for row in data]] = EXPLANATION
@@ -343,7 +332,25 @@ def report(data, values):
         ]
         print(f"  {slot:30} said to abstain: {' of abstentions, '.join(part)}")
     leave_writers_out(data, values, truth, slots)
+    report_service()
     return found
+
+
+def report_service():
+    """Print how often a rule recognises customer service, alone and after an answer."""
+    with open(os.path.join(HERE, "abstentions.json"), encoding="utf-8") as handle:
+        more = json.load(handle)
+    for name in ("service", "offers"):
+        each = [
+            abstains(
+                text if name == "service" else f"{row.text} {text}", code, question=row.question
+            )
+            for code in LANGUAGES
+            for _, row in written(code)
+            if row.slot == "terse"
+            for text in more[code][name]
+        ]
+        print(f"  {name:30} said to abstain: {np.mean(np.array(each) > AT):.3f}")
 
 
 def unseen(data, values, languages):

@@ -13,7 +13,8 @@ numeric features called signs are computed. A sign describes which classes occur
 words come before and after them, or how many words the answer has that are not in the question.
 Boosted trees (Friedman 2001, *Greedy function approximation*) predict from the signs whether the
 answer abstains. The trees use no words and are the same for all languages;
-``corpora/abstentions.py`` trains them.
+``corpora/abstentions.py`` trains them. An answer of customer service only, such as "a colleague will
+email you", also abstains; a rule detects it.
 """
 
 from __future__ import annotations
@@ -68,9 +69,6 @@ SIGNS = (
     # last sentence or a cue mentions the question.
     *("last_phrase", "last_not_in_sources", "last_speaker_cannot", "last_figures", "last_near"),
     *("last_cues", "last_asking", "cue_asking"),
-    # Words of customer service that are not in the question: most of them in one sentence, those in
-    # the first and in the last sentence, and the new words in all other sentences.
-    *("service", "first_service", "last_service", "beside_service", "service_beside_cues"),
 )
 """Names of the features (signs) of an answer, in the order of :func:`signs`."""
 
@@ -103,7 +101,10 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
         False
     """
     values = signs(text, language, question=question)
-    return 1 / (1 + math.exp(-_trees().margin(values))) if any(values) else 0.0
+    probability = 1 / (1 + math.exp(-_trees().margin(values))) if any(values) else 0.0
+    if probability < _SERVICE_CERTAINTY and _is_service(text, Language.of(language), question):
+        return _SERVICE_CERTAINTY
+    return probability
 
 
 # Words --------------------------------------------------------------------------------------------
@@ -581,7 +582,6 @@ def signs(
         *_signs_of_subject(pieces, kinds),
         *_signs_of_last(sentences[-1]),
         float(any(p.classes & _ASKING for p in _of_kind("cue", pieces, kinds))),
-        *_signs_of_service(sentences),
     )
 
 
@@ -780,18 +780,27 @@ def _signs_of_last(last: _Sentence) -> Iterator[float]:
     yield float(any(piece.classes & _ASKING for piece in last.pieces))
 
 
-_SERVICE_WORDS = 2
-"""Number of words of customer service from which a sentence counts as one of customer service."""
+_SERVICE_CERTAINTY = 0.9  # probability for an answer that only hands over to customer service
+_SERVICE_WORDS, _SERVICE_SHARE = (
+    2,
+    0.3,
+)  # words of customer service in each sentence, and their share
 
 
-def _signs_of_service(sentences: Sequence[_Sentence]) -> Iterator[float]:
-    counts = [sum(p.service for p in s.pieces) for s in sentences]
-    beside = [s for s, n in zip(sentences, counts, strict=True) if n < _SERVICE_WORDS]
-    yield float(max(counts))
-    yield float(counts[0])
-    yield float(counts[-1])
-    yield math.log1p(sum(p.new for s in beside for p in s.pieces))
-    yield float(max(counts) >= _SERVICE_WORDS and any("cue" in _piece_kinds(s) for s in beside))
+def _is_service(text: str, entry: Language, question: str) -> bool:
+    """Return whether an answer only hands the question over, as in "a colleague will email you".
+
+    Each sentence must have at least two words of customer service that are not in the question,
+    unless it has no new words. At least 30 % of all new words must be such words.
+    """
+    sentences = list(_sentences(text, entry, question))
+    counts = [sum(piece.service for piece in sentence.pieces) for sentence in sentences]
+    new = [sum(piece.new for piece in sentence.pieces) for sentence in sentences]
+    return (
+        max(counts, default=0) >= _SERVICE_WORDS
+        and all(n >= _SERVICE_WORDS or not m for n, m in zip(counts, new, strict=True))
+        and sum(counts) >= _SERVICE_SHARE * sum(new)
+    )
 
 
 _FIRST_WORD = re.compile(r"[,،、，.。!！।\s]")
