@@ -31,8 +31,9 @@ from build import HERE, build
 from sklearn.ensemble import GradientBoostingClassifier
 
 from mirage.languages import LANGUAGES
+from mirage.text import abstains as text_abstains
 from mirage.text import parse, split_sentences
-from mirage.text.abstentions import SIGNS, abstains, signs
+from mirage.text.abstentions import SIGNS, signs
 from mirage.text.lexicon import lexicon
 
 OUT = os.path.join(HERE, "..", "mirage", "data", "abstention_trees.json")
@@ -332,7 +333,6 @@ def report(data, values):
         ]
         print(f"  {slot:30} said to abstain: {' of abstentions, '.join(part)}")
     leave_writers_out(data, values, truth, slots)
-    report_service()
     return found
 
 
@@ -342,7 +342,7 @@ def report_service():
         more = json.load(handle)
     for name in ("service", "offers"):
         each = [
-            abstains(
+            text_abstains(
                 text if name == "service" else f"{row.text} {text}", code, question=row.question
             )
             for code in LANGUAGES
@@ -413,6 +413,7 @@ def main(*, errors=False):
     )
     found = report(data, values)
     save(fitted(data, values, np.full(len(data), True)))
+    report_service()
     if errors:
         for row, certainty in zip(data, found, strict=True):
             if row.phrases and (certainty > AT) != row.abstains:

@@ -359,7 +359,7 @@ def test_customer_service_that_takes_over_declines_to_answer(
         ("de", "Was kostet eine Karte?", "Eine Karte kostet 12 Euro. Ein Berater meldet sich."),
         ("ru", "Сколько стоит билет?", "Билет стоит 12 евро. Коллега вам напишет."),
         ("zh", "门票多少钱？", "门票是12欧元。同事会与您联系。"),
-        ("th", "ตั๋วราคาเท่าไร", "ตั๋วราคา 12 ยูโร เจ้าหน้าที่จะติดต่อคุณ"),
+        ("ja", "入場料はいくらですか。", "12ユーロです。係の者からご連絡します。"),
     ],
 )
 def test_an_answer_with_an_offer_of_customer_service_is_no_abstention(

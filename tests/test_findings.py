@@ -12,8 +12,8 @@ import pytest
 
 from mirage import FeatureTable, Leaderboard, MirageDataset, MultilingualRanking, respond
 from mirage.features.findings import Finding, findings_of, pooled, summary
-from mirage.leaderboard.leaderboard import SIMULATED
 from mirage.languages import LANGUAGES
+from mirage.leaderboard.leaderboard import SIMULATED
 from mirage.models import Passage, Query, Response, Run
 
 ROOT = Path(__file__).parents[1]

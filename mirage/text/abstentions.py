@@ -13,8 +13,8 @@ numeric features called signs are computed. A sign describes which classes occur
 words come before and after them, or how many words the answer has that are not in the question.
 Boosted trees (Friedman 2001, *Greedy function approximation*) predict from the signs whether the
 answer abstains. The trees use no words and are the same for all languages;
-``corpora/abstentions.py`` trains them. An answer of customer service only, such as "a colleague will
-email you", also abstains; a rule detects it.
+``corpora/abstentions.py`` trains them. A rule detects answers of customer
+service only, such as "a colleague will email you", which also abstain.
 """
 
 from __future__ import annotations
@@ -798,7 +798,10 @@ def _is_service(text: str, entry: Language, question: str) -> bool:
     new = [sum(piece.new for piece in sentence.pieces) for sentence in sentences]
     return (
         max(counts, default=0) >= _SERVICE_WORDS
-        and all(n >= _SERVICE_WORDS or not m for n, m in zip(counts, new, strict=True))
+        and all(
+            n >= _SERVICE_WORDS or not any(piece.new or piece.figures for piece in sentence.pieces)
+            for n, sentence in zip(counts, sentences, strict=True)
+        )
         and sum(counts) >= _SERVICE_SHARE * sum(new)
     )
 

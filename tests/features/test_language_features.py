@@ -258,7 +258,7 @@ def test_langid_is_a_named_variant_for_comparisons_with_the_paper() -> None:
         ("de", "Nil (Quelle: https://example.org/wiki/X)", "Der Nil fließt nach Norden."),
         ("fr", "Juba (Source : www.example.org)", "La ville de Juba est au bord du Nil."),
         ("sw", "1869 (Chanzo: https://example.org)", "Mfereji ulifunguliwa mwaka 1869."),
-        ("fi", "Nauru (Lähde: example)", "Nauru on saari."),
+        ("fi", "Nauru (Lähde: Atlas)", "Nauru on saari."),
     ],
 )
 def test_a_name_with_the_label_of_a_source_is_not_measured(
