@@ -155,15 +155,23 @@ def test_attempts_have_no_value_without_answers() -> None:
 
 
 SUMMARIES = [
-    ("en", "How high is the tower?", "The tower stands at the old harbour.", "More than that I cannot "
-     "say about your question."),
-    ("de", "Wie hoch ist der Turm?", "Der Turm steht am alten Hafen.", "Dazu findet sich "
-     "in den Dokumenten nichts."),
-    ("ru", "Какова высота башни?", "Башня стоит в старой гавани.", "Об остальном документы молчат."),
+    (
+        "en",
+        "How high is the tower?",
+        "The tower stands at the old harbour.",
+        "More than that I cannot say about your question.",
+    ),
+    (
+        "de",
+        "Wie hoch ist der Turm?",
+        "Der Turm steht am alten Hafen.",
+        "Dazu findet sich in den Dokumenten nichts.",
+    ),
+    ("ru", "Какова высота башни?", "Башня стоит в гавани.", "Об остальном документы молчат."),
     ("zh", "塔有多高？", "塔位于旧港口。", "至于您的问题，文中没有提到。"),
     ("ar", "كم ارتفاع البرج؟", "يقع البرج في الميناء القديم.", "أما سؤالك فلا تجيب عنه الوثائق."),
     ("te", "గోపురం ఎత్తు ఎంత?", "గోపురం పాత రేవులో ఉంది.", "దాని గురించి పత్రాలు ఏమీ చెప్పవు."),
-]  # fmt: skip
+]
 
 
 @each_case(("language", "question", "fact", "refusal"), SUMMARIES)
