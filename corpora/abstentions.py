@@ -52,7 +52,7 @@ LOOKALIKE = 2  # weight of the texts that were written to look like the other cl
 NEGATIVE_FACT = 10  # weight of negative facts and of the abstentions that share their wording
 NEGATIVE_FACT_BLOCKS = 8  # questions about negative facts, the last ones of each language
 SUMMARY = 0.5  # weight of the texts after sentences of the passages
-SILENT_AFTER_SUMMARY = 0.5  # of refusals that name nothing from the question
+SILENT_AFTER_SUMMARY = 0.1  # of refusals that name nothing from the question
 ANSWER_WITH_CAVEAT = 0.7  # of answers with a summary and a caveat
 EXPLANATION = 0.4  # weight of the reason sections, which are seldom answers by themselves
 # Manners of writing, to hold out one after the other.
@@ -270,7 +270,7 @@ def in_english(english, own, more, rng):
 
 def model():
     return GradientBoostingClassifier(
-        n_estimators=250,
+        n_estimators=200,
         max_depth=4,
         learning_rate=0.1,
         subsample=0.5,

@@ -26,6 +26,13 @@ It is the share of words that occur in the question or in any passage.
 CLEAR_ABSTENTION = 0.9
 """Minimum certainty of an abstention in a response that also asserts a known wrong answer."""
 
+ABSTENTION_IF_UNANSWERABLE = 0.33
+"""Like :data:`~mirage.text.abstentions.ABSTAINS_AT`, if no passage answers the query.
+
+Abstentions are then more probable. An answer with a number that neither the question nor a passage
+has still needs the usual probability.
+"""
+
 STATED_SHARE = 0.8
 """Mean match of a sentence's content words from which a passage states the same sentence."""
 
@@ -74,6 +81,8 @@ def has_abstained(item: Answered) -> bool:
         return False
     doubtful = query.answerable and any(claims.wrong)
     least = CLEAR_ABSTENTION if doubtful else ABSTAINS_AT
+    if query.answerable is False and not _has_new_numbers(item):
+        least = ABSTENTION_IF_UNANSWERABLE
     seems_to_abstain = any(
         text and _certainty(item, text) >= least
         for text in (
@@ -84,6 +93,14 @@ def has_abstained(item: Answered) -> bool:
         )
     )
     return seems_to_abstain and (query.answerable is False or not _quotes_negative_facts(item))
+
+
+def _has_new_numbers(item: Answered) -> bool:
+    query, code = item.query, item.query.language
+    values = values_in(item.parsed.answer_text, code) - values_in(query.text, code)
+    return not values <= frozenset[float]().union(
+        *(values_in(text, code) for text in titled_texts(query.passages))
+    )
 
 
 def _quotes_negative_facts(item: Answered) -> bool:

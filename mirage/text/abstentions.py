@@ -6,15 +6,14 @@ cannot distinguish an abstention from an answer with a caveat.
 
 Therefore each sentence is searched for words of a few classes: negation, telling (such as
 "mention"), sources (such as "passage"), lacking (such as "missing"), the speaker, limits, contrast,
-nobody or never, asking (such as "question"), and customer service (such as "colleague"). Two
-further classes mark exceptions: worldly words for telling, which often state facts about the world
-("find", "contain"), and vague sources, which need not be passages ("here"). From these words,
-numeric features called signs are computed. A sign describes which classes occur together, which
-words come before and after them, or how many words the answer has that are not in the question.
-Boosted trees (Friedman 2001, *Greedy function approximation*) predict from the signs whether the
-answer abstains. The trees use no words and are the same for all languages;
-``corpora/abstentions.py`` trains them. A rule detects answers of customer
-service only, such as "a colleague will email you", which also abstain.
+nobody or never, and customer service (such as "colleague"). Two further classes mark exceptions:
+worldly words for telling, which often state facts about the world ("find", "contain"), and vague
+sources, which need not be passages ("here"). From these words, numeric features called signs are
+computed. A sign describes which classes occur together, which words come before and after them, or
+how many words the answer has that are not in the question. Boosted trees (Friedman 2001, *Greedy
+function approximation*) predict from the signs whether the answer abstains. The trees use no words
+and are the same for all languages; ``corpora/abstentions.py`` trains them. A rule detects answers
+of customer service only, such as "a colleague will email you", which also abstain.
 """
 
 from __future__ import annotations
@@ -65,10 +64,9 @@ SIGNS = (
     # about the world; one that is in the question; words for passages; the speaker.
     *("figures_in", "told_words", "explicit_words", "near_explicit", "asked_telling"),
     *("cue_documents", "opens_document", "any_document", "any_speaker"),
-    # In the last sentence, which may decline after a summary: as in the first one; and whether the
-    # last sentence or a cue mentions the question.
+    # In the last sentence, which may decline after a summary: as in the first one.
     *("last_phrase", "last_not_in_sources", "last_speaker_cannot", "last_figures", "last_near"),
-    *("last_cues", "last_asking", "cue_asking"),
+    "last_cues",
 )
 """Names of the features (signs) of an answer, in the order of :func:`signs`."""
 
@@ -111,15 +109,14 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
 
 _CLASSES = (
     *("negation", "contrast", "telling", "sources", "lacking", "speaker", "limits", "nobody"),
-    *("worldly", "vague", "asking", "service"),
+    *("worldly", "vague", "service"),
 )
 _NEGATION, _CONTRAST, _TELLING, _SOURCES, _LACKING, _SPEAKER, _LIMITS, _NOBODY, _WORLDLY, _VAGUE = (
     1 << position for position in range(10)
 )
-_ASKING, _SERVICE = 1 << 10, 1 << 11
+_SERVICE = 1 << 10
 _DENIAL = _NEGATION | _LACKING
 _TELLING_CLASSES = _TELLING | _SOURCES | _SPEAKER
-_UNCOUNTED = _ASKING | _SERVICE  # a word of these classes alone still counts as a new word
 _NO_MATCH = re.compile("(?!)")
 _REACH_WORDS, _REACH_CHARACTERS = 40, 12  # most characters that `` ... `` in a phrase matches
 _STEM = 5  # letters that a word must share with a word of the question to count as repeated
@@ -470,7 +467,7 @@ def _piece_of_words(
             continue
         if is_repeated:
             repeated += 1
-        elif not bits & ~_UNCOUNTED:
+        elif not bits & ~_SERVICE:
             new += 1
     return _summarize(positions, new, repeated, figures)
 
@@ -481,7 +478,7 @@ def _piece_of_characters(text: str, words: _Words, question: str, figures: int) 
     for run, bits in words.runs:
         if run in text:
             positions.append((text.find(run) * words.scale, bits, run in question))
-            if bits & ~_UNCOUNTED:
+            if bits & ~_SERVICE:
                 rest = rest.replace(run, " ")
     pairs = [rest[i : i + 2] for i in range(len(rest) - 1)]
     pairs = [pair for pair in pairs if " " not in pair and pair not in words.function_words]
@@ -581,7 +578,6 @@ def signs(
         *_signs_of_world(sentences),
         *_signs_of_subject(pieces, kinds),
         *_signs_of_last(sentences[-1]),
-        float(any(p.classes & _ASKING for p in _of_kind("cue", pieces, kinds))),
     )
 
 
@@ -777,7 +773,6 @@ def _signs_of_last(last: _Sentence) -> Iterator[float]:
     yield float(any(piece.figures for piece in last.pieces))
     yield max(piece.near for piece in last.pieces)
     yield kinds.count("cue") / len(kinds)
-    yield float(any(piece.classes & _ASKING for piece in last.pieces))
 
 
 _SERVICE_CERTAINTY = 0.9  # probability for an answer that only hands over to customer service
