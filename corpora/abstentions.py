@@ -31,6 +31,7 @@ from build import HERE, build
 from sklearn.ensemble import GradientBoostingClassifier
 
 from mirage.languages import LANGUAGES
+from mirage.text import abstains as text_abstains
 from mirage.text import parse, split_sentences
 from mirage.text.abstentions import SIGNS, signs
 from mirage.text.lexicon import lexicon
@@ -50,7 +51,9 @@ AT = 0.5
 LOOKALIKE = 2  # weight of the texts that were written to look like the other class
 NEGATIVE_FACT = 10  # weight of negative facts and of the abstentions that share their wording
 NEGATIVE_FACT_BLOCKS = 8  # questions about negative facts, the last ones of each language
-SUMMARY = 0.4  # weight of the texts after sentences of the passages
+SUMMARY = 0.5  # weight of the texts after sentences of the passages
+SILENT_AFTER_SUMMARY = 0.1  # of refusals that name nothing from the question
+ANSWER_WITH_CAVEAT = 0.7  # of answers with a summary and a caveat
 EXPLANATION = 0.4  # weight of the reason sections, which are seldom answers by themselves
 # Manners of writing, to hold out one after the other.
 WRITERS = (
@@ -134,6 +137,7 @@ def rows():
         out += (Row(language, "", text, False, "denial") for text in more[language]["denials"])
         out += refusals(own, language, random.Random(language))
         out += after_a_summary(language, random.Random(f"summary {language}"))
+        out += silent(own, language, more[language], random.Random(f"silent {language}"))
         if language != "en":
             out += in_english(english, own, more["en"], rng)
     return out
@@ -165,6 +169,39 @@ def after_a_summary(language, rng):
         number = rng.choice((1, 3, 8))
         text = gap.join(fact.strip() for fact in rng.sample(facts, number))
         yield row._replace(text=text, slot="summary alone", abstains=False)
+
+
+def silent(own, language, more, rng):
+    """Yield refusals after a summary of one to three sentences, and answers with one."""
+    gap, comma = ("", "，") if language in ("ja", "zh") else (" ", ", ")
+    facts = {
+        query["id"]: [
+            sentence.strip()
+            for passage in query["passages"]
+            for sentence in sentences(passage["text"], language)[:3]
+        ]
+        for query in build(language)
+    }
+
+    def row_of(row, texts, slot, *, abstains):
+        return row._replace(text=gap.join(map(str.strip, texts)), slot=slot, abstains=abstains)
+
+    for id_, row in own:
+        if row.slot == "reference":
+            for text in rng.sample(more["silent"], 2):
+                summary = rng.sample(facts[id_], rng.randint(1, 3))
+                if rng.random() < 0.3:
+                    but = rng.choice(lexicon(language).contrast[:3])
+                    text = f"{but[0].upper()}{but[1:]}{comma}{text[0].lower()}{text[1:]}"
+                yield row_of(row, [*summary, text], "silent after a summary", abstains=True)
+        if row.slot in ("true 1", "true 2", "terse", "invention", "false") and rng.random() < 0.5:
+            caveat = rng.choice(more["caveats"])
+            some = rng.sample(facts[id_], rng.randint(1, 2))
+            yield row_of(row, [*some, row.text], "answer after a summary", abstains=False)
+            texts = [*some, row.text, caveat] if rng.random() < 0.5 else [row.text, *some, caveat]
+            yield row_of(row, texts, "answer, summary, caveat", abstains=False)
+    for text in more["silent"]:
+        yield Row(language, rng.choice(own)[1].question, text, True, "silent")
 
 
 def rearranged(row):
@@ -250,6 +287,8 @@ def weights(data):
         "negative fact": NEGATIVE_FACT,
         "after a summary": SUMMARY,
         "summary alone": SUMMARY,
+        "silent after a summary": SILENT_AFTER_SUMMARY,
+        "answer, summary, caveat": ANSWER_WITH_CAVEAT,
     }
     each = np.array([special.get(row.slot, 1.0) for row in data])
     each[[row.slot.startswith("reason") for row in data]] = EXPLANATION
@@ -295,6 +334,23 @@ def report(data, values):
         print(f"  {slot:30} said to abstain: {' of abstentions, '.join(part)}")
     leave_writers_out(data, values, truth, slots)
     return found
+
+
+def report_service():
+    """Print how often a rule recognises customer service, alone and after an answer."""
+    with open(os.path.join(HERE, "abstentions.json"), encoding="utf-8") as handle:
+        more = json.load(handle)
+    for name in ("service", "offers"):
+        each = [
+            text_abstains(
+                text if name == "service" else f"{row.text} {text}", code, question=row.question
+            )
+            for code in LANGUAGES
+            for _, row in written(code)
+            if row.slot == "terse"
+            for text in more[code][name]
+        ]
+        print(f"  {name:30} said to abstain: {np.mean(np.array(each) > AT):.3f}")
 
 
 def unseen(data, values, languages):
@@ -357,6 +413,7 @@ def main(*, errors=False):
     )
     found = report(data, values)
     save(fitted(data, values, np.full(len(data), True)))
+    report_service()
     if errors:
         for row, certainty in zip(data, found, strict=True):
             if row.phrases and (certainty > AT) != row.abstains:

@@ -335,3 +335,48 @@ def test_long_texts_take_no_longer_than_their_beginning() -> None:
     start = time.perf_counter()
     abstains("no answer, " * 100_000, "en")
     assert time.perf_counter() - start < 1
+
+
+SERVICE = [
+    (
+        "en",
+        "What does a ticket cost?",
+        "Let me get a colleague to look into this; she'll email you.",
+    ),
+    ("de", "Was kostet eine Karte?", "Sie werden jetzt mit einem Berater verbunden."),
+    ("fr", "Combien coûte un billet ?", "Je demande à nos experts et je reviens vers vous."),
+    ("fi", "Paljonko lippu maksaa?", "Olemme saaneet pyyntösi ja vastaamme kahden päivän sisällä."),
+    ("ru", "Сколько стоит билет?", "Я передам это коллеге, она вам напишет."),
+    ("ar", "كم ثمن التذكرة؟", "استلمنا طلبك وسنجيبك خلال يومين."),
+    ("hi", "टिकट कितने का है?", "हमें आपका अनुरोध मिल गया है, दो दिन में जवाब देंगे।"),
+    ("bn", "টিকিটের দাম কত?", "এখন আপনাকে একজন প্রতিনিধির সঙ্গে সংযুক্ত করা হচ্ছে।"),
+    ("te", "టికెట్ ధర ఎంత?", "మా నిపుణులను అడిగి మీకు తెలియజేస్తాను."),
+    ("th", "ตั๋วราคาเท่าไร", "กำลังต่อสายคุณไปยังเจ้าหน้าที่"),
+    ("zh", "门票多少钱？", "我会请同事处理，她会与您联系。"),
+    ("ja", "入場料はいくらですか。", "ただいまオペレーターにおつなぎしています。"),
+    ("ko", "입장료는 얼마입니까?", "지금 상담원과 연결 중입니다."),
+    ("yo", "Èló ni tíkẹ́ẹ̀tì?", "A ń so yín pọ̀ mọ́ aṣojú kan báyìí."),
+]
+
+
+@each_case(("language", "question", "text"), SERVICE)
+def test_customer_service_that_takes_over_declines_to_answer(
+    language: str, question: str, text: str
+) -> None:
+    assert abstains(text, language, question=question) >= ABSTAINS_AT
+
+
+@each_case(
+    ("language", "question", "text"),
+    [
+        ("en", "What does a ticket cost?", "A ticket costs 12 euros. A colleague will email you."),
+        ("de", "Was kostet eine Karte?", "Eine Karte kostet 12 Euro. Ein Berater meldet sich."),
+        ("ru", "Сколько стоит билет?", "Билет стоит 12 евро. Коллега вам напишет."),
+        ("zh", "门票多少钱？", "门票是12欧元。同事会与您联系。"),
+        ("ja", "入場料はいくらですか。", "12ユーロです。係の者からご連絡します。"),
+    ],
+)
+def test_an_answer_with_an_offer_of_customer_service_is_no_abstention(
+    language: str, question: str, text: str
+) -> None:
+    assert abstains(text, language, question=question) < ABSTAINS_AT

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from cases import each_case
 
-from mirage import Leaderboard, MirageDataset, MultilingualLeaderboard, Query, Ranking
+from mirage import (
+    FeatureSuite,
+    Leaderboard,
+    MirageDataset,
+    MultilingualLeaderboard,
+    Query,
+    Ranking,
+    respond,
+)
 from mirage.errors import SettingError
 from mirage.features import FeatureTable
 from mirage.ranking.accuracy import Outcome, accuracy_of, outcome
@@ -185,3 +193,15 @@ def test_closed_book_in_several_languages() -> None:
         progress=False,
     )
     assert all(ranking["mine"].closed_book.right == 0 for ranking in result.values())
+
+
+def test_an_empty_answer_to_an_unanswerable_query_is_declined() -> None:
+    dataset = MirageDataset(
+        [
+            Query(id=id_, language="de", text="Wer?", answerable=False)
+            for id_ in ("empty", "invented")
+        ]
+    )
+    run = respond({"empty": "", "invented": "Anna Berg."}, dataset, progress=False)
+    table = FeatureSuite(["abstention", "incorrect_attempt"]).score(dataset, run, progress=False)
+    assert accuracy_of(dataset, table).outcomes == {"empty": "declined", "invented": "wrong"}

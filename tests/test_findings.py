@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mirage import FeatureTable, Leaderboard, MirageDataset, MultilingualRanking
+from mirage import FeatureTable, Leaderboard, MirageDataset, MultilingualRanking, respond
 from mirage.features.findings import Finding, findings_of, pooled, summary
+from mirage.languages import LANGUAGES
 from mirage.leaderboard.leaderboard import SIMULATED
 from mirage.models import Passage, Query, Response, Run
 
@@ -241,3 +242,45 @@ def test_the_first_pages_show_the_report() -> None:
 def test_the_first_pages_say_what_the_table_says(page: str) -> None:
     plain = (ROOT / page).read_text(encoding="utf-8").replace("`", "")
     assert SIMULATED in " ".join(plain.split())
+
+
+def test_copied_passages_are_a_finding() -> None:
+    passages = [
+        Passage(id=f"p{number}", text=text)
+        for number, text in enumerate(
+            (
+                "The Nile is the longest river of Africa and flows to the north.",
+                "The Congo crosses the equator twice on its way to the ocean.",
+                "The Niger has an inland delta, and its name is older than its maps.",
+            )
+        )
+    ]
+    row = Query(id="q1", language="en", text="Which river is the longest?", passages=passages)
+    dataset = MirageDataset([row], name="rivers")
+    copied = " ".join(passage.text for passage in passages)
+    for text, expected in ((f"The Nile. {copied}", True), (passages[0].text, False)):
+        found = {finding.kind for finding in findings_of(dataset, run({"q1": text}))}
+        assert ("copied passages" in found) == expected
+
+
+REFERENCES_WITH_FAULTS = {"quick": 1, "hard": 31}
+"""Number of faults that are falsely reported for the bundled references of all languages."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", REFERENCES_WITH_FAULTS)
+def test_few_bundled_references_seem_wrong(level: str) -> None:
+    serious = {"wrong fact", "invention", "refusal", "denial", "language", "copied passages"}
+    faults = []
+    for code in LANGUAGES:
+        dataset = MirageDataset.bundled(code, level=level)
+        texts = {item.id: item.reference for item in dataset}
+        references = respond(texts, dataset, progress=False)
+        faults += [
+            (code, finding.kind, id_)
+            for finding in findings_of(dataset, references)
+            if finding.kind in serious
+            for id_ in finding.query_ids
+        ]
+    assert len(faults) <= REFERENCES_WITH_FAULTS[level], faults
+    assert not {"denial", "language", "copied passages"} & {kind for _, kind, _ in faults}

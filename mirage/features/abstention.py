@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from statistics import fmean, mean
 
 import numpy as np
@@ -14,6 +15,7 @@ from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.content import best_matches, content_words
 from mirage.text.negations import negates
 from mirage.text.numbers import numbers
+from mirage.text.quantities import values_in
 
 RELATED_SHARE = 0.25
 """Share of a sentence's content words above which the sentence is related to the question.
@@ -24,8 +26,18 @@ It is the share of words that occur in the question or in any passage.
 CLEAR_ABSTENTION = 0.9
 """Minimum certainty of an abstention in a response that also asserts a known wrong answer."""
 
+ABSTENTION_IF_UNANSWERABLE = 0.33
+"""Like :data:`~mirage.text.abstentions.ABSTAINS_AT`, if no passage answers the query.
+
+Abstentions are then more probable. An answer with a number that neither the question nor a passage
+has still needs the usual probability.
+"""
+
 STATED_SHARE = 0.8
 """Mean match of a sentence's content words from which a passage states the same sentence."""
+
+SUMMARY_SHARE = 0.7
+"""Like :data:`STATED_SHARE`, for a sentence that summarizes a passage before a refusal."""
 
 SHORTEST_STATEMENT = 2
 """Minimum number of content words of a sentence that is compared with the passages."""
@@ -69,10 +81,26 @@ def has_abstained(item: Answered) -> bool:
         return False
     doubtful = query.answerable and any(claims.wrong)
     least = CLEAR_ABSTENTION if doubtful else ABSTAINS_AT
-    seems_to_abstain = _certainty(item, item.parsed.answer_text) >= least or (
-        bool(core := _core(item)) and _certainty(item, core) >= least
+    if query.answerable is False and not _has_new_numbers(item):
+        least = ABSTENTION_IF_UNANSWERABLE
+    seems_to_abstain = any(
+        text and _certainty(item, text) >= least
+        for text in (
+            item.parsed.answer_text,
+            _core(item),
+            _without_summary(item),
+            _without_explanation(item),
+        )
     )
     return seems_to_abstain and (query.answerable is False or not _quotes_negative_facts(item))
+
+
+def _has_new_numbers(item: Answered) -> bool:
+    query, code = item.query, item.query.language
+    values = values_in(item.parsed.answer_text, code) - values_in(query.text, code)
+    return not values <= frozenset[float]().union(
+        *(values_in(text, code) for text in titled_texts(query.passages))
+    )
 
 
 def _quotes_negative_facts(item: Answered) -> bool:
@@ -102,6 +130,51 @@ def _is_stated(item: Answered, sentence: str) -> bool:
 
 def _certainty(item: Answered, text: str) -> float:
     return abstains(text, item.query.language, question=item.query.text)
+
+
+def _without_summary(item: Answered) -> str:
+    """Return the answer without sentences that passages state, if these cannot be the answer.
+
+    Many models summarize the passages before they decline to answer. Such a summary is no answer
+    if no passage answers the query, or if it asserts none of the known answers. The result is empty
+    if all or none of the sentences are stated by passages, or if they may be the answer.
+    """
+    query, claims = item.query, answer_claims(item)
+    if query.answerable is not False and (not claims.right or any(claims.right)):
+        return ""
+    sentences = [sentence.text for sentence in item.parsed.sentences]
+    others = [text for text in sentences if not _is_copied(item, text)]
+    return " ".join(others) if len(others) < len(sentences) else ""
+
+
+def _is_copied(item: Answered, sentence: str) -> bool:
+    """Return whether a passage has the words and numbers of a sentence that does not abstain."""
+    code = item.query.language
+    words = content_words(sentence, code)
+    if len(words) < SHORTEST_STATEMENT or _certainty(item, sentence) >= ABSTAINS_AT:
+        return False
+    return any(
+        fmean(best_matches(words, statement, code)) >= SUMMARY_SHARE
+        and values_in(sentence, code) <= values_in(statement, code)
+        for passage in item.query.passages
+        for statement in split_sentences(passage.titled_text, code)
+    )
+
+
+_COLON = re.compile("[:：]")
+
+
+def _without_explanation(item: Answered) -> str:
+    """Return the text before a colon, if a negation after it explains why there is no answer.
+
+    An example is "It cannot be answered: they had no thermometer" on an unanswerable query. The
+    result is empty for other texts.
+    """
+    head, *rest = _COLON.split(item.parsed.answer_text, maxsplit=1)
+    explains = item.query.answerable is False and any(
+        negates(text, item.query.language) and not numbers(text) for text in rest
+    )
+    return head if explains else ""
 
 
 def _core(item: Answered) -> str:

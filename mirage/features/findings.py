@@ -43,6 +43,7 @@ Kind = Literal[
     "misplaced citation",
     "denial",
     "unknown fact",
+    "copied passages",
     "no response",
     "empty answer",
     "not checked",
@@ -200,6 +201,20 @@ def _is_low(value: float, _: _ParsedItem) -> bool:
     return value < 0.5
 
 
+COPIED = 0.5
+"""Minimum share of the passages' text that a response with copied passages repeats.
+
+Faultless simulated responses repeat at most 0.22, and those that append all passages at least 0.94.
+"""
+
+FEWEST_PASSAGES = 3
+"""Minimum number of passages; an answer from one or two may have to repeat half of the text."""
+
+
+def _is_copied(value: float, item: _ParsedItem) -> bool:
+    return value >= COPIED and len(item.answered.shown) >= FEWEST_PASSAGES
+
+
 _SPANS: Mapping[Kind, Set[str]] = {
     "misplaced citation": {"citation"},
     "denial": {"negation"},
@@ -297,6 +312,12 @@ CHECKS = (
         "unknown_facts",
         lambda value, _: value > 0,
         ("language",),
+    ),
+    _Check(
+        "copied passages",
+        "copies at least half of the text of the passages",
+        "passage_coverage",
+        _is_copied,
     ),
 )
 """All checks, the most serious fault first."""

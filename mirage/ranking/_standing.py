@@ -76,4 +76,4 @@ def _loss(name: str, mean: float) -> float:
     """Return the distance from the mean of the feature ``name`` to its best value, from 0 to 1."""
     from mirage.features import facts
 
-    return mean if facts(name).direction == "lower" else 1 - mean
+    return 1 - mean if facts(name).direction == "higher" else mean

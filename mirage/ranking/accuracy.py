@@ -43,7 +43,8 @@ def outcome(query: Query, values: Mapping[str, float]) -> Outcome:
       contains an answer, the response says that there is none.
     - wrong: the response asserts an answer that the query lists as wrong, or denies the right one.
       If no passage contains an answer, the response nevertheless gives one.
-    - declined: the response gives no answer, although a passage contains one.
+    - declined: the response gives no answer, although a passage contains one. If no passage does,
+      the response is empty.
     - undecided: the features show none of the above. For example, the response gives only part of
       the answer, or an answer that the query does not list, or the query has no short answers. A
       right answer in unforeseen words is therefore undecided and not wrong.
@@ -53,8 +54,10 @@ def outcome(query: Query, values: Mapping[str, float]) -> Outcome:
 
     Args:
         query: The query.
-        values: Features of the response by name: ``answer_match``, ``wrong_answer`` and
-            ``abstention``. Other features are only used to find out whether there is a response.
+        values: Features of the response by name: ``answer_match``, ``wrong_answer``,
+            ``abstention`` and ``incorrect_attempt``, without which an empty response to an
+            unanswerable query counts as wrong. Other features are only used to find out whether
+            there is a response.
 
     Example:
         >>> from mirage import Query
@@ -66,7 +69,10 @@ def outcome(query: Query, values: Mapping[str, float]) -> Outcome:
         return "failed"
     as_expected = values.get("abstention", np.nan)
     if query.answerable is False:
-        return "undecided" if np.isnan(as_expected) else "right" if as_expected else "wrong"
+        if np.isnan(as_expected):
+            return "undecided"
+        is_attempt = values.get("incorrect_attempt", 1.0) > 0  # an empty response makes none
+        return "right" if as_expected else "wrong" if is_attempt else "declined"
     if values.get("wrong_answer", np.nan) > 0:
         return "wrong"
     if values.get("answer_match", np.nan) == 1:

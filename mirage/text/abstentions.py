@@ -6,13 +6,14 @@ cannot distinguish an abstention from an answer with a caveat.
 
 Therefore each sentence is searched for words of a few classes: negation, telling (such as
 "mention"), sources (such as "passage"), lacking (such as "missing"), the speaker, limits, contrast,
-and nobody or never. Two further classes mark exceptions: worldly words for telling, which often
-state facts about the world ("find", "contain"), and vague sources, which need not be passages
-("here"). From these words, numeric features called signs are computed. A sign describes which
-classes occur together, which words come before and after them, or how many words the answer has
-that are not in the question. Boosted trees (Friedman 2001, *Greedy function approximation*) predict
-from the signs whether the answer abstains. The trees use no words and are the same for all
-languages; ``corpora/abstentions.py`` trains them.
+nobody or never, and customer service (such as "colleague"). Two further classes mark exceptions:
+worldly words for telling, which often state facts about the world ("find", "contain"), and vague
+sources, which need not be passages ("here"). From these words, numeric features called signs are
+computed. A sign describes which classes occur together, which words come before and after them, or
+how many words the answer has that are not in the question. Boosted trees (Friedman 2001, *Greedy
+function approximation*) predict from the signs whether the answer abstains. The trees use no words
+and are the same for all languages; ``corpora/abstentions.py`` trains them. A rule detects answers
+of customer service only, such as "a colleague will email you", which also abstain.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ SIGNS = (
     # about the world; one that is in the question; words for passages; the speaker.
     *("figures_in", "told_words", "explicit_words", "near_explicit", "asked_telling"),
     *("cue_documents", "opens_document", "any_document", "any_speaker"),
+    # In the last sentence, which may decline after a summary: as in the first one.
+    *("last_phrase", "last_not_in_sources", "last_speaker_cannot", "last_figures", "last_near"),
+    "last_cues",
 )
 """Names of the features (signs) of an answer, in the order of :func:`signs`."""
 
@@ -95,18 +99,22 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
         False
     """
     values = signs(text, language, question=question)
-    return 1 / (1 + math.exp(-_trees().margin(values))) if any(values) else 0.0
+    probability = 1 / (1 + math.exp(-_trees().margin(values))) if any(values) else 0.0
+    if probability < _SERVICE_CERTAINTY and _is_service(text, Language.of(language), question):
+        return _SERVICE_CERTAINTY
+    return probability
 
 
 # Words --------------------------------------------------------------------------------------------
 
 _CLASSES = (
     *("negation", "contrast", "telling", "sources", "lacking", "speaker", "limits", "nobody"),
-    *("worldly", "vague"),
+    *("worldly", "vague", "service"),
 )
 _NEGATION, _CONTRAST, _TELLING, _SOURCES, _LACKING, _SPEAKER, _LIMITS, _NOBODY, _WORLDLY, _VAGUE = (
-    1 << position for position in range(len(_CLASSES))
+    1 << position for position in range(10)
 )
+_SERVICE = 1 << 10
 _DENIAL = _NEGATION | _LACKING
 _TELLING_CLASSES = _TELLING | _SOURCES | _SPEAKER
 _NO_MATCH = re.compile("(?!)")
@@ -350,6 +358,7 @@ class _Piece(NamedTuple):
     asked_telling: bool  # contains a word for telling that is in the question
     document: bool  # contains a word such as "passage"
     opens_document: bool  # begins with one
+    service: int  # number of different words of customer service that are not in the question
 
 
 class _Sentence(NamedTuple):
@@ -462,7 +471,7 @@ def _piece_of_words(
             continue
         if is_repeated:
             repeated += 1
-        elif not bits:
+        elif not bits & ~_SERVICE:
             new += 1
     return _summarize(positions, new, repeated, figures)
 
@@ -473,7 +482,8 @@ def _piece_of_characters(text: str, words: _Words, question: str, figures: int) 
     for run, bits in words.runs:
         if run in text:
             positions.append((text.find(run) * words.scale, bits, run in question))
-            rest = rest.replace(run, " ")
+            if bits & ~_SERVICE:
+                rest = rest.replace(run, " ")
     pairs = [rest[i : i + 2] for i in range(len(rest) - 1)]
     pairs = [pair for pair in pairs if " " not in pair and pair not in words.function_words]
     repeated_pairs = sum(pair in question for pair in pairs)
@@ -513,6 +523,7 @@ def _summarize(
         asked_telling=any(bits & _TELLING and is_repeated for _, bits, is_repeated in positions),
         document=bool(documents),
         opens_document=any(position < _OPENING for position in documents),
+        service=sum(bool(bits & _SERVICE) for bits in unasked),
     )
 
 
@@ -570,6 +581,7 @@ def signs(
         *_signs_of_plain(pieces, kinds),
         *_signs_of_world(sentences),
         *_signs_of_subject(pieces, kinds),
+        *_signs_of_last(sentences[-1]),
     )
 
 
@@ -755,6 +767,42 @@ def _signs_of_subject(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterato
     yield float(any(p.opens_document for p in cues))
     yield float(any(p.document for p in pieces))
     yield float(any(p.classes & _SPEAKER for p in pieces))
+
+
+def _signs_of_last(last: _Sentence) -> Iterator[float]:
+    flags, kinds = _flags(last), _piece_kinds(last)
+    yield float(last.phrase)
+    yield float(flags[2])
+    yield float(flags[5])
+    yield float(any(piece.figures for piece in last.pieces))
+    yield max(piece.near for piece in last.pieces)
+    yield kinds.count("cue") / len(kinds)
+
+
+_SERVICE_CERTAINTY = 0.9  # probability for an answer that only hands over to customer service
+_SERVICE_WORDS, _SERVICE_SHARE = (
+    2,
+    0.3,
+)  # words of customer service in each sentence, and their share
+
+
+def _is_service(text: str, entry: Language, question: str) -> bool:
+    """Return whether an answer only hands the question over, as in "a colleague will email you".
+
+    Each sentence must have at least two words of customer service that are not in the question,
+    unless it has no new words. At least 30 % of all new words must be such words.
+    """
+    sentences = list(_sentences(text, entry, question))
+    counts = [sum(piece.service for piece in sentence.pieces) for sentence in sentences]
+    new = [sum(piece.new for piece in sentence.pieces) for sentence in sentences]
+    return (
+        max(counts, default=0) >= _SERVICE_WORDS
+        and all(
+            n >= _SERVICE_WORDS or not any(piece.new or piece.figures for piece in sentence.pieces)
+            for n, sentence in zip(counts, sentences, strict=True)
+        )
+        and sum(counts) >= _SERVICE_SHARE * sum(new)
+    )
 
 
 _FIRST_WORD = re.compile(r"[,،、，.。!！।\s]")

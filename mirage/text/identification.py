@@ -47,7 +47,7 @@ def identify(text: str, code: str, context: tuple[str, ...]) -> Identification:
     shares: defaultdict[str, float] = defaultdict(float)
     doubts: defaultdict[str, float] = defaultdict(float)
     letters = 0
-    for words in _stretches(text):
+    for words in _stretches(_source(code).sub(" ", text)):
         for script, script_words in _by_script(words).items():
             evidence = _evidence(script, script_words, code, context)
             if evidence is None:
@@ -73,6 +73,15 @@ def _is_doubtful(probability: float, unprompted: float) -> bool:
         unprompted: The probability if no language is expected.
     """
     return _LOW < probability < _HIGH or (probability >= _HIGH and unprompted < 0.5)
+
+
+@cache
+def _source(code: str) -> re.Pattern[str]:
+    """Return a pattern for addresses and for labels such as "Source:", which fit any language."""
+    words = {word for key in ("en", code) for word in ALL_LANGUAGES[key].passage_words}
+    label = rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))}|URL)"
+    address = r"(?:https?://|www\.)[^\s)\]>]+"
+    return re.compile(rf"(?:{label}\s*)?{address}|{label}\s*[:：]", re.IGNORECASE)
 
 
 # Words and scripts --------------------------------------------------------------------------------
@@ -260,16 +269,18 @@ def _alphabet_evidence(
         entry = evidence_table[lower]
         for language, weight in entry.items():
             logs[language] += weight
-        language_of_context = sample.language_of(lower)
-        if language_of_context:
-            logs[language_of_context] += _CONTEXT_WORD
+        if lower in sample.words:
+            logs[sample.words[lower]] += _CONTEXT_WORD
         elif not entry:
             if len(word) < 3 or (script == "Latin" and word.isupper()):
                 continue  # a unit, an abbreviation
             if position and script == "Latin" and word[0].isupper():
                 capitals.append(word)  # often a name
                 continue
-        hits += bool(entry or language_of_context)
+        # A name such as "Nile" may resemble a rare word of another language.
+        is_name = word[0].isupper() and code not in entry
+        least = _COMMON_WORD if is_name and script == "Latin" else 0.0
+        hits += max(entry.values(), default=-1.0) >= least or lower in sample.words
         spelled.append(word)
     if sum(map(len, spelled)) < _FEW_LETTERS:
         spelled += capitals
@@ -304,10 +315,10 @@ def _is_name(
     """Return whether the word at a position belongs to a name from the question or a passage."""
     word = words[position]
     if word[0].isupper():
-        return sample.has_name(word.casefold())
-    if len(word) > 3 or not 0 < position < len(words) - 1:
+        return word.casefold() in sample.names
+    around = words[max(position - 1, 0) : position + 2]
+    if len(word) > 3 or len(around) < 3:
         return False
-    around = words[position - 1 : position + 2]
     phrase = " ".join(around).casefold()
     # Finding all names takes long, and most phrases do not occur.
     return phrase in sample.text and phrase in _names_with_a_particle(context)
@@ -353,8 +364,7 @@ def _word_evidence(script: str, extra: str = "") -> dict[str, dict[str, float]]:
     evidence: dict[str, dict[str, float]] = {}
     for language in _candidates(script, extra)[0]:
         words = lexicon(language)
-        negations = (*words.negation, *words.absence, *words.prohibition)
-        common = {*words.function_words, *negations, *words.yes, *words.no, *words.contrast}
+        common = {*words.function_words, *words.negation, *words.yes, *words.no, *words.contrast}
         rest = {*words.numbers, *words.months, *words.abstention}
         for phrases, weight in ((rest, _LISTED_WORD), (common, _COMMON_WORD)):
             for word in _whole_words(phrases):
@@ -419,38 +429,14 @@ class _Sample(NamedTuple):
     """The words and names of the question and the passages.
 
     Attributes:
-        question: The words of the question as written.
-        passages: The words of the passages as written.
-        question_language: The expected language.
-        passages_language: The language of the passages.
-        capitalised: The words that occur with a capital, in lower case.
-        listed: The words of the word lists, in lower case.
+        words: The words that are not names, each with its language.
+        names: The words that occur only with a capital.
         text: The question and the passages in lower case.
     """
 
-    question: Set[str]
-    passages: Set[str]
-    question_language: str
-    passages_language: str
-    capitalised: Set[str]
-    listed: Mapping[str, object]
+    words: Mapping[str, str]
+    names: frozenset[str]
     text: str
-
-    def language_of(self, lower: str) -> str:
-        """Return the language of a word that also occurs without a capital; empty if it does not.
-
-        Words of one or two letters are ignored.
-        """
-        if len(lower) < 3:
-            return ""
-        if lower in self.question:
-            return self.question_language
-        return self.passages_language if lower in self.passages else ""
-
-    def has_name(self, lower: str) -> bool:
-        """Return whether a word occurs only with a capital, and is in no word list."""
-        is_capitalised = lower in self.capitalised and lower not in self.listed
-        return is_capitalised and not self.language_of(lower)
 
 
 @lru_cache(maxsize=256)
@@ -463,18 +449,23 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
         script: Name of the script; only words in this script are returned.
         code: The expected language, in which the question is assumed to be.
     """
-    extra, find = _extra_language(code), _script_pattern(script).findall
-    question, passages = set(find("".join(context[:1]))), set(find("\n".join(context[1:])))
-    capitalised = [word for word in (*question, *passages) if word[0].isupper()]
-    return _Sample(
-        question,
-        passages,
-        code,
-        _language_of(passages, script, extra) or code,
-        set(map(str.casefold, capitalised)),
-        _word_evidence(script, extra),
-        "\n".join(context).casefold(),
-    )
+    extra = _extra_language(code)
+    words: dict[str, str] = {}
+    names: set[str] = set()
+    languages = {code, "en"}
+    for texts, language in ((context[1:], ""), (context[:1], code)):
+        script_words = set(_script_pattern(script).findall("\n".join(texts)))
+        ordinary = {word for word in script_words if not word[0].isupper()}
+        names.update(map(str.casefold, script_words - ordinary))
+        sample_language = language or _language_of(ordinary, script, extra) or code
+        words |= {word: sample_language for word in ordinary if len(word) > 2}
+        languages.add(sample_language)
+    # A capital may begin a sentence. A name such as "Nile" may be a word of another language.
+    evidence = _word_evidence(script, extra)
+    names = {
+        name for name in names.difference(words) if languages.isdisjoint(evidence.get(name, ()))
+    }
+    return _Sample(words, frozenset(names), "\n".join(context).casefold())
 
 
 @lru_cache(maxsize=256)
@@ -490,17 +481,11 @@ def _script_pattern(script: str) -> re.Pattern[str]:
 
 
 def _language_of(words: Set[str], script: str, extra: str) -> str:
-    """Return the code of the language for which the words give the most evidence; empty if none.
-
-    Words with a capital are ignored, because most of them are names.
-    """
+    """Return the code of the language for which the words give the most evidence; empty if none."""
     logs: defaultdict[str, float] = defaultdict(float)
-    table = _evidence_table(script, extra)
+    table, listed = _evidence_table(script, extra), _word_evidence(script, extra)
     # Most words are in no word list, and few of them may get the evidence of another form.
-    known = _word_evidence(script, extra).keys() & words
-    known |= {
-        word for word in words if not (word.isascii() and "'" not in word) and not word[0].isupper()
-    }
+    known = [word for word in words if word in listed or "'" in word or not word.isascii()]
     # The order in which floats are added must not depend on the order of a set.
     for word in sorted(known):
         for language, weight in table[word].items():

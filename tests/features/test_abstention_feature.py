@@ -152,3 +152,52 @@ def test_attempts_have_no_value_without_answers() -> None:
     result = value("Anna Berg.", True, "incorrect_attempt")
     assert isinstance(result, NotComputed)
     assert "no short answers" in result.reason
+
+
+SUMMARIES = [
+    (
+        "en",
+        "How high is the tower?",
+        "The tower stands at the old harbour.",
+        "More than that I cannot say about your question.",
+    ),
+    (
+        "de",
+        "Wie hoch ist der Turm?",
+        "Der Turm steht am alten Hafen.",
+        "Dazu findet sich in den Dokumenten nichts.",
+    ),
+    ("ru", "Какова высота башни?", "Башня стоит в гавани.", "Об остальном документы молчат."),
+    ("zh", "塔有多高？", "塔位于旧港口。", "至于您的问题，文中没有任何信息。"),
+    ("ar", "كم ارتفاع البرج؟", "يقع البرج في الميناء القديم.", "أما سؤالك فلا تجيب عنه الوثائق."),
+    ("te", "గోపురం ఎత్తు ఎంత?", "గోపురం పాత రేవులో ఉంది.", "దాని గురించి పత్రాలు ఏమీ చెప్పవు."),
+]
+
+
+@each_case(("language", "question", "fact", "refusal"), SUMMARIES)
+def test_a_refusal_after_facts_of_the_passages_is_no_invention(
+    language: str, question: str, fact: str, refusal: str
+) -> None:
+    query = Query(
+        id="q1",
+        language=language,
+        text=question,
+        passages=(Passage(id="a", text=fact),),
+        answerable=False,
+    )
+    items = [
+        answered(query, Response(query_id="q1", text=text))
+        for text in (f"{fact} {refusal}", f"{fact} [1]\n\n{refusal}", fact)
+    ]
+    assert feature("abstention").compute(items) == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "abstains"),
+    [
+        ("Das lässt sich nicht beantworten: Am Hafen gab es keinen Baumeister.", True),
+        ("Das ist nicht ganz sicher: Den Turm baute Anna Berg.", False),
+    ],
+)
+def test_an_explanation_after_a_refusal_is_no_answer(text: str, abstains: bool) -> None:
+    assert value(text, False) == abstains

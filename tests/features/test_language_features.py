@@ -248,3 +248,26 @@ def test_langid_is_a_named_variant_for_comparisons_with_the_paper() -> None:
     assert value("target_language_langid", "sw", "Sijui.") < 0.01
     assert value("target_language", "sw", "Sijui.") > 0.99
     assert "langid does not know Yoruba" in reason("target_language_langid", "yo", german)
+
+
+@each_case(
+    ("code", "text", "passage"),
+    [
+        ("en", "Nile (Source: https://example.org/wiki/X)", "The Nile flows to the north."),
+        ("en", "Nile", "The Nile flows to the north."),
+        ("de", "Nil (Quelle: https://example.org/wiki/X)", "Der Nil fließt nach Norden."),
+        ("fr", "Juba (Source : www.example.org)", "La ville de Juba est au bord du Nil."),
+        ("sw", "1869 (Chanzo: https://example.org)", "Mfereji ulifunguliwa mwaka 1869."),
+        ("fi", "Nauru (Lähde: Atlas)", "Nauru on saari."),
+    ],
+)
+def test_a_name_with_the_label_of_a_source_is_not_measured(
+    code: str, text: str, passage: str
+) -> None:
+    result = computed("target_language", code, text, (passage,))
+    assert isinstance(result, NotComputed) or result > 0.5
+
+
+def test_a_sentence_after_the_label_of_a_source_is_measured() -> None:
+    text = "Source: https://example.org. Die Brücke wurde für den Verkehr geöffnet."
+    assert value("target_language", "en", text) < 0.1

@@ -215,6 +215,33 @@ def test_without_in_place_of_with_is_a_negation() -> None:
     assert marks("en", passage.replace("with ", "without "), passage) == [("negation", "without")]
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "passage"),
+    [
+        (
+            "en",
+            "The museum did not open in 1931, as often said, but in March 1987.",
+            "The museum opened in March 1987.",
+        ),
+        (
+            "en",
+            "The last ferry leaves at 16:15 from the north pier; the one at 17:30 no longer runs.",
+            "The last ferry leaves at 16:15 and not at 17:30 from the north pier.",
+        ),
+        ("bn", "বোতামটি চেপে থাকুন যতক্ষণ না আলো জ্বলে।", "বোতামটি চেপে থাকুন আলো জ্বলে উঠলে ছাড়ুন।"),
+        (
+            "ru",
+            "Зал не 900 метров (это склад), зал музея занимает 2400 метров.",
+            "Зал музея занимает 2400 метров.",
+        ),
+    ],
+)
+def test_other_words_for_the_statement_of_a_passage_are_no_negation(
+    language: str, text: str, passage: str
+) -> None:
+    assert "negation" not in dict(marks(language, text, passage))
+
+
 def test_a_statement_beyond_the_passage_is_no_negation_of_it() -> None:
     answer = "Anna Berg designed the old bridge across the river"
     assert marks("en", f"{answer}, not the city.", f"{answer}.", answers=[["Anna Berg"]]) == []
