@@ -80,7 +80,7 @@ ANSWERS = [
     ("es", "¿Qué río es?", "Es el Nilo, aunque los textos no indican su longitud."),
     ("fr", "Quel fleuve est-ce ?", "C'est le Nil ; sa longueur n'est pas indiquée."),
     ("fi", "Mikä joki se on?", "Joki on Niili. Pituutta ei mainita."),
-    ("id", "Sungai apa itu?", "Sungai Nil, meskipun panjangnya tidak disebutkan."),
+    ("id", "Sungai apa itu?", "Itu Sungai Nil. Panjangnya tidak disebutkan."),
     ("ru", "Что это за река?", "Это Нил, а не Конго."),
     ("sw", "Ni mto gani?", "Ni mto Naili, si mto Kongo."),
     ("yo", "Odò wo ni?", "Odò Náílì ni, kì í ṣe Odò Kóńgò."),

@@ -100,10 +100,10 @@ def test_a_query_without_a_response_is_no_better_than_a_failed_one() -> None:
 
 
 def test_the_quote_of_a_wrong_fact_is_the_sentence_that_states_it() -> None:
-    text = "##Answer: Africa has long rivers [1]. The longest is the Congo [1]."
+    text = "##Answer: Africa has many rivers [1]. The longest one is the Congo [1]."
     dataset = MirageDataset([query("q1")], name="rivers")
     (finding,) = findings_of(dataset, run({"q1": text}))
-    assert finding.quotes == {"q1": "The longest is the Congo."}
+    assert finding.quotes == {"q1": "The longest one is the Congo."}
     assert finding.counted == "states a wrong fact on 1 of 1 queries"
     assert finding.interval == pytest.approx((0.025, 1))
 

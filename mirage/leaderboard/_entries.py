@@ -16,7 +16,7 @@ from mirage.languages import Language
 from mirage.leaderboard import _judged
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, Ranking
-from mirage.ranking._judged import confidence_by_name
+from mirage.ranking.judged import confidence_by_name
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.rank_sets import first_model, rank_sets, winner_interval
 from mirage.statistics.ranks import DECIMALS, ranks

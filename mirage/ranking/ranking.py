@@ -26,12 +26,6 @@ from mirage.dataset import Cluster, DatasetLike, as_dataset
 from mirage.errors import MirageError, UnknownNameError
 from mirage.languages import Language
 from mirage.ranking._display import ranking_dict, ranking_frame, ranking_table
-from mirage.ranking._judged import (
-    clusters_by_query,
-    estimates_by_t,
-    estimates_by_tournaments,
-    judged_entries,
-)
 from mirage.ranking._rendering import accuracy_lines, winner_notes
 from mirage.ranking._standing import standing_note
 from mirage.ranking.accuracy import accuracy_of
@@ -44,6 +38,12 @@ from mirage.ranking.comparison import (
     p_positive_each,
 )
 from mirage.ranking.entries import Entry, Evidence
+from mirage.ranking.judged import (
+    clusters_by_query,
+    estimates_by_t,
+    estimates_by_tournaments,
+    judged_entries,
+)
 from mirage.ranking.pages import Presentable
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mirage._base.files import write_text
 from mirage._base.stores import locked
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
@@ -107,7 +108,7 @@ class Runs:
         with locked(path.with_suffix(".lock"), wait=True):
             if not path.exists():
                 run = self._ask(system, model, dataset, repeats, out)
-                origin.write_text(_origin(system), encoding="utf-8")
+                write_text(origin, _origin(system))
                 run.save(path)
             first = origin.read_text(encoding="utf-8")
             if first != _origin(system):
