@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import pickle
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -577,3 +579,9 @@ def test_every_board_has_the_ranking_of_its_anchors(board: Leaderboard) -> None:
             among[entry.model].logit,
             among[entry.model].interval,
         )
+
+
+def test_a_ranking_can_be_pickled_and_copied() -> None:
+    ranking = Leaderboard.bundled("en").rank(lambda _: "The Nile [1].", "m")
+    for copied in (pickle.loads(pickle.dumps(ranking)), deepcopy(ranking)):
+        assert str(copied) == str(ranking)

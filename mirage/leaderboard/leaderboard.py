@@ -137,7 +137,7 @@ class Leaderboard(NearNames):
         self.anchors: tuple[str, ...] = self._anchors.models
         self.prefix = prefix
         self.about = about
-        self.provenance = provenance
+        self.provenance = dict(provenance)  # a read-only view of it could not be pickled
         features = suite.names if judged else self.ranker.features
         self.agreement: tuple[HumanAgreement, ...] = (
             *agreement,

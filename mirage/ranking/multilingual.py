@@ -79,14 +79,14 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     ) -> None:
         check_languages(rankings, Ranking, lambda ranking: ranking.language)
         self._rankings = dict(rankings)
-        self.left_out: Mapping[str, str] = MappingProxyType(dict(left_out or {}))
+        self.left_out: Mapping[str, str] = dict(left_out or {})
         if not self._rankings:
             raise MirageError("a multilingual ranking needs at least one language")
         first, *remaining_rankings = self._rankings.values()
         shared = [
             model for model in first.models if all(model in other for other in remaining_rankings)
         ]
-        self.left_out_models: Mapping[str, str] = MappingProxyType(_missing(self._rankings))
+        self.left_out_models: Mapping[str, str] = _missing(self._rankings)
         if not shared:
             raise MirageError("no model is ranked in all languages, so there is no mean to rank by")
         mean_ranks, mean_logits = (

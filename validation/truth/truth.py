@@ -269,7 +269,9 @@ def orderings(ranker: SurrogateRanker, code: str, tables: Iterable[FeatureTable]
     part = ranker.data[code]
     for anchor in ("hallucinated", "wrong-entity"):
         if anchor in part.models:
-            draws[f"anchor/{anchor}"] = part.y[:, part.models.index(anchor)]
+            # A prediction has several draws of its error for each draw of the queries.
+            logits = part.y[:, part.models.index(anchor)]
+            draws[f"anchor/{anchor}"] = np.tile(logits, len(draws["true"]) // len(logits))
     return [
         Held(code, a, b, p_better_by_draws(draws[a], draws[b])) for a, b in ORDERINGS if b in draws
     ]
