@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ __all__ = [
     "form_values",
     "is_marked",
     "plain_values",
+    "states_converted",
     "states_equal",
 ]
 
@@ -75,6 +76,27 @@ def equal_spans(value: FormValue, text: str, language: str) -> Iterator[Span]:
         for span, day in _days(text, entry):
             if any(_covers(day, wanted) for wanted in value):
                 yield span
+
+
+def states_converted(span: Span, source: str, texts: Iterable[str], language: str) -> bool:
+    """Return whether one of some texts states an amount of another text, in any unit.
+
+    For example, a text with ``1,500 metres`` states the amount ``1.5 km``.
+
+    Args:
+        span: Start and end of the amount's number in its text.
+        source: The text with the amount.
+        texts: The texts to search.
+        language: ISO 639-1 code of all texts.
+    """
+    entry, (first, last) = Language.of(language), span
+    stated = [a for a in _amounts(source, entry) if a.unit and a.start < last and first < a.end]
+    return any(
+        wanted.unit and _is_equal(wanted, amount)
+        for amount in stated
+        for text in texts
+        for wanted in _amounts(text, entry)
+    )
 
 
 @lru_cache(maxsize=1 << 14)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.languages import Language
-from mirage.text._values import form_values, states_equal
+from mirage.text._values import form_values, states_converted, states_equal
 from mirage.text.numbers import decimal_parts
 from mirage.text.quantities import NUMERIC_DATE, multiplier_at, quantities, values_in
 
@@ -94,12 +94,15 @@ def without_multipliers(text: str, code: str) -> str:
     return _blank(text, [n for n in numbers if _LETTERS.search(text, n.start, n.end)])
 
 
-def states_number(text: str, term: str, code: str) -> bool:
+def states_number(text: str, term: str, source: str, code: str) -> bool:
     """Return whether a text states a number, in digits or in words and in any notation.
+
+    If the number belongs to an amount, an equal amount in another unit is enough.
 
     Args:
         text: The text.
         term: The number, a result of :func:`number_terms`.
+        source: The text from which the number comes.
         code: ISO 639-1 code of the language.
     """
     if term in number_terms(text, code):
@@ -107,7 +110,11 @@ def states_number(text: str, term: str, code: str) -> bool:
     if _TIME.fullmatch(term):
         return _states_time(text, term, code)
     if _is_value(term):
-        return float(term) in _values(text, code)
+        return float(term) in _values(text, code) or any(
+            states_converted(number[:2], source, (text,), code)
+            for number in located_numbers(source, code)
+            if number.term == term
+        )
     return any(states_equal(value, text, code) for value in form_values((term,), code))
 
 
