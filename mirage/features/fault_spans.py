@@ -23,12 +23,12 @@ from mirage.features.answer_claims import answer_claims
 from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
 from mirage.languages import LANGUAGES, Language
 from mirage.text import abstains
-from mirage.text._values import states_converted
 from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.citations import Citation, Passages, citations
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.negations import negation_faults
+from mirage.text.number_terms import states_converted
 from mirage.text.quantities import Date, Quantity, dates, numeric_dates, quantities, values_in
 
 SpanType = Literal["number", "date", "name", "negation", "language", "citation"]

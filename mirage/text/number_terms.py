@@ -11,13 +11,14 @@ from typing import NamedTuple
 from mirage.languages import Language
 from mirage.text._values import form_values, states_converted, states_equal
 from mirage.text.numbers import decimal_parts
-from mirage.text.quantities import NUMERIC_DATE, multiplier_at, quantities, values_in
+from mirage.text.quantities import HALF, NUMERIC_DATE, multiplier_at, quantities, values_in
 
 __all__ = [
     "NumberTerm",
     "is_number",
     "located_numbers",
     "number_terms",
+    "states_converted",
     "states_number",
     "without_multipliers",
 ]
@@ -26,9 +27,6 @@ _DIGITS = re.compile(r"\d+")
 _WRITTEN = re.compile(r"\d(?:.*\d)?", re.DOTALL)
 _DECIMAL = re.compile(r"(\d+)[.,٫](\d+)")
 _TIME = re.compile(r"(\d\d?)[:：]\d\d")
-_HALF = re.compile(
-    "half|halb|puoli|demi|medi[ao]|setengah|половин|nusu|àbọ̀|نصف|نیم|साढ़े|সাড়ে|న్నర|반|半|ครึ่ง"
-)
 _LETTERS = re.compile(r"[^\W\d]")
 
 LONGEST_VALUE = 15
@@ -186,7 +184,7 @@ def _values(text: str, code: str) -> frozenset[float]:
             values.add(float(term))
         elif NUMERIC_DATE.fullmatch(term):
             values |= set(map(float, _DIGITS.findall(term)))
-    if numbers and _HALF.search(text.casefold()):
+    if numbers and HALF.search(text.casefold()):
         values |= {value + 0.5 for value in values if value.is_integer()}
     return frozenset(values)
 
