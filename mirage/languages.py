@@ -164,7 +164,7 @@ _TABLE = (
         answer_headings=_words("الإجابة, الاجابة, إجابة, الجواب, جواب"),
         passage_words=_words(
             "السياق, سياق, المقطع, مقطع, الفقرة, فقرة, الوثيقة, وثيقة, المستند, مستند, المصدر, "
-            "مصدر, النص, المرجع"
+            "مصدر, النص, المرجع, مرجع"
         ),
         conjunctions=_words("و"),
     ),
@@ -182,7 +182,7 @@ _TABLE = (
         terminators=".!?…।॥",
         reason_headings=_words("কারণ, যুক্তি"),
         answer_headings=_words("উত্তর, জবাব"),
-        passage_words=_words("প্রসঙ্গ, অনুচ্ছেদ, নথি, উৎস, প্যাসেজ, ডকুমেন্ট"),
+        passage_words=_words("প্রসঙ্গ, অনুচ্ছেদ, নথি, উৎস, সূত্র, তথ্যসূত্র, প্যাসেজ, ডকুমেন্ট"),
         conjunctions=_words("এবং, ও"),
     ),
     Language(
@@ -196,7 +196,7 @@ _TABLE = (
         inner_stops=r"\d{1,2}",
         reason_headings=_words("Begründung, Grund, Gründe"),
         answer_headings=_words("Antwort"),
-        passage_words=_words("Kontext, Dokument, Quelle, Abschnitt, Textstelle, Absatz"),
+        passage_words=_words("Kontext, Dokument, Quelle, Abschnitt, Textstelle, Absatz, Referenz"),
         conjunctions=_words("und"),
     ),
     Language(
@@ -224,7 +224,9 @@ _TABLE = (
         inner_stops=r"[ad]\. ?C",
         reason_headings=_words("Razón, Razones, Razonamiento, Motivo, Justificación"),
         answer_headings=_words("Respuesta"),
-        passage_words=_words("Contexto, Pasaje, Documento, Fuente, Fragmento, Párrafo, Texto"),
+        passage_words=_words(
+            "Contexto, Pasaje, Documento, Fuente, Fragmento, Párrafo, Texto, Referencia"
+        ),
         conjunctions=_words("y, e"),
     ),
     Language(
@@ -242,7 +244,7 @@ _TABLE = (
         terminators=".!?…؟۔",
         reason_headings=_words("دلیل, دلایل, استدلال, علت"),
         answer_headings=_words("پاسخ, جواب"),
-        passage_words=_words("متن, سند, منبع, بند, پاراگراف, قطعه, زمینه"),
+        passage_words=_words("متن, سند, منبع, مرجع, بند, پاراگراف, قطعه, زمینه"),
         conjunctions=_words("و"),
     ),
     Language(
@@ -256,7 +258,9 @@ _TABLE = (
         inner_stops=r"\d{1,2}",
         reason_headings=_words("Perustelu, Perustelut, Syy"),
         answer_headings=_words("Vastaus"),
-        passage_words=_words("Konteksti, Kappale, Katkelma, Asiakirja, Dokumentti, Lähde, Teksti"),
+        passage_words=_words(
+            "Konteksti, Kappale, Katkelma, Asiakirja, Dokumentti, Lähde, Viite, Teksti"
+        ),
         conjunctions=_words("ja"),
     ),
     Language(
@@ -268,7 +272,7 @@ _TABLE = (
         inner_stops=r"MM?|Mme|Mlle|J(?=\.-)",
         reason_headings=_words("Raison, Raisons, Raisonnement, Justification"),
         answer_headings=_words("Réponse"),
-        passage_words=_words("Contexte, Extrait, Paragraphe, Texte"),
+        passage_words=_words("Contexte, Extrait, Paragraphe, Texte, Référence"),
         conjunctions=_words("et"),
     ),
     Language(
@@ -287,7 +291,7 @@ _TABLE = (
         terminators=".!?…।॥",
         reason_headings=_words("कारण, तर्क"),
         answer_headings=_words("उत्तर, जवाब"),
-        passage_words=_words("संदर्भ, सन्दर्भ, प्रसंग, अनुच्छेद, गद्यांश, दस्तावेज़, दस्तावेज, स्रोत"),
+        passage_words=_words("संदर्भ, सन्दर्भ, प्रसंग, अनुच्छेद, परिच्छेद, गद्यांश, दस्तावेज़, दस्तावेज, स्रोत"),
         conjunctions=_words("और, एवं, व"),
     ),
     Language(
@@ -299,7 +303,9 @@ _TABLE = (
         neighbours=("tl",),
         reason_headings=_words("Alasan"),
         answer_headings=_words("Jawaban"),
-        passage_words=_words("Konteks, Bagian, Kutipan, Dokumen, Sumber, Paragraf, Teks"),
+        passage_words=_words(
+            "Konteks, Bagian, Kutipan, Dokumen, Sumber, Referensi, Paragraf, Teks"
+        ),
         conjunctions=_words("dan"),
     ),
     Language(
@@ -362,7 +368,7 @@ _TABLE = (
         inner_stops="Dkt|Bw|Bi",
         reason_headings=_words("Sababu"),
         answer_headings=_words("Jibu"),
-        passage_words=_words("Muktadha, Kifungu, Aya, Hati, Chanzo"),
+        passage_words=_words("Muktadha, Kifungu, Aya, Hati, Chanzo, Rejea"),
         conjunctions=_words("na"),
     ),
     Language(
@@ -379,7 +385,7 @@ _TABLE = (
         terminators=".!?…।॥",
         reason_headings=_words("కారణం, కారణాలు"),
         answer_headings=_words("సమాధానం, జవాబు"),
-        passage_words=_words("సందర్భం, ప్యాసేజ్, పేరా, భాగం, పత్రం, మూలం"),
+        passage_words=_words("సందర్భం, ప్యాసేజ్, పేరా, భాగం, పత్రం, మూలం, ఆధారం"),
         conjunctions=_words("మరియు"),
     ),
     Language(
@@ -396,7 +402,7 @@ _TABLE = (
         digits="๐๑๒๓๔๕๖๗๘๙",
         reason_headings=_words("เหตุผล"),
         answer_headings=_words("คำตอบ"),
-        passage_words=_words("บริบท, ข้อความ, ย่อหน้า, เอกสาร, แหล่งที่มา"),
+        passage_words=_words("บริบท, ข้อความ, ย่อหน้า, เอกสาร, แหล่งที่มา, แหล่งข้อมูล, อ้างอิง"),
         conjunctions=_words("และ"),
     ),
     Language(
@@ -437,7 +443,9 @@ _WITHOUT_BOARD = (
         inner_stops=r"[ad]\. ?C|[Ss]ig|[Dd]ott|[Pp]rof",
         reason_headings=_words("Motivo, Motivazione, Ragionamento, Spiegazione"),
         answer_headings=_words("Risposta"),
-        passage_words=_words("Contesto, Brano, Passaggio, Documento, Fonte, Estratto, Testo"),
+        passage_words=_words(
+            "Contesto, Brano, Passaggio, Documento, Fonte, Estratto, Testo, Riferimento"
+        ),
         conjunctions=_words("e, ed"),
         board=False,
     ),
@@ -449,7 +457,9 @@ _WITHOUT_BOARD = (
         inner_stops=r"[ad]\. ?C|[Ss]ra?|[Dd]ra?|[Pp]rof",
         reason_headings=_words("Razão, Motivo, Raciocínio, Justificativa, Justificação"),
         answer_headings=_words("Resposta"),
-        passage_words=_words("Contexto, Trecho, Passagem, Documento, Fonte, Parágrafo, Texto"),
+        passage_words=_words(
+            "Contexto, Trecho, Passagem, Documento, Fonte, Parágrafo, Texto, Referência"
+        ),
         conjunctions=_words("e"),
         board=False,
     ),

@@ -12,6 +12,7 @@ from profiles import examples
 
 from mirage.languages import LANGUAGES
 from mirage.text import mention, mentioned
+from mirage.text._candidates import locate
 from mirage.text.numbers import numbers
 from mirage.text.quantities import dates
 
@@ -65,6 +66,29 @@ EQUAL = [
     ("en", "Miguel de Cervantes", "M. de Cervantes wrote it."),
     ("en", "Miguel de Cervantes", "Cervantes, M. (1605)"),
     ("de", "Johann Sebastian Bach", "J. S. Bach schrieb es."),
+    # numbers in words
+    ("en", "36 metres", "It is thirty-six metres high."),
+    ("en", "thirty-six metres", "It is 36 m high."),
+    ("en", "3,700 kg", "It weighs three thousand seven hundred kilograms, or 3.7 tonnes."),
+    ("en", "19 June 1962", "It opened on the nineteenth of June 1962."),
+    ("de", "3700 kg", "Sie wiegt dreitausendsiebenhundert Kilogramm."),
+    ("es", "1962", "en mil novecientos sesenta y dos"),
+    ("fr", "19 juin 1962", "le dix-neuf juin mille neuf cent soixante-deux"),
+    ("fi", "3500 metriä", "kolmetuhatta viisisataa metriä"),
+    ("ru", "36 метров", "Высота тридцать шесть метров."),
+    ("ar", "13 كيلومتر", "ثلاثة عشر كيلومتر"),
+    ("fa", "3700 متر", "سه هزار و هفتصد متر"),
+    ("hi", "3500 मीटर", "तीन हज़ार पाँच सौ मीटर"),
+    ("bn", "3500 মিটার", "তিন হাজার পাঁচশো মিটার"),
+    ("te", "36 మీటర్లు", "ముప్పై ఆరు మీటర్లు"),
+    ("id", "19 Juni 1962", "pada sembilan belas Juni 1962"),
+    ("id", "36 meter", "tiga puluh enam meter"),
+    ("sw", "mita 3700", "mita elfu tatu mia saba"),
+    ("th", "36 เมตร", "สูงสามสิบหกเมตร"),
+    ("ko", "3700미터", "삼천칠백 미터"),
+    ("ja", "36メートル", "高さは三十六メートルである。"),
+    ("zh", "3700米", "三千七百米"),
+    ("zh", "1962年6月19日", "一九六二年六月十九日"),
 ]
 
 UNEQUAL = [
@@ -90,6 +114,16 @@ UNEQUAL = [
     ("en", "90 minutes", "It takes 1.5 kg."),
     ("en", "Miguel de Cervantes", "J. de Cervantes wrote it."),
     ("en", "Miguel de Cervantes", "M. Delibes wrote it."),
+    ("en", "36 metres", "It is thirty-seven metres high."),
+    ("en", "36 metres", "It is thirty-six kilometres long."),
+    ("en", "3 hours", "It takes three and a half hours."),
+    ("en", "3 hours", "It takes three hours and a half."),
+    ("en", "2,500 metres", "There are two 500 metre towers."),
+    ("fr", "1 mètre", "Un mètre ruban suffit."),
+    ("fr", "19 juin 1962", "le dix-huit juin 1962"),
+    ("hi", "4 घंटे", "साढ़े चार घंटे"),
+    ("ko", "3700미터", "삼천육백 미터"),
+    ("zh", "3700米", "三千六百米"),
 ]
 
 
@@ -101,6 +135,20 @@ def test_equal_forms_are_mentioned(code: str, form: str, text: str) -> None:
 @each_case(("code", "form", "text"), UNEQUAL)
 def test_unequal_values_are_not_mentioned(code: str, form: str, text: str) -> None:
     assert not mentioned((form,), text, code)
+
+
+@each_case(
+    ("form", "span"),
+    [
+        ("36 m", "thirty-six metres"),
+        ("200 kg", "two hundred kilograms"),
+        ("19 May", "nineteenth of May"),
+        ("1.5 km", "1,500 m"),
+    ],
+)
+def test_amounts_in_words_are_located(form: str, span: str) -> None:
+    text = "Since the nineteenth of May: thirty-six metres, two hundred kilograms, 1,500 m."
+    assert [text[o.start : o.end] for o in locate((form,), text, "en")] == [span]
 
 
 def test_numbers_keep_their_decimals() -> None:

@@ -28,6 +28,7 @@ from mirage.text.citations import Citation, Passages, citations
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.negations import negation_faults
+from mirage.text.number_terms import states_converted
 from mirage.text.quantities import Date, Quantity, dates, numeric_dates, quantities, values_in
 
 SpanType = Literal["number", "date", "name", "negation", "language", "citation"]
@@ -308,10 +309,17 @@ def _numbers(reading: _Reading) -> Iterator[_Fact]:
     code = reading.item.query.language
     for number in quantities(reading.plain, code):
         if not _is_label(number, reading) and not _has_fraction(number, reading):
-            in_evidence = not COMMON_NUMBERS.isdisjoint(number.values) or reading.text_index.number(
-                number.values
-            )
-            yield _Fact(number.start, number.end, _number_type(number, reading.plain), in_evidence)
+            type_ = _number_type(number, reading.plain)
+            yield _Fact(number.start, number.end, type_, _is_number_in_evidence(number, reading))
+
+
+def _is_number_in_evidence(number: Quantity, reading: _Reading) -> bool:
+    index = reading.text_index
+    return (
+        not COMMON_NUMBERS.isdisjoint(number.values)
+        or index.number(number.values)
+        or states_converted(number[:2], reading.plain, index.texts, index.language.code)
+    )
 
 
 def _number_type(number: Quantity, text: str) -> SpanType:

@@ -90,7 +90,8 @@ def fact_recall(item: Answered) -> float | NotComputed:
 
     Numbers and content words are informative if they do not occur in the question. The answer
     states a word if at least 60 % of the word's character n-grams occur in words of the answer.
-    Numbers, dates and times are compared as values: ``2.4 million`` is ``2,400,000``.
+    Numbers, dates, times and amounts are compared as values: ``2.4 million`` is ``2,400,000``, and
+    ``1.5 km`` is ``1,500 metres``.
 
     If the texts of relevant passages are available, only words that occur in them count. A word
     that occurs in ``d`` of the query's ``n`` passages then has the weight
@@ -104,10 +105,10 @@ def fact_recall(item: Answered) -> float | NotComputed:
     answer, language = item.parsed.answer_text, item.query.language
     weights = _weights_by_passages(item)
     if weights:
-        held = _terms_in_answer(answer, weights, language)
+        held = _terms_in_answer(answer, weights, reference, language)
         return _share(weights, held.__contains__)
     weights = _content_weights(reference, item.query)
-    return _share_in_answer(weights, answer, language) if weights else _NOTHING
+    return _share_in_answer(weights, reference, answer, language) if weights else _NOTHING
 
 
 def fact_agreement(item: Answered) -> float | NotComputed:
@@ -159,8 +160,8 @@ def fact_agreement(item: Answered) -> float | NotComputed:
         return 0.0
     if _replaces_fact(item, reference):
         return 0.0
-    shared = _share_in_answer(facts, answer, language)
-    shared += _share_in_reference(stated, reference, item.query) if stated else 0.0
+    shared = _share_in_answer(facts, reference, answer, language)
+    shared += _share_in_reference(stated, answer, reference, item.query) if stated else 0.0
     value = _SHARED_FACTS_WEIGHT * min(1.0, shared) + POLARITY_WEIGHT * _polarity_agrees(
         answer, reference, language
     )
@@ -179,10 +180,11 @@ def fact_precision(item: Answered) -> float | NotComputed:
     if not relevant:
         return _NO_RELEVANT
     query, passages = item.query, _passages(item.query)
-    weights = _source_weights(item.parsed.answer_text, query, passages, with_reference=True)
+    answer = item.parsed.answer_text
+    weights = _source_weights(answer, query, passages, with_reference=True)
     index = index_of_words(query, passages)
     searched = [*(passages.index(text) for text in relevant), _REFERENCE]
-    held = _held_terms(index, weights, query.language, searched)
+    held = _held_terms(index, weights, answer, query.language, searched)
     return _share(weights, held.__contains__)
 
 
@@ -259,7 +261,7 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
     ]
     in_question = _matches(content, query, _QUESTION)
     for word in content:
-        if _match(word, query.text, in_question, language) != 1:
+        if _match(word, text, query.text, in_question, language) != 1:
             weights[word] = 1.0 if is_unspaced else float(len(word))
     return weights
 
@@ -275,7 +277,7 @@ def _han_characters(text: str) -> tuple[str, ...]:
 
 
 def _matched_share(
-    weights: dict[str, float], text: str, matches: Mapping[str, float], language: str
+    weights: dict[str, float], source: str, text: str, matches: Mapping[str, float], language: str
 ) -> float:
     """Return the weighted share of terms that occur in a text.
 
@@ -283,27 +285,33 @@ def _matched_share(
 
     Args:
         weights: The weight of each term.
-        text: The text.
+        source: The text from which the terms come.
+        text: The text to search.
         matches: How well the text contains each term that is a word, from 0 to 1.
         language: ISO 639-1 code of the language.
     """
-    total = sum(weights.values())
-    return (
-        sum(weight * _match(term, text, matches, language) for term, weight in weights.items())
-        / total
+    shares = (
+        weight * _match(term, source, text, matches, language) for term, weight in weights.items()
     )
+    return sum(shares) / sum(weights.values())
 
 
-def _share_in_answer(weights: dict[str, float], answer: str, language: str) -> float:
-    """Return the weighted share of terms (words and numbers) that occur in an answer."""
+def _share_in_answer(
+    weights: dict[str, float], reference: str, answer: str, language: str
+) -> float:
+    """Return the weighted share of the reference's terms that occur in an answer."""
     words_of_text = _words_among(weights)
     matches = best_matches(tuple(words_of_text), answer, language)
-    return _matched_share(weights, answer, dict(zip(words_of_text, matches, strict=True)), language)
+    table = dict(zip(words_of_text, matches, strict=True))
+    return _matched_share(weights, reference, answer, table, language)
 
 
-def _share_in_reference(weights: dict[str, float], reference: str, query: Query) -> float:
-    """Return the weighted share of terms (words and numbers) that occur in the reference."""
-    return _matched_share(weights, reference, _matches(weights, query, _REFERENCE), query.language)
+def _share_in_reference(
+    weights: dict[str, float], answer: str, reference: str, query: Query
+) -> float:
+    """Return the weighted share of the answer's terms that occur in the reference."""
+    matches = _matches(weights, query, _REFERENCE)
+    return _matched_share(weights, answer, reference, matches, query.language)
 
 
 def _words_among(terms: Iterable[str]) -> list[str]:
@@ -324,19 +332,20 @@ def _matches(terms: Iterable[str], query: Query, position: int) -> Mapping[str, 
     return dict(zip(words_of_text, index.matches_in(words_of_text, position), strict=True))
 
 
-def _match(term: str, text: str, matches: Mapping[str, float], language: str) -> float:
+def _match(term: str, source: str, text: str, matches: Mapping[str, float], language: str) -> float:
     """Return how well a text contains a number, a Chinese character or a word, from 0 to 1.
 
     Args:
         term: The number, character or word.
-        text: The text.
+        source: The text from which the term comes.
+        text: The text to search.
         matches: How well the text contains each term that is a word, from 0 to 1.
         language: ISO 639-1 code of the language.
     """
     if term in matches:
         return matches[term]
     if is_number(term):
-        return float(states_number(text, term, language))
+        return float(states_number(text, term, source, language))
     return float(bool(_HAN.match(term)) and term in text)
 
 
@@ -410,7 +419,7 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
     weights = _reference_weights(item) if pairs else _NOTHING
     if isinstance(weights, NotComputed):
         return False
-    lacking = weights.keys() - _terms_in_answer(answer, weights, language)
+    lacking = weights.keys() - _terms_in_answer(answer, weights, reference, language)
     replaced: set[str] = set()
     for before, instead in pairs:
         missing = lacking.intersection(before)
@@ -438,7 +447,7 @@ def _are_same_type(
     index = index_of_words(item.query, passages)
     numerals = [term for term in instead if values_in(term, entry.code)]
     if any(values_in(term, entry.code) for term in missing) and numerals:
-        return not _held_terms(index, numerals, entry.code, [_REFERENCE])
+        return not _held_terms(index, numerals, answer, entry.code, [_REFERENCE])
     if entry.capitals != "none":
         familiar = words(f"{item.query.text}\n{reference}", entry.code)
         strange = _capitalised_words(answer, entry).difference(familiar)
@@ -447,7 +456,7 @@ def _are_same_type(
         )
     ordinary = lexicon(entry.code).function_words
     names = [term for term in instead if term not in ordinary and term not in numerals]
-    return bool(_held_terms(index, names, entry.code, range(len(passages))))
+    return bool(_held_terms(index, names, answer, entry.code, range(len(passages))))
 
 
 @lru_cache(maxsize=4096)
@@ -492,21 +501,26 @@ def _source_weights(
     return weights
 
 
-def _terms_in_answer(answer: str, terms: Collection[str], language: str) -> set[str]:
-    """Return the terms that occur in an answer, by the same rules as :func:`_held_terms`."""
+def _terms_in_answer(
+    answer: str, terms: Collection[str], reference: str, language: str
+) -> set[str]:
+    """Return the reference's terms that occur in an answer, by the rules of :func:`_held_terms`."""
     plain = [term for term in terms if not is_number(term)]
     held = set(compress(plain, held_words(plain, answer, language, WORD_MATCH_SHARE)))
     return held.union(
-        term for term in terms if is_number(term) and states_number(answer, term, language)
+        term
+        for term in terms
+        if is_number(term) and states_number(answer, term, reference, language)
     )
 
 
 def _held_terms(
-    index: WordIndex, terms: Collection[str], language: str, searched: Sequence[int]
+    index: WordIndex, terms: Collection[str], source: str, language: str, searched: Sequence[int]
 ) -> set[str]:
     """Return the terms that occur in at least one of the searched texts of an index.
 
-    A number occurs in a text if the text contains it in digits or in words. A word occurs if the
+    A number occurs in a text if the text contains it in digits or in words, or contains the same
+    amount in another unit. A word occurs if the
     text contains at least :data:`WORD_MATCH_SHARE` of its character n-grams, as most inflected
     forms of the word do; see :func:`mirage.text.content.held_words`. A word that is not longer than
     an n-gram occurs if it is part of a word in the text.
@@ -514,6 +528,7 @@ def _held_terms(
     Args:
         index: The index.
         terms: Words and numbers.
+        source: The text from which the terms come.
         language: ISO 639-1 code of the language.
         searched: The positions of the searched texts in the index.
     """
@@ -524,7 +539,7 @@ def _held_terms(
     return held.union(
         term
         for term in terms
-        if is_number(term) and any(states_number(text, term, language) for text in texts)
+        if is_number(term) and any(states_number(text, term, source, language) for text in texts)
     )
 
 

@@ -184,10 +184,10 @@ def train_hard(data: Mapping[str, TrainingData], *, seed: int = 0) -> SurrogateR
         return SurrogateRanker(VERDICT_TREES, seed=seed).fit_data(data)
 
 
-SEED_OF_HARD = 2
+SEED_OF_HARD = 0
 """Random seed of the bundled surrogates of the hard level.
 
-With seeds 0 and 1, the costs of two faults were in the wrong order in English or Thai.
+With seed 2, the costs of two faults were in the wrong order in English.
 """
 
 

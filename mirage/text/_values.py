@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from mirage.languages import Language
 from mirage.text._trees import packaged_json
 from mirage.text._unicode import any_of
 from mirage.text.numbers import decimal_parts
-from mirage.text.quantities import dates, multiplier_at, multiplies, numeric_dates
+from mirage.text.quantities import dates, in_digits, multiplier_at, multiplies, numeric_dates
 from mirage.text.words import IN_WORD, WORD
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "form_values",
     "is_marked",
     "plain_values",
+    "states_converted",
     "states_equal",
 ]
 
@@ -39,7 +40,8 @@ class _Amount(NamedTuple):
     step: Decimal  # value of one unit of the last stated digit: 0.01 for 5.50
 
 
-FormValue = frozenset[Day] | int | re.Pattern[str] | _Amount
+_NumberValue = frozenset[Day] | int | _Amount
+FormValue = _NumberValue | re.Pattern[str]
 """A date in each of its readings, a year, a pattern for a name with initials, or an amount."""
 
 
@@ -55,7 +57,7 @@ def equal_spans(value: FormValue, text: str, language: str) -> Iterator[Span]:
     the same. For example, ``15.04.1912`` states ``April 1912``, but ``April 1912`` does not state
     ``15.04.1912``. Amounts with different units are converted. Metric and non-metric amounts count
     as equal if they agree within the rounding of the stated digits. A first name may be abbreviated
-    to an initial: ``M. de Cervantes``.
+    to an initial: ``M. de Cervantes``. Numbers may be written in words: ``forty-five metres``.
 
     Args:
         value: Value of one spelling of an answer, from :func:`form_values`.
@@ -63,18 +65,46 @@ def equal_spans(value: FormValue, text: str, language: str) -> Iterator[Span]:
         language: ISO 639-1 code of the text.
     """
     entry = Language.of(language)
+    if isinstance(value, re.Pattern):
+        yield from (match.span() for match in value.finditer(text))
+    else:
+        digits = in_digits(text, entry)
+        for start, end in _equal_spans(value, digits.text, entry):
+            yield digits.original_span(start, end)
+
+
+def _equal_spans(value: _NumberValue, text: str, entry: Language) -> Iterator[Span]:
     if isinstance(value, _Amount):
         for amount in _amounts(text, entry):
             if _is_equal(value, amount):
                 yield amount.start, amount.end
-    elif isinstance(value, re.Pattern):
-        yield from (match.span() for match in value.finditer(text))
     elif isinstance(value, int):
         yield from (span for span, year in _years(text, entry) if year == value)
     else:
         for span, day in _days(text, entry):
             if any(_covers(day, wanted) for wanted in value):
                 yield span
+
+
+def states_converted(span: Span, source: str, texts: Iterable[str], language: str) -> bool:
+    """Return whether one of some texts states an amount of another text, in any unit.
+
+    For example, a text with ``1,500 metres`` states the amount ``1.5 km``.
+
+    Args:
+        span: Start and end of the amount's number in its text.
+        source: The text with the amount.
+        texts: The texts to search.
+        language: ISO 639-1 code of all texts.
+    """
+    entry, (first, last) = Language.of(language), span
+    stated = [a for a in _amounts(source, entry) if a.unit and a.start < last and first < a.end]
+    return any(
+        wanted.unit and _is_equal(wanted, amount)
+        for amount in stated
+        for text in texts
+        for wanted in _amounts(in_digits(text, entry).text, entry)
+    )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -109,8 +139,9 @@ def plain_values(text: str, entry: Language) -> frozenset[Decimal]:
 
 def _form_value(form: str, entry: Language) -> FormValue | None:
     """Parse a spelling of an answer as a date, year, amount or name; ``None`` for other texts."""
+    name, form = form, in_digits(form, entry).text
     if not _DIGIT.search(form):
-        return _initials(form) if entry.capitals != "none" and " " in form else None
+        return _initials(name) if entry.capitals != "none" and " " in name else None
     year = _YEAR_FORM.fullmatch(_gregorian(form, entry).strip())
     if year and _FIRST_YEAR <= int(year[1]) <= _LAST_YEAR:
         return int(year[1])

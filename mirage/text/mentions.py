@@ -13,6 +13,7 @@ from mirage.languages import Language
 from mirage.text._values import form_values, is_marked, plain_values, states_equal
 from mirage.text.lexicon import lexicon
 from mirage.text.numbers import numbers, without_numbers
+from mirage.text.quantities import HALF
 from mirage.text.tokens import tokenize
 
 __all__ = ["MENTIONED_AT", "bare", "folded", "mention", "mentioned", "stem", "stems"]
@@ -124,18 +125,13 @@ def _has_values(phrase: str, text: str, entry: Language) -> bool:
     )
 
 
-_HALF = re.compile(
-    "half|halves|halb|puoli|demi|medi[ao]|setengah|половин|nusu|àbọ̀|نصف|نیم|साढ़े|সাড়ে|న్నర|반"
-)
-
-
 def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
     """Return whether phrase and text state different numbers with a half, both in words.
 
     Such numbers need a separate check, because "three and a half hours" and "four and a half hours"
     have most n-grams in common.
     """
-    if entry.tokens == "character" or not _HALF.search(phrase) or not _HALF.search(text):
+    if entry.tokens == "character" or not HALF.search(phrase) or not HALF.search(text):
         return False
     wanted, stated = _word_values(phrase, entry), _word_values(text, entry)
     return bool(wanted and stated) and not wanted & stated
@@ -147,7 +143,7 @@ def _word_values(text: str, entry: Language) -> frozenset[float]:
     values = lexicon(entry.code).numbers
     words = []
     for token in tokenize(text, entry):
-        ends = range(len(token), 2, -1) if _HALF.search(token) else (len(token),)
+        ends = range(len(token), 2, -1) if HALF.search(token) else (len(token),)
         words.append(next((values[token[:end]] for end in ends if token[:end] in values), 0))
     return frozenset(value for value in words if value > 1)
 

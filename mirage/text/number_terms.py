@@ -9,9 +9,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.languages import Language
-from mirage.text._values import form_values, states_equal
+from mirage.text._values import form_values, states_converted, states_equal
 from mirage.text.numbers import decimal_parts
 from mirage.text.quantities import (
+    HALF,
     NUMERIC_DATE,
     digit_quantities,
     multiplier_at,
@@ -24,6 +25,7 @@ __all__ = [
     "is_number",
     "located_numbers",
     "number_terms",
+    "states_converted",
     "states_number",
     "without_multipliers",
 ]
@@ -32,9 +34,6 @@ _DIGITS = re.compile(r"\d+")
 _WRITTEN = re.compile(r"\d(?:.*\d)?", re.DOTALL)
 _DECIMAL = re.compile(r"(\d+)[.,٫](\d+)")
 _TIME = re.compile(r"(\d\d?)[:：]\d\d")
-_HALF = re.compile(
-    "half|halb|puoli|demi|medi[ao]|setengah|половин|nusu|àbọ̀|نصف|نیم|साढ़े|সাড়ে|న్నర|반|半|ครึ่ง"
-)
 _LETTERS = re.compile(r"[^\W\d]")
 
 LONGEST_VALUE = 15
@@ -102,12 +101,15 @@ def without_multipliers(text: str, code: str) -> str:
     return _blank(text, [n for n in numbers if _LETTERS.search(text, n.start, n.end)])
 
 
-def states_number(text: str, term: str, code: str) -> bool:
+def states_number(text: str, term: str, source: str, code: str) -> bool:
     """Return whether a text states a number, in digits or in words and in any notation.
+
+    If the number belongs to an amount, an equal amount in another unit is enough.
 
     Args:
         text: The text.
         term: The number, a result of :func:`number_terms`.
+        source: The text from which the number comes.
         code: ISO 639-1 code of the language.
     """
     if term in number_terms(text, code):
@@ -115,7 +117,11 @@ def states_number(text: str, term: str, code: str) -> bool:
     if _TIME.fullmatch(term):
         return _states_time(text, term, code)
     if _is_value(term):
-        return float(term) in _values(text, code)
+        return float(term) in _values(text, code) or any(
+            states_converted(number[:2], source, (text,), code)
+            for number in located_numbers(source, code)
+            if number.term == term
+        )
     return any(states_equal(value, text, code) for value in form_values((term,), code))
 
 
@@ -187,7 +193,7 @@ def _values(text: str, code: str) -> frozenset[float]:
             values.add(float(term))
         elif NUMERIC_DATE.fullmatch(term):
             values |= set(map(float, _DIGITS.findall(term)))
-    if numbers and _HALF.search(text.casefold()):
+    if numbers and HALF.search(text.casefold()):
         values |= {value + 0.5 for value in values if value.is_integer()}
     return frozenset(values)
 

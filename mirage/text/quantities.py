@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import accumulate
 from typing import NamedTuple
 
 from mirage._base.memo import Memo
@@ -16,12 +15,15 @@ from mirage.text.lexicon import lexicon
 from mirage.text.words import IN_WORD, WORD
 
 __all__ = [
+    "HALF",
     "NUMERIC_DATE",
     "Date",
+    "Digits",
     "Quantity",
     "dates",
     "days_in",
     "digit_quantities",
+    "in_digits",
     "multiplier_at",
     "multiplies",
     "numeric_dates",
@@ -52,7 +54,13 @@ _HAN_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4} |
     "亿": 10**8,
     "兆": 10**12,
 }
-
+# Numbers with at least three parts, such as 이천사백; a lexicon has the shorter ones.
+_HANGUL_NUMBER = re.compile(
+    "(?=[일이삼사오육칠팔구]?[십백천만억][일이삼사오육칠팔구]?[십백천만억])"
+    "(?:[일이삼사오육칠팔구]?[십백천만억])+(?:[삼사오육칠팔구]|(?<=[십백])[일이])?"
+)
+_HANGUL_TO_HAN = str.maketrans("일이삼사오육칠팔구십백천만억", "一二三四五六七八九十百千万億")
+_LONGEST_PARTICLE = 3
 
 HOURS = 24
 
@@ -116,14 +124,79 @@ def quantities(text: str, language: str | Language) -> tuple[Quantity, ...]:
         [[550.0], [3.0]]
     """
     entry = Language.of(language)
-    in_digits = list(digit_quantities(text, entry))
+    digits = list(digit_quantities(text, entry))
     digit_offsets = {
-        offset for quantity in in_digits for offset in range(quantity.start, quantity.end)
+        offset for quantity in digits for offset in range(quantity.start, quantity.end)
     }
     word_quantities = (
         q for q in _iter_word_quantities(text, entry) if q.start not in digit_offsets
     )
-    return tuple(sorted((*in_digits, *word_quantities)))
+    return tuple(sorted((*digits, *word_quantities)))
+
+
+class Digits(NamedTuple):
+    """A text with digits in place of its numbers in words.
+
+    Attributes:
+        text: The text with digits.
+        changes: Start and end of each changed number in this text, and in the original text.
+    """
+
+    text: str
+    changes: tuple[tuple[int, int, int, int], ...]
+
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the span of the original text for a span of the text with digits."""
+        first, last = start, end
+        for start_here, end_here, original_start, original_end in self.changes:
+            if start >= start_here:
+                inside = start < end_here
+                first = original_start if inside else start - end_here + original_end
+            if end > start_here:
+                last = original_end + max(end - end_here, 0)
+        return first, last
+
+
+@lru_cache(maxsize=4096)
+def in_digits(text: str, entry: Language) -> Digits:
+    """Write the numbers in words of a text in digits: "45 metres" for "forty-five metres".
+
+    Ambiguous numbers stay as they are, and so do numbers with a half or beside other digits. Words
+    for one stay because they may be articles.
+    """
+    pieces: list[str] = []
+    changes: list[tuple[int, int, int, int]] = []
+    cursor = length = 0
+    for start, end, values, _ in _iter_word_quantities(text, entry):
+        if len(values) == 1 and max(values) >= 2 and _stands_alone(text, start, end):
+            digits = f"{max(values):.0f}"
+            pieces += (text[cursor:start], digits)
+            length += start - cursor
+            changes.append((length, length + len(digits), start, end))
+            cursor, length = end, length + len(digits)
+    return (
+        Digits("".join([*pieces, text[cursor:]]), tuple(changes)) if changes else Digits(text, ())
+    )
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Return whether neither digits nor a half are near a number in words."""
+    return not (
+        _DIGIT_BEHIND.match(text, end)
+        or _DIGIT_BEFORE.search(text, max(start - 2, 0), start)
+        or HALF.search(text[max(start - _NEAR, 0) : end + _NEAR].casefold())
+    )
+
+
+_DIGIT_BEHIND = re.compile(r"[\s.,-]?\d")
+_DIGIT_BEFORE = re.compile(r"\d[\s.,-]?\Z")
+_NEAR = 20
+
+HALF = re.compile(
+    "half|halves|halb|puoli|demi|medi[ao]|mezz[ao]|mei[ao]|setengah|половин|nusu|àbọ̀|نصف|نیم|"
+    "साढ़े|সাড়ে|న్నర|반|半|ครึ่ง"
+)
+"""Words for a half, and parts of such words."""
 
 
 @lru_cache(maxsize=4096)
@@ -325,7 +398,7 @@ def _iter_thai_quantities(text: str, entry: Language, loose: bool) -> Iterator[Q
         parts = [
             float(lexicon(entry.code).numbers[word]) for word in single_number.findall(match[0])
         ]
-        values = _compose_values(parts)
+        values = _compose_values(parts, entry)
         if loose:
             values |= set(parts)
         elif len(parts) == 1 and parts[0] < 10:
@@ -335,15 +408,16 @@ def _iter_thai_quantities(text: str, entry: Language, loose: bool) -> Iterator[Q
 
 def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
     conjunctions, table = _conjunctions(entry), _word_table(entry)
-    starts, ends, words = _located_words(text)
-    word_numbers = [*map(table.__getitem__, words)]
+    words = _located_words(text)
+    word_numbers = [table[word] for _, _, word in words]
     if not any(word_numbers):
         return
+    if entry.code in _WITH_PAIRS:
+        words, word_numbers = _join_pairs(words, word_numbers, entry)
     run: list[Sequence[float]] = []
     start = end = 0
     joined = True
-    rows = zip(starts, ends, words, word_numbers, strict=True)
-    for word_start, word_end, word, values in rows:
+    for (word_start, word_end, word), values in zip(words, word_numbers, strict=True):
         if not run:
             if values:
                 start, end = word_start, word_end
@@ -357,7 +431,7 @@ def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator
             end, end_before_conjunction = word_end, end
             continue
         if not (values and is_close):
-            yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
+            yield _run_quantity(run, start, end if joined else end_before_conjunction, entry, loose)
             run, joined = [], True
         if values:
             start = start if run else word_start
@@ -365,19 +439,32 @@ def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator
             joined = True
         end = word_end
     if run:
-        yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
+        yield _run_quantity(run, start, end if joined else end_before_conjunction, entry, loose)
 
 
-_SPLIT_AT_WORDS = re.compile(f"({WORD.pattern})")
+_WITH_PAIRS = frozenset(("ar", "id"))
+
+
+def _join_pairs(
+    words: Sequence[tuple[int, int, str]], word_numbers: list[tuple[float, ...]], entry: Language
+) -> tuple[list[tuple[int, int, str]], list[tuple[float, ...]]]:
+    """Join two words that are one number only together, such as 14, "empat belas"."""
+    number_values = lexicon(entry.code).numbers
+    words, word_numbers = list(words), list(word_numbers)
+    for position in range(len(words) - 2, -1, -1):
+        (start, _, first), (_, end, second) = words[position : position + 2]
+        if word_numbers[position] and not word_numbers[position + 1]:
+            value = number_values.get(f"{first} {second}")
+            if value is not None and value == int(value):
+                words[position : position + 2] = [(start, end, f"{first} {second}")]
+                word_numbers[position : position + 2] = [(float(value),)]
+    return words, word_numbers
 
 
 @lru_cache(maxsize=128)
-def _located_words(text: str) -> tuple[list[int], list[int], list[str]]:
-    """Return the starts, the ends and the lower-case forms of the words of a text."""
-    # Splitting is faster than a match object for each word. Every second part is a word.
-    parts = _SPLIT_AT_WORDS.split(text)
-    ends = [*accumulate(map(len, parts))]
-    return ends[:-1:2], ends[1::2], [*map(str.casefold, parts[1::2])]
+def _located_words(text: str) -> list[tuple[int, int, str]]:
+    """Return the start, end and lower-case form of each word of a text."""
+    return [(*match.span(), match[0].casefold()) for match in WORD.finditer(text)]
 
 
 @cache
@@ -385,9 +472,11 @@ def _conjunctions(entry: Language) -> frozenset[str]:
     return frozenset(map(str.casefold, entry.conjunctions))
 
 
-def _run_quantity(run: Sequence[Sequence[float]], start: int, end: int, loose: bool) -> Quantity:
+def _run_quantity(
+    run: Sequence[Sequence[float]], start: int, end: int, entry: Language, loose: bool
+) -> Quantity:
     parts = [part for values in run for part in values]
-    values = _compose_values(parts)
+    values = _compose_values(parts, entry)
     if loose or (len(run) > 1 and not any(part >= 10 for part in parts)):
         values |= set(parts)  # digits in a row may be several numbers
     return Quantity(start, end, values, True)
@@ -412,10 +501,13 @@ def _parse_word(word: str, entry: Language) -> tuple[float, ...]:
     if value is not None:
         return (float(value),) if value == int(value) else ()
     if entry.script == "Hangul":
+        compound = _HANGUL_NUMBER.match(word)
+        if compound and len(word) - compound.end() <= _LONGEST_PARTICLE:
+            return tuple(_han_values(compound[0].translate(_HANGUL_TO_HAN)))
         key = next((word[:n] for n in range(4, 1, -1) if word[:n] in number_values), None)
         fits = (
             key is not None
-            and len(word) - len(key) <= 3
+            and len(word) - len(key) <= _LONGEST_PARTICLE
             and number_values[key] == int(number_values[key])
         )
         return (float(number_values[key]),) if fits and key else ()
@@ -438,35 +530,54 @@ def _compound_patterns(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str
     ]
     number = any_of(words) or "(?!)"
     glued = any_of(map(str.casefold, entry.conjunctions)) or "(?!)"
-    whole = rf"(?:{glued})?(?:{number})(?:-?(?:{glued})?(?:{number}))*"
-    return re.compile(whole), re.compile(number)
+    more = rf"(?:-?(?:{glued})?(?:{number}))*"
+    # "neljäsataa" is 4 and 100; "neljäs" is a number too, but the rest is none.
+    return re.compile(rf"(?:{glued})?(?:{number}){more}"), re.compile(rf"({number})(?={more}\Z)")
 
 
-def _compose_values(parts: Sequence[float]) -> Values:
+_MULTIPLIER_FIRST = frozenset(("sw",))  # elfu tatu is 3,000
+_EITHER_ORDER = frozenset(("yo",))
+_TENS_ADDED = frozenset(("ar",))  # 3 and 10 are 13, elsewhere 30
+
+
+def _compose_values(parts: Sequence[float], entry: Language) -> Values:
     """Return the values of consecutive number words, such as 300 for 3 and 100.
 
-    There may be several values, because the word orders of all languages are tried.
+    In Yoruba there may be two values, because a multiplier may come first or last.
     """
+    values = set()
+    if entry.code not in _MULTIPLIER_FIRST:
+        values.add(_compose(parts, entry))
+    if entry.code in _MULTIPLIER_FIRST | _EITHER_ORDER:
+        values.add(_compose_backwards(parts))
+    return frozenset(values)
+
+
+def _compose(parts: Sequence[float], entry: Language) -> float:
     total = current = 0.0
+    tens = entry.code not in _TENS_ADDED
     for part in parts:
         if part >= 1000:
             total += (current or 1) * part
             current = 0
-        elif part == _MULTIPLIER or (part == 10 and 1 < current < 10):
+        elif part == _MULTIPLIER or (tens and part == 10 and 1 < current < 10):
             current = (current or 1) * part
         else:
             current += part
-    values = {total + current}
-    # The multiplier comes first in Swahili and Yoruba: elfu tatu is 3,000.
+    return total + current
+
+
+def _compose_backwards(parts: Sequence[float]) -> float:
+    """Compose number words with the multiplier first: elfu tatu is 3,000."""
     total, scale = 0.0, 0.0
     for part in parts:
         if part >= _MULTIPLIER:
             total, scale = total + scale, part
-        elif scale and part < _MULTIPLIER:
+        elif scale:
             total, scale = total + scale * part, 0
         else:
             total += part
-    return frozenset(values | {total + scale})
+    return total + scale
 
 
 # Dates --------------------------------------------------------------------------------------------
@@ -629,16 +740,13 @@ def _month_names_pattern(entry: Language) -> re.Pattern[str]:
 
 def _month_words(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
     months, openers = lexicon(entry.code).months, _first_month_words(entry)
-    starts, ends, words = _located_words(text)
-    word_months = [*map(_month_table(entry).__getitem__, words)]
-    if not any(word_months) and openers.isdisjoint(words):
-        return
+    table = _month_table(entry)
     previous_word: tuple[int, str] | None = None
-    for start, end, word, month in zip(starts, ends, words, word_months, strict=True):
+    for start, end, word in _located_words(text):
         two_word_month = months.get(f"{previous_word[1]} {word}") if previous_word else None
         if previous_word and two_word_month:
             yield previous_word[0], end, two_word_month
-        elif month:
+        elif month := table[word]:
             yield start, end, month
         previous_word = (start, word) if word in openers else None
 

@@ -393,3 +393,26 @@ def test_values_of_any_text_are_between_0_and_1(code: str, text: str) -> None:
         share = value(name, text, query)
         assert isinstance(share, (int, float))
         assert 0 <= share <= 1 + 1e-12
+
+
+@each_case(
+    "language, fact, answer",
+    [
+        ("en", "The dam is 1,500 metres wide.", "The dam is 1.5 km wide."),
+        ("de", "Der Damm ist 1.500 Meter breit.", "Der Damm ist 1,5 km breit."),
+        ("ru", "Ширина плотины 1500 метров.", "Ширина плотины 1,5 километра."),
+        ("ko", "댐의 너비는 1500미터이다.", "댐의 너비는 1.5킬로미터이다."),
+        ("zh", "大坝宽1500米。", "大坝宽1.5公里。"),
+    ],
+)
+def test_an_equal_amount_in_another_unit_agrees(language: str, fact: str, answer: str) -> None:
+    passage = Passage(id="p", text=fact)
+    query = Query(
+        id="q", language=language, text="?", passages=[passage], relevant=["p"], reference=fact
+    )
+    texts = [answer, answer.replace("5", "8")]
+    items = [answered(query, Response(query_id="q", text=text)) for text in texts]
+    for name in ("fact_recall", "fact_agreement", "fact_precision"):
+        same, other = feature(name).compute(items)
+        assert same > 0.85
+        assert other < 0.6

@@ -53,6 +53,24 @@ def marks(language: str, text: str, *passages: str, **gold: object) -> list[tupl
     return [(span.type, span.text) for span in spans(item(language, text, passages, **gold))]
 
 
+@each_case(
+    "language, text",
+    [
+        ("en", "It is 0.84 km long, or about 2,760 feet."),
+        ("de", "Sie ist 0,84 Kilometer lang."),
+        ("fi", "Se on 0,84 kilometriä pitkä."),
+        ("ru", "Его длина 0,84 километра."),
+        ("hi", "इसकी लंबाई 0.84 किलोमीटर है।"),
+        ("zh", "全长0.84公里。"),
+        ("th", "ยาว 0.84 กิโลเมตร"),
+    ],
+)
+def test_an_equal_amount_in_another_unit_is_not_marked(language: str, text: str) -> None:
+    assert marks(language, text) == []
+    other = text.replace("84", "97").replace("2,760", "3,180")
+    assert {type_ for type_, _ in marks(language, other)} == {"number"}
+
+
 @pytest.mark.parametrize("language", MOSTLY_SLOW_LANGUAGES)
 def test_supported_facts_are_not_marked(language: str) -> None:
     assert marks(language, f"{SHOWN[language]} [1]") == []
