@@ -65,7 +65,13 @@ WEIGHT_OF_LIES = 2.0
 WEIGHT_OF_ORDINARY_TEXTS = 3.0
 """Weight of the answers of the corpora, alone and among courtesies, of the references, and of plain
 denials, such as "The Nile is not the longest river in Africa"."""
-ORDINARY = ("bundled", "framed", "plain_denial", *(f"{level} reference" for level in LEVELS))
+ORDINARY = (
+    "bundled",
+    "framed",
+    "plain_denial",
+    "extended",
+    *(f"{level} reference" for level in LEVELS),
+)
 AFFIRMATIONS = ("affirmed", "defended", "double_negation", "negated_truth", "verdict_true")
 WEIGHT_OF_AFFIRMATIONS = 1.2
 """Weight of true answers with a negation, such as "none is higher than"."""
