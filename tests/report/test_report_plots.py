@@ -86,10 +86,10 @@ def test_features_of_one_language_have_a_line_for_each_model() -> None:
 
 
 def test_features_of_several_languages_have_a_dot_for_each_model() -> None:
-    sample_ranking = MultilingualRanking({code: ranking(code) for code in LATIN})
+    sample_ranking = MultilingualRanking({code: ranking(code) for code in ("ar", "en")})
     figure = plot_features(sample_ranking, models=["mine"])
     dots = sum(len(collection.get_offsets()) for collection in figure.axes[0].collections)
-    assert dots == 8 * len(LATIN)
+    assert dots == 8 * 2
     assert "mine" in texts_of(figure)
     with pytest.raises(UnknownNameError, match="did you mean 'mine'"):
         plot_features(sample_ranking, models=["mime"])
