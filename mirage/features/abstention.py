@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from statistics import fmean, mean
 
 import numpy as np
@@ -83,16 +84,15 @@ def has_abstained(item: Answered) -> bool:
     least = CLEAR_ABSTENTION if doubtful else ABSTAINS_AT
     if query.answerable is False and not _has_new_numbers(item):
         least = ABSTENTION_IF_UNANSWERABLE
+    readings = (_whole, _core, _without_summary, _without_explanation)
     seems_to_abstain = any(
-        text and _certainty(item, text) >= least
-        for text in (
-            item.parsed.answer_text,
-            _core(item),
-            _without_summary(item),
-            _without_explanation(item),
-        )
+        bool(text := reading(item)) and _certainty(item, text) >= least for reading in readings
     )
     return seems_to_abstain and (query.answerable is False or not _quotes_negative_facts(item))
+
+
+def _whole(item: Answered) -> str:
+    return item.parsed.answer_text
 
 
 def _has_new_numbers(item: Answered) -> bool:
@@ -112,20 +112,25 @@ def _quotes_negative_facts(item: Answered) -> bool:
 
 def _is_stated(item: Answered, sentence: str) -> bool:
     """Return whether a passage states ``sentence``: nearly the same words, and a negation."""
+    return any(
+        negates(statement, item.query.language) or _certainty(item, statement) >= ABSTAINS_AT
+        for statement in _similar_statements(item, sentence, STATED_SHARE)
+    )
+
+
+def _similar_statements(item: Answered, sentence: str, least: float) -> Iterator[str]:
+    """Yield the sentences of passages that have most content words of ``sentence``.
+
+    ``least`` is the minimum mean match of the content words.
+    """
     code = item.query.language
     words = content_words(sentence, code)
     if len(words) < SHORTEST_STATEMENT:
-        return False
-    statements = (
-        statement
-        for passage in item.query.passages
-        for statement in split_sentences(passage.titled_text, code)
-    )
-    return any(
-        fmean(best_matches(words, statement, code)) >= STATED_SHARE
-        and (negates(statement, code) or _certainty(item, statement) >= ABSTAINS_AT)
-        for statement in statements
-    )
+        return
+    for passage in item.query.passages:
+        for statement in split_sentences(passage.titled_text, code):
+            if fmean(best_matches(words, statement, code)) >= least:
+                yield statement
 
 
 def _certainty(item: Answered, text: str) -> float:
@@ -150,14 +155,9 @@ def _without_summary(item: Answered) -> str:
 def _is_copied(item: Answered, sentence: str) -> bool:
     """Return whether a passage has the words and numbers of a sentence that does not abstain."""
     code = item.query.language
-    words = content_words(sentence, code)
-    if len(words) < SHORTEST_STATEMENT or _certainty(item, sentence) >= ABSTAINS_AT:
-        return False
-    return any(
-        fmean(best_matches(words, statement, code)) >= SUMMARY_SHARE
-        and values_in(sentence, code) <= values_in(statement, code)
-        for passage in item.query.passages
-        for statement in split_sentences(passage.titled_text, code)
+    return _certainty(item, sentence) < ABSTAINS_AT and any(
+        values_in(sentence, code) <= values_in(statement, code)
+        for statement in _similar_statements(item, sentence, SUMMARY_SHARE)
     )
 
 

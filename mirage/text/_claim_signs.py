@@ -266,7 +266,7 @@ def _signs(scene: _Scene, mention: Mentioned, marks: Mapping[Mentioned, _Marks])
     index = _sentence_index(scene, mention)
     sentence = scene.sentences[index].span
     clause = _clause(scene.folded, sentence, mention)
-    yield from _cue_signs(scene, mention, index, clause)
+    yield from _cue_signs(scene, index, clause, mention, marks[mention])
     yield from _rival_signs(scene, mention, sentence, clause)
     yield from _position_signs(scene, mention, index, clause)
     yield from _marking_signs(scene, mention, sentence, marks)
@@ -294,20 +294,17 @@ def _clause(folded: str, sentence: Span, mention: Mentioned) -> Span:
     return start, end
 
 
-def _cue_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> Iterator[float]:
+def _cue_signs(
+    scene: _Scene, index: int, clause: Span, mention: Mentioned, marks: _Marks
+) -> Iterator[float]:
     # One row for each kind of cue, one column for each entry of _NEAR.
-    values = [[0.0] * len(_NEAR) for _ in CUES]
+    values = [[*near, 0.0, 0.0, 0.0, 0.0] for near in zip(marks.before, marks.after, strict=True)]
     sentence = scene.sentences[index].span
     for cue in scene.cues:
         row = values[cue.kind]
         if sentence[0] <= cue.start < sentence[1]:
-            before = cue.end <= mention.start
-            if clause[0] <= cue.start and cue.end <= clause[1]:
-                gap = (cue.end, mention.start) if before else (mention.end, cue.start)
-                nearness = 1 / (1 + _words_between(scene, *gap))
-                row[not before] = max(row[not before], nearness)
-            else:
-                row[3 - before] = 1.0
+            if not (clause[0] <= cue.start and cue.end <= clause[1]):
+                row[2 if cue.end <= mention.start else 3] = 1.0
         elif index and scene.sentences[index - 1].start <= cue.start < sentence[0]:
             row[4] = 1.0
         elif index + 1 < len(scene.sentences) and (
